@@ -1,0 +1,1 @@
+"""The application whose tasks the benchmarks run."""

@@ -1,0 +1,3 @@
+"""The cases: each module has a `run(bench)` that yields the rows of the report."""
+
+NAMES = ("durable", "enqueue", "latency", "noop", "caps", "fair", "backlog", "queues", "memory")

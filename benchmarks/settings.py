@@ -1,0 +1,25 @@
+"""Django settings of the benchmark and of the workers it starts: the defaults, on $DATABASE_URL."""
+
+import os
+
+import environ
+
+env = environ.Env()
+
+SECRET_KEY = "only-for-benchmarks"
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+NOT_STARTED = "postgres://not-started.invalid/benchmark"
+DATABASES = {"default": env.db_url("DATABASE_URL", default=NOT_STARTED)}
+if name := os.environ.get("BENCHMARK_APPLICATION"):
+    DATABASES["default"].setdefault("OPTIONS", {})["application_name"] = name
+
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django_tenantqueue",
+    "benchmarks.bench_app",
+]
+TENANTQUEUE: dict[str, object] = {}

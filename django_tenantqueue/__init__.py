@@ -1,0 +1,56 @@
+"""A multi-tenant job queue in the Django project's own PostgreSQL."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .exceptions import Cancelled, ClaimLost, Permanent, Retry
+    from .models import Job
+    from .operations.tenant import get_tenant, use_tenant
+    from .states import Priority, State
+    from .tasks import Delayable, Task, current_job, delay, task
+
+_HOMES = {
+    "task": "tasks",
+    "Task": "tasks",
+    "delay": "tasks",
+    "Delayable": "tasks",
+    "current_job": "tasks",
+    "Job": "models",
+    "Priority": "states",
+    "State": "states",
+    "Retry": "exceptions",
+    "Permanent": "exceptions",
+    "Cancelled": "exceptions",
+    "ClaimLost": "exceptions",
+    "get_tenant": "operations.tenant",
+    "use_tenant": "operations.tenant",
+}
+
+__all__ = [
+    "Cancelled",
+    "ClaimLost",
+    "Delayable",
+    "Job",
+    "Permanent",
+    "Priority",
+    "Retry",
+    "State",
+    "Task",
+    "current_job",
+    "delay",
+    "get_tenant",
+    "task",
+    "use_tenant",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,61 @@
+"""What the admin classes of all models share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from ..conf import get_settings
+
+_M = TypeVar("_M", bound=Model)
+LogMessage = str | list[dict[str, Any]]
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin
+else:
+
+    class ModelAdmin(admin.ModelAdmin):
+        """Takes the type parameter that only the type checker knows of."""
+
+        def __class_getitem__(cls, _model: object) -> type:
+            return cls
+
+
+class TenantQueueModelAdmin(ModelAdmin[_M]):
+    """Reads from the database of the jobs, and deletes nothing."""
+
+    class Media:
+        css = {"all": ["django_tenantqueue/admin.css"]}
+
+    @property
+    def using(self) -> str:
+        """Alias of the database of the jobs."""
+        return get_settings().database
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
+        """Return all rows, from the database of the jobs."""
+        return super().get_queryset(request).using(self.using)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: rows of the queue are not deleted by hand."""
+        return False
+
+    def log_for(self, request: HttpRequest, objects: Sequence[_M], message: LogMessage) -> None:
+        """Write one thing that was done to several objects into the audit log."""
+        if objects:
+            LogEntry.objects.log_actions(
+                user_id=str(request.user.pk),
+                queryset=objects,
+                action_flag=CHANGE,
+                change_message=message,
+            )
+
+
+def changed_columns(changed: Sequence[str]) -> list[dict[str, Any]]:
+    """Return changes of columns in the form in which the admin's log keeps them."""
+    return [{"changed": {"fields": list(changed)}}] if changed else []

@@ -1,0 +1,124 @@
+"""Times, durations, states and JSON as operators read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import formats, timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
+
+from ..states import State
+
+NOTHING = "–"
+LONGEST_TEXT = 20_000
+"""Characters of arguments or results that a page shows."""
+
+_DAY = 86400.0
+_UNITS = (("d", _DAY), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+def duration_text(value: timedelta | float | None) -> str:
+    """Return a duration with the two units that matter: 12 ms, 1.2 s, 3 min 4 s, 2 d 3 h."""
+    if value is None:
+        return NOTHING
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds < 0:
+        seconds = 0.0  # clocks of two machines
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < _DAY:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def moment_text(value: datetime, now: datetime | None = None) -> str:
+    """Return how long ago a moment was, or how far ahead it is."""
+    seconds = ((now or timezone.now()) - value).total_seconds()
+    if abs(seconds) < 1:
+        return gettext("now")
+    if seconds < 0:
+        return gettext("in %s") % duration_text(float(int(-seconds)))
+    unit, size = next(entry for entry in _UNITS if seconds >= entry[1])
+    return gettext("%s ago") % f"{int(seconds // size)} {unit}"
+
+
+def ongoing(value: timedelta, title: str) -> SafeString:
+    """Return how long something has taken that is not over yet, as HTML."""
+    seconds = max(value.total_seconds(), 0.0)
+    unit, size = next((entry for entry in _UNITS if seconds >= entry[1]), _UNITS[-1])
+    return format_html(
+        '<span class="tq-ongoing" title="{}: {}">{} {}…</span>',
+        title,
+        duration_text(seconds),
+        int(seconds // size),
+        unit,
+    )
+
+
+def breakable(name: str) -> SafeString:
+    """Return a dotted name as HTML that may be broken after its dots and underscores."""
+    parts = re.split(r"(?<=[._])", name)
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts))
+
+
+def exact_text(value: datetime) -> str:
+    """Return a moment to the millisecond, in the current time zone."""
+    local = timezone.localtime(value)
+    return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03d} {local:%Z}"
+
+
+def moment(value: datetime | None, now: datetime | None = None) -> SafeString | str:
+    """Return a moment as HTML: how long ago it was, with the exact time as its tooltip."""
+    if value is None:
+        return NOTHING
+    return format_html(
+        '<time class="tq-time" datetime="{}" title="{}">{}</time>',
+        value.isoformat(),
+        exact_text(value),
+        moment_text(value, now),
+    )
+
+
+def state_badge(state: str) -> SafeString:
+    """Return a job's state as a coloured label."""
+    label = State(state).label if state in State.values else state
+    return format_html('<span class="tq-state tq-state-{}">{}</span>', state, label)
+
+
+def progress_bar(percent: float | None, label: str = "") -> SafeString | str:
+    """Return a bar for a share of 100, its number in writing beside it."""
+    if percent is None:
+        return label or NOTHING
+    return format_html(
+        '<span class="tq-progress"><progress max="100" value="{}"></progress> {}</span>',
+        f"{percent:.1f}",
+        label or f"{percent:.0f} %",
+    )
+
+
+def counted(number: int, most: int) -> str:
+    """Return a count that stopped at `most`."""
+    text = str(formats.localize(min(number, most), use_l10n=True))
+    return f"{text}+" if number >= most else text
+
+
+def json_text(value: Any) -> str:
+    """Return a value as indented JSON, cut off after LONGEST_TEXT characters."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    if len(text) <= LONGEST_TEXT:
+        return text
+    cut = gettext("… cut off here: %(shown)s of %(all)s characters are shown.") % {
+        "shown": LONGEST_TEXT,
+        "all": len(text),
+    }
+    return f"{text[:LONGEST_TEXT]}\n{cut}"

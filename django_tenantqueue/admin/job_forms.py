@@ -1,0 +1,112 @@
+"""What operators enter about jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Job
+from ..states import Priority, State
+from .formats import exact_text
+
+
+class _MomentInput(forms.DateTimeInput):
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__(format="%Y-%m-%dT%H:%M:%S", attrs={"step": "1"})
+
+
+class _Moment(forms.DateTimeField):
+    """A moment to the second, in the current time zone."""
+
+    widget = _MomentInput
+
+
+class PriorityForm(forms.Form):
+    """A new priority for the chosen jobs."""
+
+    priority = forms.IntegerField(
+        label=_("Priority"),
+        min_value=Priority.LOWEST_NUMBER,
+        max_value=Priority.HIGHEST_NUMBER,
+        help_text=_("A lower number runs first. Users' work is 240, administrators' 220."),
+    )
+
+
+class WaitingJobForm(PriorityForm):
+    """Priority and time of a job that waits.
+
+    Like the forms of queues it posts what it showed; `changes` holds what is to be written.
+    """
+
+    run_at = _Moment(
+        label=_("Run at"),
+        required=False,
+        help_text=_("Not before this time. A time that has passed makes the job ready."),
+    )
+
+    def __init__(self, job: Job, data: Any = None) -> None:
+        super().__init__(
+            data,
+            initial={"priority": job.priority, "run_at": job.run_at.replace(microsecond=0)},
+        )
+        self.job = job
+        self.changes: dict[str, Any] = {}
+        if job.state == State.HELD:
+            del self.fields["run_at"]  # its session or monitor decides when it may run
+        for field in self.fields.values():
+            field.show_hidden_initial = True
+
+    def clean(self) -> dict[str, Any]:
+        """Note the changes; refuse those of what somebody else changed since it was shown."""
+        cleaned = super().clean() or {}
+        for name in self.changed_data:
+            wanted, now = cleaned.get(name), self.initial[name]
+            if wanted is None or wanted == now:
+                continue
+            if self._shown(name) == now:
+                self.changes[name] = wanted
+            else:
+                self._refuse(name, now, wanted)
+        return cleaned
+
+    def change_texts(self) -> list[str]:
+        """Return each change as words: priority 240 → 120."""
+        return [
+            f"{str(self.fields[name].label).lower()} {_text(self.initial[name])} → {_text(wanted)}"
+            for name, wanted in self.changes.items()
+        ]
+
+    def _shown(self, name: str) -> Any:
+        field = self.fields[name]
+        raw = field.hidden_widget().value_from_datadict(
+            self.data, self.files, self.add_initial_prefix(name)
+        )
+        try:
+            return self.initial[name] if raw is None else field.to_python(raw)
+        except ValidationError:
+            return self.initial[name]
+
+    def _refuse(self, name: str, now: Any, wanted: Any) -> None:
+        message = gettext(
+            "You changed this from %(shown)s to %(wanted)s, but meanwhile it became %(now)s. "
+            "Save again to make it %(wanted)s."
+        ) % {"shown": _text(self._shown(name)), "wanted": _text(wanted), "now": _text(now)}
+        self.add_error(name, ValidationError(message, code="conflict"))
+        data = self.data.copy()  # type: ignore[attr-defined]
+        hidden = now
+        if isinstance(now, datetime):
+            hidden = timezone.localtime(now).strftime("%Y-%m-%d %H:%M:%S")
+        data[self.add_initial_prefix(name)] = str(hidden)
+        self.data = data
+
+
+def _text(value: Any) -> str:
+    return exact_text(value).replace(".000", "") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,215 @@
+"""The list of jobs: pages found by ids, never by counting, whatever the filters are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.contrib.admin import ListFilter
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import Job, TenantQueue
+from ..operations.listing import (
+    FINISHED,
+    QUEUES_MOST,
+    UNFINISHED,
+    JobFilter,
+    JobPage,
+    find_jobs,
+    queue_ids,
+)
+from ..queries.listing import NEWEST
+from ..states import ACTIVE, State
+from .filters import LinkFilter, TextFilter
+
+STATE_GROUPS: dict[str, frozenset[State]] = {
+    "unfinished": frozenset(UNFINISHED),
+    "active": ACTIVE,
+    "finished": frozenset(FINISHED),
+    **{state.value: frozenset({state}) for state in State},
+}
+STATE_LABELS: list[tuple[str | None, Any]] = [
+    (None, _("All")),
+    ("unfinished", _("unfinished")),
+    ("active", _("holding a slot")),
+    ("finished", _("finished")),
+    *((state.value, state.label) for state in State),
+]
+PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
+PAGE_PARAMETERS = ("before", "trail")
+
+SHOWN = (
+    "id",
+    "queue_id",
+    "name",
+    "state",
+    "final",
+    "priority",
+    "attempt",
+    "max_attempts",
+    "run_at",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "cancel_requested_at",
+    "progress_done",
+    "progress_total",
+    "progress_message",
+)
+"""Columns that the list reads: arguments, results and errors may be large."""
+
+TRAIL_MOST = 30
+"""How many pages back the links to newer jobs lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address of the page asks for, and what in it cannot be."""
+
+    filter: JobFilter
+    job_id: int | None = None
+    problem: str | None = None
+
+
+class JobChangeList(ChangeList):
+    """A page of jobs. `queryset` is what actions may touch; `result_list` is found by ids."""
+
+    page: JobPage
+    asked: Asked
+    queue: TenantQueue | None = None
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        before = request.GET.get("before", "")
+        self.before = min(int(before), NEWEST) if before.isdecimal() else NEWEST
+        trail = request.GET.get("trail", "").split(".")
+        self.trail = [part for part in trail if part.isdecimal()]
+        super().__init__(request, *args, **kwargs)
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Job]:
+        """Return all jobs, newest first; what the page shows is narrowed by `get_results`."""
+        for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
+            self.params.pop(name, None)
+            self.filter_params.pop(name, None)
+        self.asked = self._read()
+        given = {name: self._given(name) for name in PARAMETERS}
+        self.has_active_filters = any(value is not None for value in given.values())
+        specs: list[LinkFilter | TextFilter] = [
+            LinkFilter(_("state"), "state", given["state"], STATE_LABELS)
+        ]
+        if self.queue is None:
+            specs += [
+                TextFilter(_("tenant"), "tenant", given["tenant"]),
+                TextFilter(_("queue"), "queue", given["queue"]),
+            ]
+        else:
+            only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
+            specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], only))
+        specs.append(TextFilter(_("task name"), "name", given["name"]))
+        self.filter_specs = cast("list[ListFilter]", specs)  # all that the templates ask for
+        self.has_filters = True
+        self.clear_all_filters_qs = self.get_query_string(dict.fromkeys(PARAMETERS))
+        return self.root_queryset.order_by("-pk")
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Find the page's ids, then read just these rows and their queues."""
+        using = get_settings().database
+        if self.asked.problem:
+            self.page = JobPage((), None)
+        elif self.asked.job_id is not None:
+            self.page = JobPage((self.asked.job_id,), None)
+        else:
+            self.page = find_jobs(using, self.asked.filter, size=self.list_per_page)
+        found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN)
+        jobs = sorted(found.order_by(), key=lambda job: -job.pk)
+        queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in jobs})
+        for job in jobs:
+            job.shown_queue = queues.get(job.queue_id)
+        self.result_list = jobs
+        self.result_count = self.full_result_count = len(jobs)
+        self.show_full_result_count = False
+        self.show_admin_actions = bool(jobs)
+        self.can_show_all = self.multi_page = False
+
+    def _given(self, name: str) -> str | None:
+        return (self.params.get(name) or "").strip() or None
+
+    def _read(self) -> Asked:
+        """Turn the address into a filter; name the first thing in it that cannot be."""
+        using = get_settings().database
+        state = self._given("state")
+        if state is not None and state not in STATE_GROUPS:
+            return Asked(JobFilter(), problem=gettext("There is no state %r.") % state)
+        if self.query.strip().isdecimal():
+            return Asked(JobFilter(), job_id=min(int(self.query), NEWEST))
+        queues: tuple[int, ...] | None = None
+        if given := self._given("queue_id"):
+            self.queue = (
+                TenantQueue.objects.using(using).filter(pk=given).first()
+                if given.isdecimal() and int(given) < 2**31
+                else None
+            )
+            if self.queue is None:
+                return Asked(JobFilter(), problem=gettext("There is no queue %s.") % given)
+            queues = (self.queue.pk,)
+        elif self._given("tenant") or self._given("queue"):
+            tenant, name = self._given("tenant"), self._given("queue")
+            queues = queue_ids(using, tenant=tenant, name=name)
+            if not queues:
+                return Asked(JobFilter(), problem=self._no_queue(tenant, name))
+            if len(queues) == QUEUES_MOST:
+                text = gettext("More than %d queues are called %r: add the tenant.")
+                return Asked(JobFilter(), problem=text % (QUEUES_MOST, name))
+        return Asked(
+            JobFilter(
+                None if state is None else STATE_GROUPS[state],
+                queues,
+                self.query.strip() or self._given("name"),
+                self.before,
+            )
+        )
+
+    def _no_queue(self, tenant: str | None, name: str | None) -> str:
+        if tenant is None:
+            return gettext("No tenant has a queue called %r.") % name
+        if name is None:
+            return gettext("Tenant %r has no queue.") % tenant
+        return gettext("Tenant %r has no queue called %r.") % (tenant, name)
+
+    @property
+    def is_first_page(self) -> bool:
+        """Whether the page begins at the newest job."""
+        return self.before == NEWEST
+
+    @property
+    def newest_link(self) -> str:
+        """Query string of the first page."""
+        return self.get_query_string()
+
+    @property
+    def newer_link(self) -> str | None:
+        """Query string of the page from which the operator came; None on the first."""
+        if self.is_first_page:
+            return None
+        return self._page_link(self.trail[-1], self.trail[:-1]) if self.trail else self.newest_link
+
+    @property
+    def older_link(self) -> str | None:
+        """Query string of the next page; None when there are no older jobs."""
+        if self.page.older is None:
+            return None
+        came_from = [] if self.is_first_page else [*self.trail, str(self.before)]
+        return self._page_link(str(self.page.older), came_from)
+
+    def _page_link(self, before: str, trail: list[str]) -> str:
+        kept = ".".join(trail[-TRAIL_MOST:])
+        return self.get_query_string({"before": before, "trail": kept or None})
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Whether an empty page means that there are no jobs at all."""
+        return not self.has_active_filters and not self.query and self.is_first_page

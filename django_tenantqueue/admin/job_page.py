@@ -1,0 +1,177 @@
+"""What the page of one job shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Job, TenantQueue, Worker
+from ..operations.queues import loads
+from ..states import WAITING, State
+from .formats import duration_text, json_text, moment, progress_bar, state_badge
+from .timeline import make_timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A button of the page: the name it posts and what it says."""
+
+    name: str
+    label: Any
+    title: Any
+
+
+_RETRY = Button("_retry", _("Retry"), _("Make it ready again, with fresh attempts"))
+_RUN_NOW = Button("_run_now", _("Run now"), _("Make it ready without waiting for its time"))
+_CANCEL = Button("_cancel", _("Cancel"), _("End it; it never starts"))
+_STOP = Button("_cancel", _("Ask to stop"), _("The task stops where it looks, or is interrupted"))
+
+ACTIONS_OF: dict[State, tuple[Button, ...]] = {
+    State.SCHEDULED: (_RUN_NOW, _CANCEL),
+    State.HELD: (_CANCEL,),
+    State.CREATED: (_CANCEL,),
+    State.QUEUED: (_STOP,),
+    State.RUNNING: (_STOP,),
+    State.SUCCESS: (),
+    State.ERROR: (_RETRY,),
+    State.CANCELLED: (_RETRY,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One error of the job, as the page shows it."""
+
+    attempt: Any
+    at: SafeString | str
+    kind: str
+    message: str
+    traceback: str
+
+
+def is_tunable(job: Job) -> bool:
+    """Whether priority and time of the job can still be changed."""
+    return job.state in WAITING
+
+
+def describe(using: str, job: Job) -> dict[str, Any]:
+    """Return what the template needs of a job."""
+    queue = TenantQueue.objects.using(using).filter(pk=job.queue_id).first()
+    worker = Worker.objects.using(using).filter(pk=job.worker_id).first() if job.worker_id else None
+    return {
+        "job": job,
+        "badge": state_badge(job.state),
+        "queue": queue,
+        "worker": worker,
+        "timeline": make_timeline(job),
+        "waits_for": _waits_for(using, job, queue),
+        "progress": _progress(job),
+        "arguments": _arguments(job),
+        "result": _result(job),
+        "failures": _failures(job.errors or ()),
+        "stats": _pairs(job.stats),
+        "facts": _facts(job),
+    }
+
+
+def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
+    """Say what keeps a waiting job from running, as far as its own row and queue tell."""
+    if job.state == State.SCHEDULED:
+        return gettext("It waits for its time.")
+    if job.state == State.HELD:
+        return gettext("It is held back by its %s.") % job.held_by
+    if job.state != State.CREATED or queue is None:
+        return None
+    if queue.paused:
+        return gettext("Its queue is paused.")
+    load = loads(using, [queue.pk]).get(queue.pk)
+    if load is not None and load.running >= queue.num_slots:
+        return gettext("All %d slots of its queue are taken.") % queue.num_slots
+    if not Worker.objects.using(using).filter(draining=False).exists():
+        return gettext("No worker is running: start one with “manage.py runworker”.")
+    return gettext("It waits for its turn and a free worker.")
+
+
+def _progress(job: Job) -> dict[str, Any] | None:
+    if job.progress_done is None and job.progress_message is None:
+        return None
+    text = "" if job.progress_done is None else f"{job.progress_done:g}"
+    if job.progress_total is not None:
+        text = gettext("%(done)s of %(total)s") % {"done": text, "total": f"{job.progress_total:g}"}
+    return {
+        "bar": progress_bar(job.progress_percent, text),
+        "message": job.progress_message or "",
+    }
+
+
+def _arguments(job: Job) -> list[tuple[str, str]]:
+    call = job.args if isinstance(job.args, dict) else {"args": job.args}
+    positional = call.get("args") or []
+    keyword = call.get("kwargs") or {}
+    return [
+        *((str(index), json_text(value)) for index, value in enumerate(positional, 1)),
+        *((name, json_text(value)) for name, value in keyword.items()),
+    ]
+
+
+def _result(job: Job) -> dict[str, Any] | None:
+    if job.state != State.SUCCESS:
+        return None
+    try:
+        value = job.result
+    except LookupError as error:
+        return {"missing": str(error)}
+    if value is None:
+        return {"nothing": True}
+    return {"text": json_text(value)}
+
+
+def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:
+    return [
+        Failure(
+            error.get("attempt", "?"),
+            moment(parse_datetime(str(error.get("at", "")))),
+            str(error.get("class", "")),
+            str(error.get("message", "")),
+            str(error.get("traceback", "")),
+        )
+        for error in reversed(errors)
+    ]
+
+
+def _pairs(values: Any) -> list[tuple[str, str]]:
+    if not isinstance(values, dict):
+        return []
+    return [
+        (name, value if isinstance(value, str) else json_text(value))
+        for name, value in values.items()
+    ]
+
+
+def _facts(job: Job) -> list[tuple[Any, Any]]:
+    """Return the other columns that hold something, with their names."""
+    parts = (job.source_type, job.source_id, job.source_method)
+    source = " ".join(part for part in parts if part)
+    found: list[tuple[Any, Any]] = [
+        (_("task or method"), source),
+        (_("priority"), job.priority),
+        (_("attempt"), f"{job.attempt} / {job.max_attempts}"),
+        (_("labels"), ", ".join(job.labels or ())),
+        (_("created by"), job.created_by),
+        (_("expires"), moment(job.expires_at) if job.expires_at else None),
+        (_("time limit"), duration_text(job.timeout_seconds) if job.timeout_seconds else None),
+        (_("session"), job.session_key),
+        (_("user"), job.user_key),
+        (_("monitor"), job.monitor_id),
+        (_("exclusive key"), job.exclusive_key),
+        (_("unique key"), job.unique_key),
+        (_("result kept in"), job.result_ref),
+    ]
+    context = _pairs(job.context)
+    return [(label, value) for label, value in [*found, *context] if value not in (None, "")]

@@ -1,0 +1,299 @@
+"""Jobs: the list and its actions, and one job's page. Every change is an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Job
+from ..operations import control
+from ..states import State
+from .base import TenantQueueModelAdmin
+from .formats import (
+    NOTHING,
+    breakable,
+    duration_text,
+    moment,
+    ongoing,
+    progress_bar,
+    state_badge,
+)
+from .job_forms import PriorityForm, WaitingJobForm
+from .job_list import JobChangeList
+from .job_page import ACTIONS_OF, describe, is_tunable
+
+
+@admin.register(Job)
+class JobAdmin(TenantQueueModelAdmin[Job]):
+    """Shows jobs. Rows are never saved: buttons and actions call the operations."""
+
+    list_display = (
+        "title",
+        "where",
+        "state_label",
+        "priority",
+        "attempts",
+        "created",
+        "waited",
+        "ran",
+    )
+    list_display_links = ("title",)
+    list_per_page = 100
+    sortable_by = ()
+    search_fields = ("id",)
+    search_help_text = _("A job's number, or the whole name of a task.")
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    actions = ("retry_selected", "cancel_selected", "run_now_selected", "change_priority_selected")
+    actions_selection_counter = True
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that finds its pages by ids."""
+        return JobChangeList
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: jobs are made by Task.delay()."""
+        return False
+
+    @admin.display(description=_("job"))
+    def title(self, job: Job) -> SafeString:
+        """Return the job's id and name."""
+        return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.name))
+
+    @admin.display(description=_("tenant / queue"))
+    def where(self, job: Job) -> SafeString | str:
+        """Return the job's queue, linked to its jobs."""
+        queue = job.shown_queue  # type: ignore[attr-defined]
+        if queue is None:
+            return gettext("queue %d, deleted") % job.queue_id
+        return format_html(
+            '<a href="?queue_id={}">{}<br>{}</a>', queue.pk, queue.tenant or NOTHING, queue.name
+        )
+
+    @admin.display(description=_("state"))
+    def state_label(self, job: Job) -> SafeString:
+        """Return the state as a coloured label, with the progress that the task reports."""
+        if job.progress_percent is None or job.state == State.SUCCESS:
+            return state_badge(job.state)
+        return format_html("{}<br>{}", state_badge(job.state), progress_bar(job.progress_percent))
+
+    @admin.display(description=_("attempt"))
+    def attempts(self, job: Job) -> str:
+        """Return which attempt of how many."""
+        return f"{job.attempt} / {job.max_attempts}"
+
+    @admin.display(description=_("created"))
+    def created(self, job: Job) -> SafeString | str:
+        """Return when the job was enqueued."""
+        return moment(job.created_at)
+
+    @admin.display(description=_("waited"))
+    def waited(self, job: Job) -> SafeString | str:
+        """Return how long it was ready before it started, or is by now."""
+        if job.wait_duration is not None:
+            return duration_text(job.wait_duration)
+        if job.is_final:
+            return NOTHING
+        ready_at = max(job.created_at, job.run_at)
+        if job.state == State.SCHEDULED:
+            return moment(ready_at)
+        return ongoing(timezone.now() - ready_at, gettext("waits"))
+
+    @admin.display(description=_("ran"))
+    def ran(self, job: Job) -> SafeString | str:
+        """Return how long the last attempt ran, or runs by now."""
+        if job.state == State.RUNNING and job.started_at is not None:
+            return ongoing(timezone.now() - job.started_at, gettext("runs"))
+        return duration_text(job.run_duration)
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Job | None:
+        """Return a job: from the small leaf of unfinished ones if it is there, else from all."""
+        if not object_id.isdecimal() or int(object_id) >= 2**63:
+            return None
+        jobs = self.get_queryset(request).filter(pk=object_id)
+        return jobs.filter(final=False).first() or jobs.first()
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show one job, or do what a button of its page asks for."""
+        job = self.get_object(request, unquote(object_id))
+        if not self.has_view_or_change_permission(request, job):
+            raise PermissionDenied
+        if job is None:
+            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]
+                request, self.opts, object_id
+            )
+        may_change = self.has_change_permission(request, job)
+        form: WaitingJobForm | None = None
+        if request.method == "POST":
+            if not may_change:
+                raise PermissionDenied
+            if "_tune" not in request.POST or not is_tunable(job):
+                return self._press(request, job)
+            form = WaitingJobForm(job, request.POST)
+            if form.is_valid():
+                return self._tune(request, job, form)
+        elif is_tunable(job):
+            form = WaitingJobForm(job)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": job.name,
+            "subtitle": None,
+            "opts": self.opts,
+            "original": job,
+            "media": self.media,
+            "form": form if may_change else None,
+            "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
+            "has_view_permission": True,
+            "preserved_filters": self.get_preserved_filters(request),
+            **describe(self.using, job),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/tenantqueue/job/change_form.html", context)
+
+    def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
+        operations: dict[str, Callable[[HttpRequest, Sequence[Job]], None]] = {
+            "_retry": self._retry,
+            "_cancel": self._cancel,
+            "_run_now": self._run_now,
+        }
+        pressed = [operation for name, operation in operations.items() if name in request.POST]
+        if pressed:
+            pressed[0](request, [job])
+        else:
+            self._say(request, 0, gettext("changed"), 1)
+        return HttpResponseRedirect(request.get_full_path())
+
+    def _tune(self, request: HttpRequest, job: Job, form: WaitingJobForm) -> HttpResponse:
+        done = {
+            "priority": lambda value: control.change_priority([job.pk], value, using=self.using),
+            "run_at": lambda value: control.change_run_at([job.pk], value, using=self.using),
+        }
+        texts = form.change_texts()
+        changed = [
+            text
+            for text, (name, value) in zip(texts, form.changes.items(), strict=True)
+            if done[name](value)
+        ]
+        for text in changed:
+            self.log_for(request, [job], text)
+        if changed:
+            self.message_user(request, "; ".join(changed), messages.SUCCESS)
+        if len(changed) < len(texts):
+            text = gettext("Too late: the job does not wait any more. It was left as it is.")
+            self.message_user(request, text, messages.WARNING)
+        return HttpResponseRedirect(request.get_full_path())
+
+    @admin.action(permissions=["change"], description=_("Retry selected jobs"))
+    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Make failed and cancelled jobs ready again."""
+        self._retry(request, self._chosen(request))
+
+    @admin.action(permissions=["change"], description=_("Cancel selected jobs"))
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Cancel jobs."""
+        self._cancel(request, self._chosen(request))
+
+    @admin.action(permissions=["change"], description=_("Run selected jobs now"))
+    def run_now_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Make scheduled jobs ready."""
+        self._run_now(request, self._chosen(request))
+
+    @admin.action(permissions=["change"], description=_("Change priority of selected jobs…"))
+    def change_priority_selected(
+        self, request: HttpRequest, queryset: QuerySet[Job]
+    ) -> HttpResponse | None:
+        """Ask for a priority and give it to the jobs that wait."""
+        jobs = self._chosen(request)
+        form = PriorityForm(request.POST if "_apply" in request.POST else None)
+        if form.is_valid():
+            priority = form.cleaned_data["priority"]
+            ids = control.change_priority([job.pk for job in jobs], priority, using=self.using)
+            text = gettext("priority → %d") % priority
+            self.log_for(request, _among(jobs, ids), text)
+            self._say(request, len(ids), text, len(jobs) - len(ids))
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Change priority"),
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "form": form,
+            "jobs": jobs,
+            "action_checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/tenantqueue/job/change_priority.html", context)
+
+    def _chosen(self, request: HttpRequest) -> list[Job]:
+        """Return the ticked jobs that this user may see, wherever they have moved by now.
+
+        The filters of the list do not count: a job whose state has changed since the list was
+        shown is to be reported as too late, not to be passed over in silence.
+        """
+        ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        ids = [int(value) for value in ticked if value.isdecimal() and int(value) < 2**63]
+        return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name"))
+
+    def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        ids = control.retry([job.pk for job in jobs], using=self.using)
+        self.log_for(request, _among(jobs, ids), gettext("Made ready again."))
+        self._say(request, len(ids), gettext("made ready again"), len(jobs) - len(ids))
+
+    def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        ids = control.run_now([job.pk for job in jobs], using=self.using)
+        self.log_for(request, _among(jobs, ids), gettext("Made due now."))
+        self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
+
+    def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
+        self.log_for(request, _among(jobs, cancelled), gettext("Cancelled."))
+        self.log_for(request, _among(jobs, asked), gettext("Asked to stop."))
+        late = len(jobs) - len(cancelled) - len(asked)
+        if cancelled or not asked:
+            self._say(request, len(cancelled), gettext("cancelled"), late)
+        if asked:
+            late = 0 if cancelled else late
+            self._say(request, len(asked), gettext("running and asked to stop"), late)
+
+    def _say(self, request: HttpRequest, done: int, what: str, late: int) -> None:
+        """Tell how many jobs were changed, and how many were not in a state for it any more."""
+        text = ngettext("%(done)d job: %(what)s.", "%(done)d jobs: %(what)s.", done) % {
+            "done": done,
+            "what": what,
+        }
+        if late:
+            text += " " + ngettext(
+                "%d was left as it is: its state does not allow it (any more).",
+                "%d were left as they are: their state does not allow it (any more).",
+                late,
+            ) % (late,)
+        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
+
+
+def _among(jobs: Sequence[Job], ids: Sequence[int]) -> list[Job]:
+    wanted = frozenset(ids)
+    return [job for job in jobs if job.pk in wanted]

@@ -1,0 +1,181 @@
+"""The forms that tune a queue: only what the operator changed is written, and never over others.
+
+A form posts the values it showed beside those the operator wants. A column counts as changed when
+these two differ, whatever the row holds by then; when the row has moved on in the same column,
+that is a conflict, which the operator sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Field
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import TenantQueue
+from ..operations.control import TUNABLE
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[TenantQueue]
+    _FormSet = forms.BaseModelFormSet[TenantQueue, "TuneForm"]
+else:
+    _Form, _FormSet = forms.ModelForm, forms.BaseModelFormSet
+
+
+def lock_queues(ids: Iterable[int]) -> dict[int, TenantQueue]:
+    """Return queues as they are now, locked until the end of the transaction, in order of id.
+
+    Nobody else can tune them between the comparison and the save. A claim passes a locked queue
+    over and looks again within milliseconds.
+    """
+    queues = TenantQueue.objects.using(get_settings().database).select_for_update(no_key=True)
+    return {queue.pk: queue for queue in queues.filter(pk__in=list(ids)).order_by("pk")}
+
+
+def _column(name: str) -> Field[Any, Any]:
+    return cast("Field[Any, Any]", TenantQueue._meta.get_field(name))
+
+
+def column_label(name: str) -> str:
+    """Return what a column is called."""
+    return str(_column(name).verbose_name)
+
+
+def value_text(value: Any) -> str:
+    """Return a column's value for a sentence."""
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    return str(value)
+
+
+class TuneForm(_Form):
+    """A queue's columns that operators change. `compare()` must follow its validation."""
+
+    class Meta:
+        model = TenantQueue
+        fields = TUNABLE
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.changes: dict[str, tuple[Any, Any]] = {}
+        if self.instance.pk is not None:
+            for name in self.fields.keys() & set(TUNABLE):
+                self.fields[name].show_hidden_initial = True
+
+    def _post_clean(self) -> None:
+        """Leave the instance of an existing row as it was read: it is never saved.
+
+        Its columns are checked one by one: that says all that the constraints say, without two
+        queries for each row of the list.
+        """
+        if self.instance._state.adding:
+            super()._post_clean()  # type: ignore[misc]
+            return
+        for name in TUNABLE:
+            if name in self.cleaned_data:
+                try:
+                    _column(name).run_validators(self.cleaned_data[name])
+                except ValidationError as error:
+                    self.add_error(name, error)
+
+    def compare(self, stored: TenantQueue) -> None:
+        """Note in `changes` what is to be written: name -> (from, to); add errors for conflicts."""
+        self.changes = {}
+        for name in TUNABLE:
+            if name not in self.changed_data or name not in self.cleaned_data:
+                continue
+            now, wanted = getattr(stored, name), self.cleaned_data[name]
+            if now == wanted:
+                continue
+            shown = self._shown(name, default=now)
+            if shown == now:
+                self.changes[name] = (now, wanted)
+            else:
+                self._refuse(name, shown, now, wanted)
+
+    def change_texts(self) -> list[str]:
+        """Return each change as words: slots 3 → 7."""
+        return [
+            f"{column_label(name)} {value_text(old)} → {value_text(new)}"
+            for name, (old, new) in self.changes.items()
+        ]
+
+    def _shown(self, name: str, default: Any) -> Any:
+        """Return the value the form showed; `default` when the request does not tell."""
+        field = self.fields[name]
+        raw = field.hidden_widget().value_from_datadict(
+            self.data, self.files, self.add_initial_prefix(name)
+        )
+        try:
+            return default if raw is None else field.to_python(raw)
+        except ValidationError:
+            return default
+
+    def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
+        message = gettext(
+            "You changed this from %(shown)s to %(wanted)s, but meanwhile somebody else set it to "
+            "%(now)s. Save again to make it %(wanted)s, or enter %(now)s to leave it."
+        ) % {
+            "shown": value_text(shown),
+            "wanted": value_text(wanted),
+            "now": value_text(now),
+        }
+        self.add_error(name, ValidationError(message, code="conflict"))
+        # The next save is made knowing the value of now.
+        data = self.data.copy()  # type: ignore[attr-defined]
+        data[self.add_initial_prefix(name)] = str(now)
+        self.data = data
+
+
+class SingleTuneForm(TuneForm):
+    """The form of one queue's page; its view runs in a transaction."""
+
+    def clean(self) -> dict[str, Any] | None:
+        """Compare with the row as it is now."""
+        cleaned = super().clean()
+        if self.instance.pk is not None:
+            stored = lock_queues([self.instance.pk]).get(self.instance.pk)
+            if stored is None:
+                raise ValidationError(gettext("This queue does not exist any more."))
+            self.compare(stored)
+        return cleaned
+
+
+class _RowIdField(forms.IntegerField):
+    """The id of a row of the list; Django's own field reads every row once more."""
+
+    widget = forms.HiddenInput
+
+    def __init__(self, *, known: Iterable[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.known = frozenset(known)
+
+    def clean(self, value: Any) -> int | None:
+        number: int | None = super().clean(value)
+        if number not in self.known:
+            raise ValidationError(_("This queue does not exist any more."), code="gone")
+        return number
+
+
+class TuneFormSet(_FormSet):
+    """The forms of a page of the list; its view runs in a transaction."""
+
+    def add_fields(self, form: TuneForm, index: int | None) -> None:
+        """Put the row's id into a form."""
+        super().add_fields(form, index)
+        known = [queue.pk for queue in self.get_queryset()]
+        form.fields["id"] = _RowIdField(known=known, initial=form.instance.pk)
+
+    def clean(self) -> None:
+        """Compare the changed rows with what they are now, all locked by one statement."""
+        super().clean()
+        changed = [form for form in self.forms if form.instance.pk and form.has_changed()]
+        stored = lock_queues(form.instance.pk for form in changed) if changed else {}
+        for form in changed:
+            if row := stored.get(form.instance.pk):
+                form.compare(row)

@@ -1,0 +1,25 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.core.checks import Tags, register
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+
+class TenantQueueConfig(AppConfig):
+    """Registers the system checks and imports every installed app's `tasks` module."""
+
+    name = "django_tenantqueue"
+    label = "tenantqueue"
+    verbose_name = _("Tenant queue")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from . import checks
+
+        register(checks.check_settings, "tenantqueue")
+        register(checks.check_references, Tags.models)
+        register(checks.check_database, Tags.database)
+        autodiscover_modules("tasks")

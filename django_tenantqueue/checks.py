@@ -1,0 +1,173 @@
+"""System checks: tenantqueue.E0xx are errors, W0xx warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings as django_settings
+from django.core.checks import CheckMessage, Error, Warning
+from django.db import DatabaseError, connections
+from django.db.models import ForeignKey
+from django.utils.module_loading import import_string
+
+from .conf import Settings, get_settings
+from .exceptions import InvalidOption
+
+OLDEST_SERVER = 150000
+
+
+def check_settings(**kwargs: Any) -> list[CheckMessage]:
+    """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
+    E004: a dotted path cannot be used."""
+    try:
+        settings = get_settings()
+    except InvalidOption as error:
+        return [Error(str(error), hint="See the settings reference.", id="tenantqueue.E001")]
+    return [
+        *_check_backend(settings),
+        *_check_caches(settings),
+        *_check_paths(settings),
+    ]
+
+
+def _check_backend(settings: Settings) -> list[CheckMessage]:
+    alias = settings.database
+    if alias not in connections.settings:
+        return [
+            Error(
+                f"TENANTQUEUE['DATABASE'] is {alias!r}, which is not in DATABASES.",
+                hint=f"DATABASES has {', '.join(sorted(connections.settings))}.",
+                id="tenantqueue.E002",
+            )
+        ]
+    if connections[alias].vendor != "postgresql":
+        return [
+            Error(
+                f"The database {alias!r} is {connections[alias].display_name}: "
+                "django_tenantqueue needs PostgreSQL 15 or later.",
+                hint="Use django.db.backends.postgresql, or name another alias in "
+                "TENANTQUEUE['DATABASE'].",
+                id="tenantqueue.E002",
+            )
+        ]
+    return []
+
+
+def _check_caches(settings: Settings) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    for name, value, other in (
+        ("RESULT_STORE", settings.result_store, "db"),
+        ("LARGE_RESULTS", settings.large_results, "error"),
+    ):
+        if value != other and value not in django_settings.CACHES:
+            found.append(
+                Error(
+                    f"TENANTQUEUE[{name!r}] is {value!r}: neither {other!r} nor a cache in CACHES.",
+                    hint=f"CACHES has {', '.join(sorted(django_settings.CACHES))}.",
+                    id="tenantqueue.E003",
+                )
+            )
+        elif value != other and "locmem" in django_settings.CACHES[value].get("BACKEND", ""):
+            found.append(
+                Warning(
+                    f"TENANTQUEUE[{name!r}] is {value!r}, a cache inside one process: other "
+                    "processes will not find the results there.",
+                    hint="Use a shared cache.",
+                    id="tenantqueue.W003",
+                )
+            )
+    return found
+
+
+def _check_paths(settings: Settings) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    named: list[tuple[str, Sequence[str]]] = [
+        ("TENANT_RESOLVER", [settings.tenant_resolver] if settings.tenant_resolver else []),
+        ("WRAPPERS", settings.wrappers),
+        ("CONTEXT", settings.context),
+    ]
+    for name, paths in named:
+        for path in paths:
+            try:
+                found_object = import_string(path)
+                if name == "CONTEXT":
+                    for needed in ("key", "capture", "apply"):
+                        getattr(found_object, needed)
+            except (ImportError, AttributeError) as error:
+                found.append(
+                    Error(
+                        f"TENANTQUEUE[{name!r}] names {path!r}, which cannot be used: {error}",
+                        hint="Give the dotted path of a callable; for CONTEXT, a class with key, "
+                        "capture and apply.",
+                        id="tenantqueue.E004",
+                    )
+                )
+    return found
+
+
+def check_references(**kwargs: Any) -> list[CheckMessage]:
+    """E005: a foreign key to Job with a constraint, which a partitioned table cannot have."""
+    job = apps.get_model("tenantqueue", "Job")
+    return [
+        Error(
+            f"{field} references Job with a database constraint: jobs move between partitions.",
+            hint="Declare it with db_constraint=False and on_delete=models.DO_NOTHING.",
+            obj=field,
+            id="tenantqueue.E005",
+        )
+        for model in apps.get_models()
+        for field in model._meta.local_fields
+        if isinstance(field, ForeignKey)
+        and field.related_model is job
+        and getattr(field, "db_constraint", True)
+    ]
+
+
+def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """E006: the server is too old. E007: the job table was not made by our migrations.
+    W006: the server cannot be reached."""
+    try:
+        alias = get_settings().database
+    except InvalidOption:
+        return []  # E001
+    if alias not in (databases or ()) or connections[alias].vendor != "postgresql":
+        return []
+    try:
+        return _check_server(alias)
+    except DatabaseError as error:
+        return [
+            Warning(
+                f"The jobs' database {alias!r} cannot be reached: {str(error).strip()}",
+                hint="Is PostgreSQL running?",
+                id="tenantqueue.W006",
+            )
+        ]
+
+
+def _check_server(alias: str) -> list[CheckMessage]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT current_setting('server_version_num')::int")
+        version = cursor.fetchone()[0]
+        if version < OLDEST_SERVER:
+            return [
+                Error(
+                    f"The server of {alias!r} is PostgreSQL {version // 10000}: 15 is the oldest "
+                    "supported.",
+                    hint="Upgrade the server.",
+                    id="tenantqueue.E006",
+                )
+            ]
+        cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass('tenantqueue_job')")
+        row = cursor.fetchone()
+    if row is not None and row[0] != "p":
+        return [
+            Error(
+                "The table tenantqueue_job is not partitioned.",
+                hint="It was not made by the migrations of django_tenantqueue (syncdb, or a test "
+                "with MIGRATION_MODULES off): drop it and run `manage.py migrate tenantqueue`.",
+                id="tenantqueue.E007",
+            )
+        ]
+    return []

@@ -1,0 +1,170 @@
+"""Settings: the dict `TENANTQUEUE`, read lazily into one frozen dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, get_args, get_origin, get_type_hints
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from .exceptions import InvalidOption
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings with their defaults. Field names in capitals are the keys of TENANTQUEUE."""
+
+    database: str = "default"
+    """Alias of the database that holds the jobs."""
+    default_queue: str = "default"
+    """Queue of a task that names none."""
+    default_num_slots: int = 5
+    """Slots of a tenant queue at its first use."""
+    default_max_attempts: int = 5
+    """How often a job is started at most, the first start included."""
+    default_timeout: float | None = None
+    """Seconds after which a run is told to stop; None is no limit."""
+    backoff_base: float = 5.0
+    """Seconds before the second attempt; it doubles with each further one."""
+    backoff_max: float = 3600.0
+    """Longest wait between two attempts, in seconds."""
+    priority_scope: str = "global"
+    """"global": lower numbers first over all tenants. "tenant": only among a queue's own jobs."""
+    tenant_resolver: str | None = None
+    """Dotted path of a callable that returns the current tenant when no context is set."""
+    callables: tuple[str, ...] = ()
+    """Dotted names (or prefixes ending in ".*") that delay() may run besides tasks."""
+    result_store: str = "db"
+    """"db", or the alias of a Django cache."""
+    result_ttl: float = 86400.0
+    """Seconds that a result stays in the cache."""
+    max_result_bytes: int = 1_000_000
+    """Largest result (as JSON) kept in the job's row."""
+    large_results: str = "error"
+    """What becomes of a larger one: "error", or the alias of a Django cache."""
+    max_errors: int = 10
+    """How many errors a job keeps, the newest."""
+    wrappers: tuple[str, ...] = ()
+    """Dotted paths of context managers put around every run, outermost first."""
+    context: tuple[str, ...] = (
+        "django_tenantqueue.operations.context.Language",
+        "django_tenantqueue.operations.context.TimeZone",
+    )
+    """Dotted paths of classes that carry a value from the enqueue into the run."""
+    eager: bool = False
+    """Run jobs inside .delay(), for tests and notebooks; nothing is stored."""
+    poll_interval: float = 1.0
+    """Seconds between two looks of an idle worker that nobody woke."""
+    notify: bool = True
+    """Wake idle workers by NOTIFY; False is polling alone."""
+    pooler: bool = False
+    """A transaction pooler (pgbouncer) stands before the server: no LISTEN, nothing prepared."""
+    cancel_grace: float = 10.0
+    """Seconds a running job has to notice that it was cancelled."""
+    history_ahead: int = 3
+    """Months of history partitions made in advance."""
+    history_keep: int | None = None
+    """Months of history to keep; None keeps all."""
+    status_max_age: float = 7 * 86400.0
+    """Seconds for which a signed status URL is valid."""
+
+
+_cache: dict[str, Settings] = {}
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    if get_origin(hint) is tuple:
+        # a str is a sequence of str, too: read as one, "reports.*" would allow everything
+        if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
+            return tuple(value)
+        raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be a list of str")
+    allowed = get_args(hint) or (hint,)
+    if isinstance(value, bool):
+        if bool in allowed:
+            return value
+    elif isinstance(value, int) and float in allowed and int not in allowed:
+        return float(value)
+    elif any(isinstance(kind, type) and isinstance(value, kind) for kind in allowed):
+        return value
+    wanted = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
+    raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be {wanted}")
+
+
+def read_settings(raw: Mapping[str, Any]) -> Settings:
+    """Return Settings made of `raw`; raise InvalidOption naming the first entry that is wrong."""
+    hints = get_type_hints(Settings)
+    known = {field.name.upper(): field.name for field in fields(Settings)}
+    chosen: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key not in known:
+            near = get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise InvalidOption(f"TENANTQUEUE[{key!r}] is not a setting{hint}")
+        chosen[known[key]] = _checked(known[key], value, hints[known[key]])
+    made = Settings(**chosen)
+    _check_values(made)
+    return made
+
+
+_POSITIVE = (
+    "backoff_base",
+    "backoff_max",
+    "default_timeout",
+    "max_errors",
+    "max_result_bytes",
+    "poll_interval",
+    "result_ttl",
+    "status_max_age",
+)
+
+
+def _check_values(made: Settings) -> None:
+    if made.priority_scope not in ("global", "tenant"):
+        raise InvalidOption(
+            f"TENANTQUEUE['PRIORITY_SCOPE'] is {made.priority_scope!r}: "
+            "it must be 'global' or 'tenant'"
+        )
+    for name in _POSITIVE:
+        value = getattr(made, name)
+        if value is not None and not value > 0:
+            raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be above 0")
+    if not made.cancel_grace >= 0:
+        raise InvalidOption(
+            f"TENANTQUEUE['CANCEL_GRACE'] is {made.cancel_grace!r}: it must be 0 or more"
+        )
+    if not 1 <= made.default_max_attempts <= 32767:
+        raise InvalidOption(
+            f"TENANTQUEUE['DEFAULT_MAX_ATTEMPTS'] is {made.default_max_attempts!r}: "
+            "it must be from 1 to 32767"
+        )
+    if not 0 <= made.default_num_slots <= 1_000_000:
+        raise InvalidOption(
+            f"TENANTQUEUE['DEFAULT_NUM_SLOTS'] is {made.default_num_slots!r}: "
+            "it must be from 0 to 1000000"
+        )
+    for name in ("history_ahead", "history_keep"):
+        value = getattr(made, name)
+        if value is not None and value < 1:
+            raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be 1 or more")
+
+
+def get_settings() -> Settings:
+    """Return the project's settings; read once, and again after override_settings."""
+    made = _cache.get("current")
+    if made is None:
+        raw = getattr(django_settings, "TENANTQUEUE", {})
+        if not isinstance(raw, Mapping):
+            raise InvalidOption(f"TENANTQUEUE is {raw!r}: it must be a dict")
+        made = _cache["current"] = read_settings(raw)
+    return made
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting == "TENANTQUEUE":
+        _cache.clear()
+
+
+setting_changed.connect(_forget)

@@ -1,0 +1,90 @@
+"""Every exception of the package, with one base."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+
+class TenantQueueError(Exception):
+    """Base of all errors raised by django_tenantqueue."""
+
+
+class InvalidOption(TenantQueueError, ValueError):
+    """An option of a task, of `.using()` or of a setting is unknown or has a wrong value."""
+
+
+class InvalidArgument(TenantQueueError, ValueError):
+    """An argument of a job cannot be stored as JSON."""
+
+
+class NotAllowed(TenantQueueError):
+    """What a job names may not be run: it is not registered as a task or listed in CALLABLES."""
+
+
+class UnknownTask(TenantQueueError, LookupError):
+    """No task of that name is registered in this process."""
+
+
+class QueueRetired(TenantQueueError):
+    """The tenant queue takes no new jobs."""
+
+
+class JobNotFound(TenantQueueError, LookupError):
+    """No job has that id (any more)."""
+
+
+class JobReadOnly(TenantQueueError, TypeError):
+    """A Job was saved or deleted through the ORM; changes go through operations."""
+
+
+class TransitionRefused(TenantQueueError):
+    """The job is not in a state from which the wanted change is possible."""
+
+
+class WaitTimeout(TenantQueueError, TimeoutError):
+    """`Job.wait()` gave up before the job was finished."""
+
+
+class ClaimLost(TenantQueueError):
+    """This run no longer owns its job: it was rescued, returned or finished by someone else."""
+
+
+class Cancelled(TenantQueueError):
+    """Raised inside a task whose cancellation was requested."""
+
+
+class TimeLimitExceeded(TenantQueueError):
+    """Raised inside a task that ran longer than its timeout."""
+
+
+class WorkerDied(TenantQueueError):
+    """The worker process that ran a job died. Never raised: the class of the error kept with it."""
+
+
+class ResultRefused(TenantQueueError):
+    """The return value of a task cannot be stored."""
+
+
+class Unsupported(TenantQueueError):
+    """The database or the server cannot run this package."""
+
+
+class Permanent(TenantQueueError):
+    """Raise it in a task to end the job in `error` without another attempt."""
+
+
+class Retry(TenantQueueError):
+    """Raise it in a task to run the job again, whatever its `retry_when` says.
+
+    `after` is seconds or a timedelta; None takes the task's own backoff. The attempt counts:
+    when it was the last one, the job ends in `error`.
+    """
+
+    def __init__(self, message: str = "", *, after: float | timedelta | None = None) -> None:
+        super().__init__(message or "retry asked for by the task")
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if seconds is not None and not 0 <= seconds < 10 * 365 * 86400:
+            raise InvalidOption(
+                f"Retry(after={after!r}): give seconds or a timedelta between 0 and ten years"
+            )
+        self.after_seconds: float | None = seconds

@@ -1,0 +1,30 @@
+"""manage.py relanejobs"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from ...conf import get_settings
+from ...operations.maintain import relane
+
+
+class Command(BaseCommand):
+    """Applies a change of PRIORITY_SCOPE to the jobs that wait."""
+
+    help = "After changing TENANTQUEUE['PRIORITY_SCOPE']: apply it to the jobs that wait."
+    requires_system_checks = ["tenantqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--database", help="alias of the jobs' database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Change the jobs in short transactions until none is left."""
+        using = options["database"] or get_settings().database
+        total = 0
+        while changed := relane(using):
+            total += changed
+        self.stdout.write(f"{total} waiting jobs follow PRIORITY_SCOPE now")

@@ -1,0 +1,379 @@
+"""Tables, the partitioned job table among them.
+
+Django cannot express partitions, so the job table is made by SQL and declared to the migration
+state beside it. Nothing here imports package code but the field class, so that it runs the same for ever.
+"""
+
+from pathlib import Path
+
+import django.core.serializers.json
+import django.core.validators
+import django.db.models.deletion
+from django.db import migrations, models
+
+import django_tenantqueue.models.fields
+
+CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
+DROP_JOB = "DROP TABLE tenantqueue_job"
+# Sleeping and heartbeats rewrite a worker's row all the time: leave room for HOT updates.
+TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
+
+
+class Migration(migrations.Migration):
+    initial = True
+    dependencies = []
+    operations = [
+        migrations.CreateModel(
+            name="TenantQueue",
+            fields=[
+                ("id", models.AutoField(primary_key=True, serialize=False)),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True,
+                        help_text="Empty: jobs that belong to nobody.",
+                        max_length=200,
+                        verbose_name="tenant",
+                    ),
+                ),
+                ("name", models.CharField(default="default", max_length=100, verbose_name="queue")),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        db_default=5,
+                        default=5,
+                        help_text="How many jobs of this queue may run at once, on all machines together.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "weight",
+                    models.SmallIntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="Turns this queue gets for each turn of a queue of weight 1.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
+                        verbose_name="weight",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Start no more of its jobs.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "retired",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Take no new jobs; what waits still runs.",
+                        verbose_name="retired",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "tenant queue",
+                "verbose_name_plural": "tenant queues",
+                "ordering": ("tenant", "name"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "name"), name="tenantqueue_queue_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                        name="tenantqueue_queue_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="tenantqueue_queue_weight",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Worker",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=200, verbose_name="name")),
+                ("host", models.CharField(max_length=255, verbose_name="host")),
+                ("pid", models.IntegerField(verbose_name="process id")),
+                ("supervisor_pid", models.IntegerField(verbose_name="supervisor's process id")),
+                ("version", models.CharField(max_length=50, verbose_name="version")),
+                ("started_at", models.DateTimeField(verbose_name="started at")),
+                ("heartbeat_at", models.DateTimeField(verbose_name="last heartbeat")),
+                (
+                    "queues",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="queues"
+                    ),
+                ),
+                (
+                    "exclude_queues",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="excluded queues"
+                    ),
+                ),
+                (
+                    "tenants",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="tenants"
+                    ),
+                ),
+                ("threads", models.IntegerField(verbose_name="threads")),
+                ("async_slots", models.IntegerField(verbose_name="coroutine slots")),
+                (
+                    "draining",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Ends what it runs and claims nothing more.",
+                        verbose_name="draining",
+                    ),
+                ),
+                (
+                    "leased",
+                    models.BooleanField(
+                        default=False,
+                        help_text="An advisory lock shows whether it lives.",
+                        verbose_name="leased",
+                    ),
+                ),
+                (
+                    "sleeping_until",
+                    models.DateTimeField(blank=True, null=True, verbose_name="sleeping until"),
+                ),
+            ],
+            options={
+                "verbose_name": "worker",
+                "verbose_name_plural": "workers",
+                "ordering": ("host", "id"),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("sleeping_until__isnull", False)),
+                        fields=["sleeping_until"],
+                        name="tenantqueue_worker_sleeping",
+                    )
+                ],
+            },
+        ),
+        migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],
+            state_operations=[
+                migrations.CreateModel(
+                    name="Job",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        (
+                            "lane",
+                            models.SmallIntegerField(
+                                default=0,
+                                editable=False,
+                                help_text="What is served first over all tenants: the priority, or 0 for all.",
+                            ),
+                        ),
+                        (
+                            "priority",
+                            models.SmallIntegerField(
+                                default=240,
+                                help_text="A lower number runs first.",
+                                verbose_name="priority",
+                            ),
+                        ),
+                        (
+                            "state",
+                            models.CharField(
+                                choices=[
+                                    ("scheduled", "scheduled"),
+                                    ("held", "held"),
+                                    ("created", "created"),
+                                    ("queued", "queued"),
+                                    ("running", "running"),
+                                    ("success", "success"),
+                                    ("error", "error"),
+                                    ("cancelled", "cancelled"),
+                                ],
+                                max_length=10,
+                                verbose_name="state",
+                            ),
+                        ),
+                        ("final", models.BooleanField(default=False, editable=False)),
+                        ("is_async", models.BooleanField(default=False, verbose_name="coroutine")),
+                        ("name", models.TextField(verbose_name="name")),
+                        ("source_type", models.TextField(verbose_name="source type")),
+                        ("source_id", models.TextField(default="", verbose_name="source id")),
+                        ("source_method", models.TextField(verbose_name="source method")),
+                        ("args", models.JSONField(default=dict, verbose_name="arguments")),
+                        ("run_at", models.DateTimeField(verbose_name="run at")),
+                        ("created_at", models.DateTimeField(verbose_name="created at")),
+                        ("queued_at", models.DateTimeField(null=True, verbose_name="queued at")),
+                        ("started_at", models.DateTimeField(null=True, verbose_name="started at")),
+                        (
+                            "finished_at",
+                            models.DateTimeField(null=True, verbose_name="finished at"),
+                        ),
+                        ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
+                        (
+                            "cancel_requested_at",
+                            models.DateTimeField(null=True, verbose_name="cancel requested at"),
+                        ),
+                        ("attempt", models.SmallIntegerField(default=0, verbose_name="attempt")),
+                        (
+                            "max_attempts",
+                            models.SmallIntegerField(default=1, verbose_name="most attempts"),
+                        ),
+                        ("claim_seq", models.IntegerField(default=0, editable=False)),
+                        (
+                            "timeout_seconds",
+                            models.FloatField(null=True, verbose_name="timeout in seconds"),
+                        ),
+                        ("held_by", models.TextField(null=True, verbose_name="held by")),
+                        ("session_key", models.TextField(null=True, verbose_name="session")),
+                        ("user_key", models.TextField(null=True, verbose_name="user")),
+                        ("monitor_id", models.BigIntegerField(null=True, verbose_name="monitor")),
+                        (
+                            "exclusive_key",
+                            models.TextField(null=True, verbose_name="exclusive key"),
+                        ),
+                        ("unique_key", models.TextField(null=True, verbose_name="unique key")),
+                        (
+                            "labels",
+                            django_tenantqueue.models.fields.TextListField(
+                                null=True, verbose_name="labels"
+                            ),
+                        ),
+                        ("created_by", models.TextField(null=True, verbose_name="created by")),
+                        ("context", models.JSONField(null=True, verbose_name="context")),
+                        ("progress_done", models.FloatField(null=True, verbose_name="progress")),
+                        (
+                            "progress_total",
+                            models.FloatField(null=True, verbose_name="progress total"),
+                        ),
+                        (
+                            "progress_message",
+                            models.TextField(null=True, verbose_name="progress message"),
+                        ),
+                        (
+                            "stats",
+                            models.JSONField(
+                                encoder=django.core.serializers.json.DjangoJSONEncoder,
+                                null=True,
+                                verbose_name="statistics",
+                            ),
+                        ),
+                        (
+                            "result_data",
+                            models.JSONField(db_column="result", null=True, verbose_name="result"),
+                        ),
+                        (
+                            "result_ref",
+                            models.TextField(null=True, verbose_name="where the result is"),
+                        ),
+                        ("errors", models.JSONField(null=True, verbose_name="errors")),
+                        (
+                            "queue",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                related_name="jobs",
+                                to="tenantqueue.tenantqueue",
+                                verbose_name="queue",
+                            ),
+                        ),
+                        (
+                            "worker",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                null=True,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                related_name="+",
+                                to="tenantqueue.worker",
+                                verbose_name="worker",
+                            ),
+                        ),
+                    ],
+                    options={
+                        "verbose_name": "job",
+                        "verbose_name_plural": "jobs",
+                        "constraints": [
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("final", True), ("finished_at__isnull", False)),
+                                    models.Q(("final", False), ("finished_at__isnull", True)),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_finished",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(
+                                        ("final", True),
+                                        ("state__in", ["cancelled", "error", "success"]),
+                                    ),
+                                    models.Q(
+                                        ("final", False),
+                                        models.Q(
+                                            ("state__in", ["cancelled", "error", "success"]),
+                                            _negated=True,
+                                        ),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_final",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("final", True),
+                                    models.Q(
+                                        ("queued_at__isnull", False),
+                                        ("state__in", ["queued", "running"]),
+                                        ("worker__isnull", False),
+                                    ),
+                                    models.Q(
+                                        models.Q(
+                                            ("state__in", ["queued", "running"]), _negated=True
+                                        ),
+                                        ("worker__isnull", True),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_active",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("held_by__isnull", False), ("state", "held")),
+                                    models.Q(
+                                        models.Q(("state", "held"), _negated=True),
+                                        ("held_by__isnull", True),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_held",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("attempt__gte", 0),
+                                    ("attempt__lte", models.F("max_attempts")),
+                                    ("max_attempts__gte", 1),
+                                ),
+                                name="tenantqueue_job_attempts",
+                            ),
+                        ],
+                    },
+                ),
+            ],
+        ),
+    ]

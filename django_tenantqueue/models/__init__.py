@@ -1,0 +1,7 @@
+"""Models: columns, constraints and what is read from them. State changes live in operations."""
+
+from .job import Job
+from .queue import TenantQueue
+from .worker import Worker
+
+__all__ = ["Job", "TenantQueue", "Worker"]

@@ -1,0 +1,35 @@
+"""A list of texts as PostgreSQL's text[].
+
+Django's ArrayField would ask every project to install django.contrib.postgres for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+if TYPE_CHECKING:
+    _Field = models.Field[Any, Any]
+else:
+    _Field = models.Field
+
+
+class TextListField(_Field):
+    """A column of type text[]."""
+
+    description = "List of texts"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """Return the column's type."""
+        return "text[]"
+
+    def get_prep_value(self, value: Any) -> Any:
+        """Return a list that psycopg adapts."""
+        value = super().get_prep_value(value)
+        return None if value is None else list(value)
+
+    def value_to_string(self, obj: models.Model) -> Any:
+        """Return the list for a serializer."""
+        return self.value_from_object(obj)

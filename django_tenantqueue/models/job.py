@@ -1,0 +1,278 @@
+"""Jobs: one row for each request to run something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NoReturn, Self
+
+from django.core.cache import caches
+from django.core.serializers.json import DjangoJSONEncoder
+from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
+from django.db import connections, models
+from django.db.models import F, Q
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..exceptions import JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..states import ACTIVE, FINAL, Priority, State
+from .fields import TextListField
+
+_MISSING = object()
+_SIGNER_SALT = "django_tenantqueue.status"
+
+
+def sign_job_id(job_id: int) -> str:
+    """Return a token that names a job and cannot be made without SECRET_KEY."""
+    return TimestampSigner(salt=_SIGNER_SALT).sign(str(job_id))
+
+
+def read_job_token(token: str) -> int | None:
+    """Return the job id of a token; None when it is forged or older than STATUS_MAX_AGE."""
+    try:
+        text = TimestampSigner(salt=_SIGNER_SALT).unsign(
+            token, max_age=timedelta(seconds=get_settings().status_max_age)
+        )
+    except (BadSignature, SignatureExpired):
+        return None
+    return int(text)
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Reads that operators and views need. Each is served by an index of the leaf it names."""
+
+    def unfinished(self) -> Self:
+        """Jobs in the hot leaf."""
+        return self.filter(final=False)
+
+    def finished(self) -> Self:
+        """Jobs in the history."""
+        return self.filter(final=True)
+
+    def waiting(self) -> Self:
+        """Jobs that are ready and wait for a slot."""
+        return self.filter(final=False, state=State.CREATED)
+
+    def active(self) -> Self:
+        """Jobs that hold a slot."""
+        return self.filter(final=False, state__in=sorted(ACTIVE))
+
+    def find(self, job_id: int) -> Job | None:
+        """Return the job of that id; None when there is none (any more).
+
+        The hot leaf is looked at first, since a look into the history probes every month. A job
+        that an operator brings back between the two looks is found by the third.
+        """
+        for final in (False, True, False):
+            found = self.filter(pk=job_id, final=final).order_by().first()
+            if found is not None:
+                return found
+        return None
+
+    def for_tenant(self, tenant: str) -> Self:
+        """Jobs of all queues of one tenant."""
+        return self.filter(queue__tenant=tenant)
+
+
+class Job(models.Model):
+    """One request to run something, kept until its history partition is dropped.
+
+    The table is partitioned: every unfinished row is in `tenantqueue_job_hot`, every finished
+    one in a leaf of `tenantqueue_job_history`. Rows are written by `operations` only; `save()`
+    and `delete()` raise, because the ORM would put a second row of the same id into another leaf
+    when it races a finish.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    queue = models.ForeignKey(
+        "tenantqueue.TenantQueue",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="jobs",
+        verbose_name=_("queue"),
+    )
+    lane = models.SmallIntegerField(
+        default=0,
+        editable=False,
+        help_text=_("What is served first over all tenants: the priority, or 0 for all."),
+    )
+    priority = models.SmallIntegerField(
+        _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
+    )
+    state = models.CharField(_("state"), max_length=10, choices=State.choices)
+    final = models.BooleanField(default=False, editable=False)
+    is_async = models.BooleanField(_("coroutine"), default=False)
+    name = models.TextField(_("name"))
+    source_type = models.TextField(_("source type"))
+    source_id = models.TextField(_("source id"), default="")
+    source_method = models.TextField(_("source method"))
+    args = models.JSONField(_("arguments"), default=dict)
+    run_at = models.DateTimeField(_("run at"))
+    created_at = models.DateTimeField(_("created at"))
+    queued_at = models.DateTimeField(_("queued at"), null=True)
+    started_at = models.DateTimeField(_("started at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
+    expires_at = models.DateTimeField(_("expires at"), null=True)
+    cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True)
+    attempt = models.SmallIntegerField(_("attempt"), default=0)
+    max_attempts = models.SmallIntegerField(_("most attempts"), default=1)
+    claim_seq = models.IntegerField(default=0, editable=False)
+    worker = models.ForeignKey(
+        "tenantqueue.Worker",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        null=True,
+        related_name="+",
+        verbose_name=_("worker"),
+    )
+    timeout_seconds = models.FloatField(_("timeout in seconds"), null=True)
+    held_by = models.TextField(_("held by"), null=True)
+    session_key = models.TextField(_("session"), null=True)
+    user_key = models.TextField(_("user"), null=True)
+    monitor_id = models.BigIntegerField(_("monitor"), null=True)
+    exclusive_key = models.TextField(_("exclusive key"), null=True)
+    unique_key = models.TextField(_("unique key"), null=True)
+    labels = TextListField(null=True, verbose_name=_("labels"))
+    created_by = models.TextField(_("created by"), null=True)
+    context = models.JSONField(_("context"), null=True)
+    progress_done = models.FloatField(_("progress"), null=True)
+    progress_total = models.FloatField(_("progress total"), null=True)
+    progress_message = models.TextField(_("progress message"), null=True)
+    stats = models.JSONField(_("statistics"), null=True, encoder=DjangoJSONEncoder)
+    result_data = models.JSONField(_("result"), null=True, db_column="result")
+    result_ref = models.TextField(_("where the result is"), null=True)
+    errors = models.JSONField(_("errors"), null=True)
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(final=True, finished_at__isnull=False)
+                | Q(final=False, finished_at__isnull=True),
+                name="tenantqueue_job_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(final=True, state__in=sorted(FINAL))
+                | (Q(final=False) & ~Q(state__in=sorted(FINAL))),
+                name="tenantqueue_job_final",
+            ),
+            models.CheckConstraint(
+                condition=Q(final=True)
+                | Q(state__in=sorted(ACTIVE), worker__isnull=False, queued_at__isnull=False)
+                | (~Q(state__in=sorted(ACTIVE)) & Q(worker__isnull=True)),
+                name="tenantqueue_job_active",
+            ),
+            models.CheckConstraint(
+                condition=Q(state=State.HELD, held_by__isnull=False)
+                | (~Q(state=State.HELD) & Q(held_by__isnull=True)),
+                name="tenantqueue_job_held",
+            ),
+            models.CheckConstraint(
+                condition=Q(attempt__gte=0, max_attempts__gte=1, attempt__lte=F("max_attempts")),
+                name="tenantqueue_job_attempts",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} #{self.pk}"
+
+    def save(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise JobReadOnly: use django_tenantqueue.operations instead."""
+        raise JobReadOnly(
+            f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by the "
+            "functions in django_tenantqueue.operations (retry, cancel, change_priority …)"
+        )
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise JobReadOnly: cancel the job, or let its history partition be dropped."""
+        raise JobReadOnly(
+            f"Job {self.pk!r} cannot be deleted: cancel it with operations.cancel(); finished jobs "
+            "go when their history partition is dropped"
+        )
+
+    @property
+    def result(self) -> Any:
+        """What the task returned, from the row or the cache; None while there is nothing.
+
+        Raises LookupError when the cache has dropped it.
+        """
+        if self.result_ref is None:
+            return self.result_data
+        alias, _, key = self.result_ref.partition(":")
+        value = caches[alias].get(key, _MISSING)
+        if value is _MISSING:
+            raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
+        return value
+
+    @property
+    def status_url(self) -> str:
+        """Path of the job's status as JSON: signed, needs no login, cannot be guessed."""
+        return reverse("tenantqueue:status", args=[sign_job_id(self.pk)])
+
+    def refresh(self) -> Self:
+        """Read the row again, from the primary; return self. Raises JobNotFound."""
+        fresh = Job.objects.using(get_settings().database).find(self.pk)
+        if fresh is None:
+            raise JobNotFound(f"job {self.pk} does not exist any more")
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def wait(self, timeout: float = 30.0) -> Self:
+        """Wait until the job has ended; return self, refreshed.
+
+        Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
+        TransitionRefused inside a transaction, whose uncommitted job no worker can see.
+        """
+        if connections[get_settings().database].in_atomic_block:
+            raise TransitionRefused(
+                f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
+                "the commit"
+            )
+        end = time.monotonic() + timeout
+        pause = 0.05
+        while not self.refresh().is_final:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
+            time.sleep(min(pause, left))
+            pause = min(0.5, pause * 1.5)
+        return self
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in FINAL
+
+    @property
+    def wait_duration(self) -> timedelta | None:
+        """From when it could have run until its start: what short workers or slots cost."""
+        if self.started_at is None:
+            return None
+        return self.started_at - max(self.created_at, self.run_at)
+
+    @property
+    def run_duration(self) -> timedelta | None:
+        """From start to finish of the last attempt."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return self.finished_at - self.started_at
+
+    @property
+    def progress_percent(self) -> float | None:
+        """0 to 100, or None when the task reported no total."""
+        if not self.progress_total or self.progress_done is None:
+            return None
+        return max(0.0, min(100.0, 100.0 * self.progress_done / self.progress_total))
+
+    @property
+    def last_error(self) -> dict[str, Any] | None:
+        """The newest entry of `errors`: at, attempt, class, message, traceback."""
+        errors: Sequence[dict[str, Any]] = self.errors or ()
+        return errors[-1] if errors else None

@@ -1,0 +1,64 @@
+"""Tenant queues: who may run how much at once."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class TenantQueue(models.Model):
+    """One queue of one tenant. Every column is read by the next claim, on every machine.
+
+    Rows are made at first use of `(tenant, name)`. The key is an integer, not a bigint, so that
+    an entry of the ready index stays within 24 bytes.
+    """
+
+    id = models.AutoField(primary_key=True)
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, help_text=_("Empty: jobs that belong to nobody.")
+    )
+    name = models.CharField(_("queue"), max_length=100, default="default")
+    num_slots = models.IntegerField(
+        _("slots"),
+        default=5,
+        db_default=5,
+        validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
+        help_text=_("How many jobs of this queue may run at once, on all machines together."),
+    )
+    weight = models.SmallIntegerField(
+        _("weight"),
+        default=1,
+        db_default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+        help_text=_("Turns this queue gets for each turn of a queue of weight 1."),
+    )
+    paused = models.BooleanField(
+        _("paused"), default=False, db_default=False, help_text=_("Start no more of its jobs.")
+    )
+    retired = models.BooleanField(
+        _("retired"),
+        default=False,
+        db_default=False,
+        help_text=_("Take no new jobs; what waits still runs."),
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("tenant queue")
+        verbose_name_plural = _("tenant queues")
+        ordering = ("tenant", "name")
+        constraints = (
+            models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_queue_unique"),
+            models.CheckConstraint(
+                condition=Q(num_slots__gte=0, num_slots__lte=1_000_000),
+                name="tenantqueue_queue_num_slots",
+            ),
+            models.CheckConstraint(
+                condition=Q(weight__gte=1, weight__lte=1000), name="tenantqueue_queue_weight"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant or '–'} / {self.name}"

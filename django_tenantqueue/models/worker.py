@@ -1,0 +1,52 @@
+"""Worker processes."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from .fields import TextListField
+
+
+class Worker(models.Model):
+    """One running worker process: a child of `runworker` that claims and runs jobs.
+
+    `sleeping_until` is set while it waits for a notification on the channel
+    `tenantqueue_<id>`; whoever wakes it clears the column first.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(_("name"), max_length=200)
+    host = models.CharField(_("host"), max_length=255)
+    pid = models.IntegerField(_("process id"))
+    supervisor_pid = models.IntegerField(_("supervisor's process id"))
+    version = models.CharField(_("version"), max_length=50)
+    started_at = models.DateTimeField(_("started at"))
+    heartbeat_at = models.DateTimeField(_("last heartbeat"))
+    queues = TextListField(default=list, verbose_name=_("queues"))
+    exclude_queues = TextListField(default=list, verbose_name=_("excluded queues"))
+    tenants = TextListField(default=list, verbose_name=_("tenants"))
+    threads = models.IntegerField(_("threads"))
+    async_slots = models.IntegerField(_("coroutine slots"))
+    draining = models.BooleanField(
+        _("draining"), default=False, help_text=_("Ends what it runs and claims nothing more.")
+    )
+    leased = models.BooleanField(
+        _("leased"), default=False, help_text=_("An advisory lock shows whether it lives.")
+    )
+    sleeping_until = models.DateTimeField(_("sleeping until"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+        ordering = ("host", "id")
+        indexes = (
+            models.Index(
+                fields=["sleeping_until"],
+                name="tenantqueue_worker_sleeping",
+                condition=models.Q(sleeping_until__isnull=False),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,1 @@
+"""Every change of state: enqueue, run, finish, control, maintain."""

@@ -1,0 +1,128 @@
+"""Values that travel from the enqueue into the run: language, time zone, what a project adds.
+
+A carrier is a class with `key`, `capture()` (called at enqueue; None carries nothing) and
+`apply(value)`, a context manager put around the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import Any, Protocol
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+from django.utils import timezone, translation
+from django.utils.module_loading import import_string
+
+from ..conf import get_settings
+from ..exceptions import InvalidArgument, InvalidOption
+
+
+class Carrier(Protocol):
+    """What an entry of TENANTQUEUE["CONTEXT"] must offer. Values must be JSON."""
+
+    key: str
+
+    def capture(self) -> Any:
+        """Return what to carry, None for nothing."""
+
+    def apply(self, value: Any) -> AbstractContextManager[Any]:
+        """Return a context manager that sets the value for a run."""
+
+
+class Language:
+    """Carries the active translation when it is not the project's default."""
+
+    key = "language"
+
+    def capture(self) -> str | None:
+        """Return the active language."""
+        active = translation.get_language()
+        return None if active in (None, django_settings.LANGUAGE_CODE) else active
+
+    def apply(self, value: str) -> AbstractContextManager[Any]:
+        """Activate the language."""
+        return translation.override(value)
+
+
+class TimeZone:
+    """Carries the current time zone when it is not the project's default."""
+
+    key = "time_zone"
+
+    def capture(self) -> str | None:
+        """Return the name of the current time zone."""
+        if timezone.get_current_timezone() is timezone.get_default_timezone():
+            return None  # by far the usual case; finding the name takes longer
+        name = timezone.get_current_timezone_name()
+        return None if name == django_settings.TIME_ZONE else name
+
+    def apply(self, value: str) -> AbstractContextManager[Any]:
+        """Activate the time zone."""
+        return timezone.override(value)
+
+
+@cache
+def _carriers() -> tuple[Carrier, ...]:
+    found = []
+    for path in get_settings().context:
+        try:
+            found.append(import_string(path)())
+        except (ImportError, TypeError) as error:
+            raise InvalidOption(f"TENANTQUEUE['CONTEXT'] {path!r}: {error}") from error
+    return tuple(found)
+
+
+@cache
+def _wrappers() -> tuple[Callable[[Any], AbstractContextManager[Any]], ...]:
+    found = []
+    for path in get_settings().wrappers:
+        try:
+            found.append(import_string(path))
+        except ImportError as error:
+            raise InvalidOption(f"TENANTQUEUE['WRAPPERS'] {path!r}: {error}") from error
+    return tuple(found)
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting == "TENANTQUEUE":
+        _carriers.cache_clear()
+        _wrappers.cache_clear()
+
+
+setting_changed.connect(_forget)
+
+
+def capture_context() -> str | None:
+    """Return the JSON text of what the current thread carries into a job, None for nothing."""
+    values = {c.key: value for c in _carriers() if (value := c.capture()) is not None}
+    if not values:
+        return None
+    try:
+        return json.dumps(values, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"a value of TENANTQUEUE['CONTEXT'] is not JSON: {error}") from error
+
+
+def has_surroundings(context: str | None) -> bool:
+    """Whether `surroundings` would do anything for a job with this context."""
+    return context is not None or bool(_wrappers())
+
+
+@contextmanager
+def surroundings(context: str | None, running: Any) -> Iterator[None]:
+    """Enter the carriers with their captured values, then the project's wrappers.
+
+    Each wrapper is called with the running job and must return a context manager.
+    """
+    with ExitStack() as stack:
+        values = json.loads(context) if context is not None else {}
+        for carrier in _carriers():
+            if carrier.key in values:
+                stack.enter_context(carrier.apply(values[carrier.key]))
+        for wrapper in _wrappers():
+            stack.enter_context(wrapper(running))
+        yield

@@ -1,0 +1,132 @@
+"""What operators do to jobs and queues. Every change names the jobs and the state it expects.
+
+Each function takes ids (any iterable) and returns the ids it changed, so that the caller can say
+what was too late. `using` is the alias of the jobs' database; None is the configured one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from django.db import transaction
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption
+from ..models import TenantQueue
+from ..queries import control as queries
+from ..queries import enqueue as enqueue_queries
+from .enqueue import Target, lane_of, queue_id_of
+from .options import check_priority
+
+if TYPE_CHECKING:
+    from django.db.models import Field
+
+TUNABLE = ("num_slots", "weight", "paused", "retired")
+"""Columns of a tenant queue that operators change."""
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def _ids(ids: Iterable[int]) -> list[int]:
+    return sorted({int(i) for i in ids})
+
+
+def _wake(using: str, changed: list[int]) -> list[int]:
+    settings = get_settings()
+    if changed and settings.notify:
+        count = len(changed)
+        transaction.on_commit(
+            lambda: enqueue_queries.wake_any_workers(using, most=count), using=using, robust=True
+        )
+    return changed
+
+
+def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], list[int]]:
+    """Cancel jobs; return (cancelled at once, asked to stop).
+
+    Waiting jobs end as `cancelled` at once. Of those that hold a slot the worker is asked: a task
+    that looks (`current_job().check()`, `.progress()`) stops there, one that does not is
+    interrupted after TENANTQUEUE["CANCEL_GRACE"] seconds.
+    """
+    alias, wanted = _alias(using), _ids(ids)
+    cancelled = queries.cancel_waiting_jobs(alias, wanted)
+    rest = sorted(set(wanted) - set(cancelled))
+    return sorted(cancelled), sorted(queries.request_cancel(alias, rest)) if rest else []
+
+
+def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+    """Make jobs ready again that ended in error or were cancelled, with fresh attempts."""
+    alias = _alias(using)
+    by_tenant = get_settings().priority_scope == "tenant"
+    return _wake(alias, sorted(queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)))
+
+
+def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+    """Make jobs ready that wait for their time."""
+    alias = _alias(using)
+    return _wake(alias, sorted(queries.run_jobs_now(alias, _ids(ids))))
+
+
+def change_priority(ids: Iterable[int], priority: int, *, using: str | None = None) -> list[int]:
+    """Change the priority of jobs that wait. Raises InvalidOption."""
+    check_priority("priority", priority)
+    return sorted(queries.set_priority(_alias(using), _ids(ids), priority, lane_of(priority)))
+
+
+def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
+    """Change when waiting jobs may run. Raises InvalidOption for a naive datetime."""
+    if timezone.is_naive(run_at):
+        raise InvalidOption(f"run_at={run_at!r} is naive: use django.utils.timezone")
+    alias = _alias(using)
+    changed = sorted(queries.set_run_at(alias, _ids(ids), run_at))
+    return _wake(alias, changed) if run_at <= timezone.now() else changed
+
+
+def change_queue(
+    ids: Iterable[int], *, tenant: str, queue: str, using: str | None = None
+) -> list[int]:
+    """Move waiting jobs to another queue, made if need be. Raises QueueRetired."""
+    alias = _alias(using)
+    queue_id = queue_id_of(Target(alias, tenant, queue), refresh=True)
+    return _wake(alias, sorted(queries.set_queue(alias, _ids(ids), queue_id)))
+
+
+def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a tenant queue: num_slots, weight, paused, retired.
+
+    Only the named columns are written. Raises InvalidOption for another column and Django's
+    ValidationError for a bad value; TenantQueue.DoesNotExist.
+    """
+    alias = _alias(using)
+    unknown = sorted(set(changes) - set(TUNABLE))
+    if unknown:
+        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    if not changes:
+        return
+    queue = TenantQueue.objects.using(alias).get(pk=queue_id)
+    for name, value in changes.items():
+        field = cast("Field[Any, Any]", queue._meta.get_field(name))
+        setattr(queue, name, field.clean(value, queue))
+    queue.save(using=alias, update_fields=sorted(changes))
+    if changes.get("paused") is False or "num_slots" in changes:
+        _wake(alias, [queue_id])
+
+
+def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+    """Start no more jobs of these queues; return how many were not paused before."""
+    queues = TenantQueue.objects.using(_alias(using)).filter(pk__in=list(queue_ids), paused=False)
+    return queues.update(paused=True)
+
+
+def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+    """Start jobs of these queues again; return how many were paused before."""
+    alias = _alias(using)
+    queues = TenantQueue.objects.using(alias).filter(pk__in=list(queue_ids), paused=True)
+    changed = queues.update(paused=False)
+    _wake(alias, list(range(changed)))
+    return changed

@@ -1,0 +1,221 @@
+"""Arguments and results as JSON.
+
+Plain JSON values stay as they are, so that SQL can query them. Other types become an object with
+the key `__tenantqueue__`, which names the type. Tuples become lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model
+from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
+from django.utils.duration import duration_iso_string
+
+from ..exceptions import InvalidArgument, Permanent, ResultRefused
+
+MARK = "__tenantqueue__"
+_PLAIN = frozenset({str, int, bool, type(None)})
+_ADVICE = (
+    "pass something JSON can carry (str, int, float, bool, None, list, dict with str keys, "
+    "datetime, date, time, timedelta, Decimal, UUID, or a saved model instance)"
+)
+
+
+def _default(value: object) -> dict[str, Any]:
+    match value:
+        case datetime():
+            return {MARK: "datetime", "value": value.isoformat()}
+        case date():
+            return {MARK: "date", "value": value.isoformat()}
+        case time():
+            return {MARK: "time", "value": value.isoformat()}
+        case timedelta():
+            return {MARK: "timedelta", "value": duration_iso_string(value)}
+        case Decimal():
+            return {MARK: "decimal", "value": str(value)}
+        case UUID():
+            return {MARK: "uuid", "value": str(value)}
+        case Model():
+            if value.pk is None or value._state.adding:
+                raise InvalidArgument(f"is a {value._meta.label} that is not saved: save it first")
+            return {
+                MARK: "model",
+                "model": value._meta.label_lower,
+                "value": _model_key(value),
+                "using": value._state.db or "default",
+            }
+    raise InvalidArgument(f"is of type {type(value).__qualname__}: {_ADVICE}")
+
+
+def _model_key(instance: Model) -> Any:
+    key = instance.pk
+    if type(key) in _PLAIN:
+        return key
+    return instance._meta.pk.value_to_string(instance) if instance._meta.pk else str(key)
+
+
+_encoder = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
+)
+
+
+def _refuse(value: object, path: str) -> None:
+    """Raise InvalidArgument naming the first place below `value` that cannot be stored."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise InvalidArgument(f"{path} contains a NUL character, which PostgreSQL cannot store")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(f"{path} contains a lone surrogate: {value!r}") from None
+    elif isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidArgument(f"{path} is {value!r}, which JSON cannot carry")
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if type(key) is not str:
+                raise InvalidArgument(f"{path} has the key {key!r}: keys must be str")
+            if key == MARK:
+                raise InvalidArgument(f"{path} has the key {MARK!r}, which is reserved")
+            _refuse(key, f"a key of {path}")
+            _refuse(inner, f"{path}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            _refuse(inner, f"{path}[{index}]")
+    elif not isinstance(value, int | None):
+        try:
+            _encoder.encode(value)
+        except (InvalidArgument, TypeError, ValueError) as error:
+            raise InvalidArgument(f"{path} {error}") from None
+
+
+def _needs_look(value: object) -> bool:
+    """Whether a value could hide what the encoder would silently bend: a dict's keys."""
+    if type(value) in _PLAIN or type(value) is float:
+        return False
+    if isinstance(value, list | tuple):
+        return any(map(_needs_look, value))
+    return isinstance(value, Mapping)
+
+
+def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return the JSON text of a call's arguments: {"args": […], "kwargs": {…}}.
+
+    Raises InvalidArgument naming the argument that JSON or PostgreSQL cannot carry.
+    """
+    call: dict[str, Any] = {"args": args}
+    if kwargs:
+        call["kwargs"] = kwargs
+    try:
+        if any(map(_needs_look, args)) or (kwargs and any(map(_needs_look, kwargs.values()))):
+            _refuse_call(args, kwargs)
+        text = _encoder.encode(call)
+        if "\\u0000" in text:
+            _refuse_call(args, kwargs)
+        if not text.isascii():
+            text.encode()
+    except (InvalidArgument, TypeError, ValueError, RecursionError):
+        _refuse_call(args, kwargs)
+        raise
+    return text
+
+
+def _refuse_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    try:
+        for index, value in enumerate(args):
+            _refuse(value, f"argument {index + 1}")
+        for name, value in kwargs.items():
+            _refuse(value, f"argument {name!r}")
+    except RecursionError:
+        raise InvalidArgument("the arguments are nested too deeply or contain themselves") from None
+
+
+def _load_model(entry: Mapping[str, Any]) -> Model:
+    label, key = entry["model"], entry["value"]
+    try:
+        model: type[Model] = apps.get_model(label)
+    except LookupError:
+        raise Permanent(f"the model {label!r} of an argument does not exist any more") from None
+    try:
+        return model._base_manager.using(entry.get("using", "default")).get(pk=key)
+    except ObjectDoesNotExist:
+        raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None
+
+
+_loaders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "datetime": lambda entry: parse_datetime(entry["value"]),
+    "date": lambda entry: parse_date(entry["value"]),
+    "time": lambda entry: parse_time(entry["value"]),
+    "timedelta": lambda entry: parse_duration(entry["value"]),
+    "decimal": lambda entry: Decimal(entry["value"]),
+    "uuid": lambda entry: UUID(entry["value"]),
+    "model": _load_model,
+}
+
+
+def _revive(entry: dict[str, Any]) -> Any:
+    kind = entry.get(MARK)
+    if kind is None:
+        return entry
+    loader = _loaders.get(kind)
+    if loader is None:
+        raise Permanent(f"an argument has the unknown type {kind!r}")
+    return loader(entry)
+
+
+def decode_args(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and keyword arguments of a job, model instances loaded.
+
+    Raises Permanent when an instance is gone.
+    """
+    call = json.loads(text, object_hook=_revive) if MARK in text else json.loads(text)
+    return call.get("args", []), call.get("kwargs") or {}
+
+
+_result_encoder = DjangoJSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode_result(value: object, what: str = "result") -> str | None:
+    """Return the JSON text of a return value (None for None).
+
+    Raises ResultRefused for what JSON or PostgreSQL cannot carry.
+    """
+    if value is None:
+        return None
+    try:
+        text = _result_encoder.encode(value)
+        if "\\u0000" in text and _has_nul(json.loads(text)):
+            raise ResultRefused(f"the {what} contains a NUL character, which cannot be stored")
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        raise ResultRefused(f"the {what} contains a lone surrogate") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ResultRefused(f"the {what} cannot be stored as JSON: {error}") from error
+    return text
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(_has_nul(key) or _has_nul(inner) for key, inner in value.items())
+    return isinstance(value, list) and any(map(_has_nul, value))
+
+
+def clean_text(text: str, most: int = 20_000) -> str:
+    """Return `text` without what PostgreSQL cannot store, its middle cut out when too long."""
+    text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - most} characters left out …\n{text[-half:]}"

@@ -1,0 +1,256 @@
+"""Enqueue: from a call and its options to rows in the caller's transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.models.base import ModelState
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..exceptions import QueueRetired
+from ..models import Job
+from ..queries import enqueue as queries
+from ..states import Priority, State
+from .context import capture_context
+from .encode import encode_args
+from .options import Options
+from .sources import RegisteredTask, Source
+from .tenant import get_tenant
+
+BULK_ROWS = 5000
+"""Rows of one bulk INSERT."""
+
+QUICK_SECONDS = 0.002
+"""An INSERT in autocommit mode that took no longer, and saw no sleeper, wakes nobody.
+
+A worker that fell asleep while it ran looks once more, later than this: see worker/pump.py.
+"""
+
+_queue_ids: dict[tuple[str, str, str], int] = {}
+"""(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a job goes."""
+
+    using: str
+    tenant: str
+    queue: str
+
+
+class _Wake:
+    """Wakes sleeping workers once the transaction that enqueued has committed."""
+
+    __slots__ = ("counts", "savepoints", "using")
+
+    def __init__(self, using: str, savepoints: set[str]) -> None:
+        self.using = using
+        self.savepoints = savepoints
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def send(self) -> None:
+        """Wake them: the hook. (A method, since Django names a hook that fails.)"""
+        queries.wake_workers(self.using, self.counts)
+
+
+def lane_of(priority: int) -> int:
+    """Return the lane in which jobs of a priority are served: one for all, or one each."""
+    return priority if get_settings().priority_scope == "global" else 0
+
+
+def _wake_later(target: Target, count: int) -> None:
+    """Wake workers after the commit; many enqueues of one transaction share one hook."""
+    if not get_settings().notify:
+        return
+    key = (target.tenant, target.queue)
+    wrapper = connections[target.using]
+    savepoints = set(wrapper.savepoint_ids)
+    hooks = wrapper.run_on_commit if wrapper.in_atomic_block else []
+    last = getattr(hooks[-1][1], "__self__", None) if hooks else None
+    if isinstance(last, _Wake) and last.savepoints == savepoints:
+        last.counts[key] = last.counts.get(key, 0) + count
+        return
+    wake = _Wake(target.using, savepoints)
+    wake.counts[key] = count
+    transaction.on_commit(wake.send, using=target.using, robust=True)
+
+
+def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
+    return timezone.now() + moment if isinstance(moment, timedelta) else moment
+
+
+def _new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
+    settings = get_settings()
+    priority = Priority.DEFAULT if options.priority is None else options.priority
+    run_at: datetime | None = None
+    delay = 0.0
+    if isinstance(options.run_at, timedelta):
+        delay = options.run_at.total_seconds()
+    else:
+        run_at = options.run_at
+    return queries.NewJob(
+        queue_id=queue_id,
+        lane=lane_of(priority),
+        priority=priority,
+        is_async=source.is_async,
+        run_at=run_at,
+        delay_seconds=delay,
+        expires_at=_as_datetime(options.expires_at),
+        max_attempts=options.max_attempts or settings.default_max_attempts,
+        timeout_seconds=options.timeout or settings.default_timeout,
+        name=source.name,
+        source_type=source.source_type,
+        source_id=source.source_id,
+        source_method=source.source_method,
+        args=args,
+        labels=None if options.labels is None else list(options.labels),
+        created_by=options.created_by,
+        context=capture_context(),
+    )
+
+
+def find_target(options: Options) -> Target:
+    """Return where jobs with these options go."""
+    settings = get_settings()
+    tenant = get_tenant() if options.tenant is None else options.tenant
+    return Target(settings.database, tenant, options.queue or settings.default_queue)
+
+
+def queue_id_of(target: Target, *, refresh: bool = False) -> int:
+    """Return the id of a tenant queue, making it at its first use.
+
+    Raises QueueRetired (only when looked up: a cached id is checked by the INSERT).
+    """
+    key = (target.using, target.tenant, target.queue)
+    known = None if refresh else _queue_ids.get(key)
+    if known is not None:
+        return known
+    found = queries.find_queue(target.using, target.tenant, target.queue)
+    if found is None:
+        slots = get_settings().default_num_slots
+        found = queries.create_queue(target.using, target.tenant, target.queue, slots)
+    if found.retired:
+        raise QueueRetired(
+            f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
+        )
+    _queue_ids[key] = found.id
+    return found.id
+
+
+def enqueue(
+    source: Source,
+    options: Options,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    task: RegisteredTask | None = None,
+) -> Job:
+    """Insert one job in the caller's transaction and return it.
+
+    Raises InvalidArgument, QueueRetired, and Django's database errors.
+    """
+    target = find_target(options)
+    new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    sent_at = time.monotonic()
+    inserted = queries.insert_job(target.using, new)
+    if inserted is None:
+        new = replace(new, queue_id=queue_id_of(target, refresh=True))
+        inserted = queries.insert_job(target.using, new, unseen=True)
+        assert inserted is not None, "inserted whatever the snapshot shows"
+    if inserted.state == State.CREATED and (
+        inserted.sleepers
+        or connections[target.using].in_atomic_block
+        or time.monotonic() - sent_at > QUICK_SECONDS
+    ):
+        _wake_later(target, 1)
+    job = _as_job(new, inserted, target)
+    hook = getattr(task.hooks, "enqueue", None) if task is not None else None
+    if hook is not None:
+        hook(job)
+    return job
+
+
+def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
+    """Return the Job of a new row. What is not known here is loaded when somebody asks.
+
+    Made without Model.__init__, which would cost more than all else that Python does here.
+    """
+    state = ModelState()
+    state.adding = False
+    state.db = target.using
+    job = Job.__new__(Job)
+    job.__dict__ = {
+        "_state": state,
+        "id": inserted.id,
+        "queue_id": new.queue_id,
+        "lane": new.lane,
+        "priority": new.priority,
+        "state": inserted.state,
+        "final": False,
+        "is_async": new.is_async,
+        "name": new.name,
+        "source_type": new.source_type,
+        "source_id": new.source_id,
+        "source_method": new.source_method,
+        "queued_at": None,
+        "started_at": None,
+        "finished_at": None,
+        "expires_at": new.expires_at,
+        "attempt": 0,
+        "max_attempts": new.max_attempts,
+        "timeout_seconds": new.timeout_seconds,
+        "labels": new.labels,
+        "created_by": new.created_by,
+    }
+    return job
+
+
+def _batches(calls: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(calls)
+    while batch := list(islice(rest, BULK_ROWS)):
+        yield batch
+
+
+def enqueue_many(
+    source: Source, options: Options, calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
+) -> list[int]:
+    """Insert a job for each call, one round trip per 5,000; return their ids, in order.
+
+    All or nothing: the batches share one transaction. Nothing is stored when one of the calls
+    cannot be encoded. `calls` may be a generator; it is read as it is needed.
+    """
+    target = find_target(options)
+    new = _new_job(source, options, queue_id_of(target), "")
+    ids: list[int] = []
+    with transaction.atomic(using=target.using):
+        for batch in _batches(encode_args(args, kwargs) for args, kwargs in calls):
+            filled = replace(new, args=f"[{','.join(batch)}]")
+            made = queries.insert_jobs(target.using, filled)
+            if not made:
+                new = replace(new, queue_id=queue_id_of(target, refresh=True))
+                filled = replace(filled, queue_id=new.queue_id)
+                made = queries.insert_jobs(target.using, filled, unseen=True)
+            ids += made
+        if ids:
+            _wake_later(target, len(ids))
+    return ids
+
+
+def load_jobs(ids: Sequence[int]) -> list[Job]:
+    """Return the jobs of these ids that exist, in the order of `ids`."""
+    using = get_settings().database
+    found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ids)}
+    return [found[i] for i in ids if i in found]
+
+
+def forget_queues() -> None:
+    """Forget the ids of queues, for tests that drop their rows."""
+    _queue_ids.clear()

@@ -1,0 +1,88 @@
+"""The duties that one worker of the fleet does for all. Each is one bounded step."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, date, datetime
+
+import psycopg
+
+from ..conf import get_settings
+from ..queries import control, enqueue, history
+
+logger = logging.getLogger("django_tenantqueue")
+
+PROMOTE_ROWS = 1000
+"""Due jobs made ready in one step."""
+
+
+def promote(using: str) -> int:
+    """Make due jobs ready and wake workers for them; return how many."""
+    count = control.promote_jobs(using, most=PROMOTE_ROWS)
+    settings = get_settings()
+    if count and settings.notify:
+        enqueue.wake_any_workers(using, most=count)
+    return count
+
+
+def make_history(using: str, today: date | None = None) -> list[str]:
+    """Make the history leaves of this and the coming months that are missing; return their names.
+
+    A leaf that cannot be had now, because somebody reads the whole history, is left for later.
+    """
+    month = (today or datetime.now(UTC).date()).replace(day=1)
+    have = {leaf.month for leaf in history.list_leaves(using)}
+    made = []
+    for _ in range(get_settings().history_ahead + 1):
+        if month not in have:
+            try:
+                history.make_leaf(using, month)
+            except psycopg.errors.LockNotAvailable as error:
+                logger.info("history of %s is made later: %s", month, error)
+            except (
+                psycopg.errors.DuplicateTable,
+                psycopg.errors.InvalidObjectDefinition,
+                psycopg.errors.UniqueViolation,  # of the catalogue: both at the same instant
+            ):
+                pass  # another worker was faster
+            else:
+                made.append(history.leaf_name(month))
+        month = history.next_month(month)
+    return made
+
+
+def drop_history(using: str, today: date | None = None) -> list[str]:
+    """Drop history older than TENANTQUEUE["HISTORY_KEEP"] months; return the leaves dropped.
+
+    A leaf is emptied first, which only its own readers can hold up, and dropped when that takes
+    no waiting either; what is left over is tried at the next round.
+    """
+    keep = get_settings().history_keep
+    if keep is None:
+        return []
+    now = today or datetime.now(UTC).date()
+    months = now.year * 12 + now.month - 1 - keep
+    oldest_kept = date(months // 12, months % 12 + 1, 1)
+    dropped = []
+    for leaf in history.list_leaves(using):
+        if leaf.month >= oldest_kept:
+            break
+        try:
+            history.empty_leaf(using, leaf)
+            history.drop_leaf(using, leaf)
+        except psycopg.errors.LockNotAvailable as error:
+            logger.info("history leaf %s is dropped later: %s", leaf.name, error)
+            continue
+        dropped.append(leaf.name)
+    return dropped
+
+
+def relane(using: str, most: int = 5000) -> int:
+    """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many."""
+    by_tenant = get_settings().priority_scope == "tenant"
+    return control.relane_jobs(using, by_tenant=by_tenant, most=most)
+
+
+def seconds_to_next_due(using: str) -> float | None:
+    """Return the seconds until the next scheduled job is due; None: there is none."""
+    return control.next_due(using)

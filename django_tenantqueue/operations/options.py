@@ -1,0 +1,121 @@
+"""Options of a job: what `.using()` and `@task` take, checked where they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Self
+
+from django.utils import timezone
+
+from ..exceptions import InvalidOption
+from ..states import Priority
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one job is to be run. None means: take the default of the task or the settings."""
+
+    tenant: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    run_at: datetime | timedelta | None = None
+    expires_at: datetime | timedelta | None = None
+    max_attempts: int | None = None
+    timeout: float | None = None
+    labels: tuple[str, ...] | None = None
+    created_by: str | None = None
+
+    def merged(self, changes: dict[str, Any]) -> Self:
+        """Return these options with `changes` applied.
+
+        Raises InvalidOption for an unknown name or a wrong value.
+        """
+        for name, value in changes.items():
+            check = _CHECKS.get(name)
+            if check is None:
+                raise unknown_option(name, _CHECKS)
+            if value is not None:
+                changes[name] = check(name, value)
+        return replace(self, **changes)
+
+
+def unknown_option(name: str, known: Any) -> InvalidOption:
+    """Return the error for an option that does not exist, with the nearest that does."""
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+    return InvalidOption(f"unknown option {name!r}: {hint}")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or "\x00" in value:
+        raise InvalidOption(f"{name}={value!r}: it must be a str without NUL characters")
+    return value
+
+
+def _tenant(name: str, value: Any) -> str:
+    if len(_text(name, value)) > 200:
+        raise InvalidOption(f"{name}={value!r}: it must be at most 200 characters long")
+    return str(value)
+
+
+def _queue(name: str, value: Any) -> str:
+    if not 1 <= len(_text(name, value)) <= 100:
+        raise InvalidOption(f"{name}={value!r}: it must be from 1 to 100 characters long")
+    return str(value)
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to {most}")
+    return int(value)
+
+
+def check_priority(name: str, value: Any) -> int:
+    """Return `value` when it is a priority; raise InvalidOption when not."""
+    return _whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
+
+
+def _attempts(name: str, value: Any) -> int:
+    return _whole(name, value, 1, 32767)
+
+
+def _moment(name: str, value: Any) -> datetime | timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, datetime):
+        raise InvalidOption(f"{name}={value!r}: it must be an aware datetime or a timedelta")
+    if timezone.is_naive(value):
+        raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
+    return value
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise InvalidOption(f"{name}={value!r}: it must be seconds or a timedelta, above 0")
+    return float(value)
+
+
+def _labels(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidOption(f"{name}={value!r}: it must be a list of str")
+    return tuple(_text(name, label) for label in value)
+
+
+_CHECKS = {
+    "tenant": _tenant,
+    "queue": _queue,
+    "priority": check_priority,
+    "run_at": _moment,
+    "expires_at": _moment,
+    "max_attempts": _attempts,
+    "timeout": _seconds,
+    "labels": _labels,
+    "created_by": _text,
+}
+
+assert set(_CHECKS) == {field.name for field in fields(Options)}

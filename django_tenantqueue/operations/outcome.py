@@ -1,0 +1,175 @@
+"""What a run has come to: its success, another attempt, or the end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from .. import signals
+from ..conf import get_settings
+from ..exceptions import (
+    Cancelled,
+    ClaimLost,
+    NotAllowed,
+    Permanent,
+    ResultRefused,
+    Retry,
+    UnknownTask,
+)
+from ..queries.claim import Failed, Finished
+from ..states import State
+from .encode import clean_text, encode_result
+from .results import store_result
+from .running import RunningJob
+from .sources import RegisteredTask
+
+logger = logging.getLogger("django_tenantqueue")
+
+UNKNOWN_DELAY = 15.0
+"""Seconds before a job whose task this process does not know is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: exactly one of the fields is set.
+
+    `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
+    job; seconds until it may be tried again. `lost`: somebody else owns the job now.
+    """
+
+    finished: Finished | None = None
+    failed: Failed | None = None
+    stored: bool = False
+    give_back: float | None = None
+    lost: bool = False
+
+
+def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
+    """Call a hook of the task, if it has one; its errors are the caller's."""
+    hooks = None if task is None else task.hooks
+    found = None if hooks is None else getattr(hooks, name, None)
+    if found is not None:
+        found(*args)
+
+
+def call_hook_quietly(
+    task: RegisteredTask | None, name: str, running: RunningJob, *args: Any
+) -> None:
+    try:
+        call_hook(task, name, running, *args)
+    except Exception:
+        logger.exception("hook %r of job %s (%s) failed", name, running.id, running.name)
+
+
+def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
+    said = running.said()
+    if not said and error is None:
+        return None
+    if "message" in said:
+        said = {**said, "message": clean_text(str(said["message"]), 500)}
+    if error is not None:
+        said = {**said, "error": error}
+    return encode_result(said, "progress or statistics")
+
+
+def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
+    """Like `_extra`; statistics that cannot be stored are left out rather than losing the error."""
+    try:
+        text = _extra(running, error)
+    except ResultRefused:
+        text = None
+    return text or json.dumps({"error": error})
+
+
+def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
+    """Return an error as it is kept with the job: at, attempt, class, message, traceback."""
+    kind = type(error)
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error
+        message = f"<{kind.__qualname__} whose message cannot be shown>"
+    trace = "".join(traceback.format_exception(error))
+    return {
+        "at": timezone.now().isoformat(),
+        "attempt": attempt,
+        "class": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
+        "message": clean_text(message, 2000),
+        "traceback": clean_text(trace),
+    }
+
+
+def success(running: RunningJob, value: Any) -> Finished:
+    claimed = running.claimed
+    result, ref = store_result(claimed.id, claimed.claim_seq, value)
+    extra = _extra(running)
+    return Finished(
+        claimed.id, claimed.claim_seq, State.SUCCESS.value, running.age_seconds, result, ref, extra
+    )
+
+
+def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
+    claimed = running.claimed
+    extra = _extra_or_error(running, describe_error(error, claimed.attempt))
+    return Finished(
+        claimed.id, claimed.claim_seq, state.value, running.age_seconds, None, None, extra
+    )
+
+
+def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseException) -> float:
+    """Seconds before the next attempt: the task's own, or base × 2^(attempt-1) ± 20 %, capped."""
+    if isinstance(error, Retry) and error.after_seconds is not None:
+        return error.after_seconds
+    own = None if task is None else task.backoff_seconds(attempt, error)
+    if own is not None:
+        return max(0.0, float(own))
+    settings = get_settings()
+    delay = min(settings.backoff_max, settings.backoff_base * 2.0 ** min(attempt - 1, 30))
+    return delay * random.uniform(0.8, 1.2)
+
+
+def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
+    if isinstance(error, Retry):
+        return True
+    if isinstance(error, Permanent | NotAllowed | ResultRefused):
+        return False
+    return True if task is None else task.wants_retry(error)
+
+
+def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
+    """Say what a run that raised `error` has come to: another attempt, the end, or nothing."""
+    claimed = running.claimed
+    if running.lost or isinstance(error, ClaimLost):
+        return Outcome(lost=True)
+    if isinstance(error, UnknownTask):
+        return Outcome(give_back=UNKNOWN_DELAY)
+    if isinstance(error, Cancelled):
+        return Outcome(finished=ended(running, State.CANCELLED, error))
+    again = claimed.attempt < claimed.max_attempts
+    if again and not running.cancel_requested:
+        try:
+            again = _may_retry(task, error)
+            delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
+        except Exception as policy_error:
+            logger.exception(
+                "retry_when or backoff of job %s (%s) failed", running.id, running.name
+            )
+            policy_error.__cause__ = error
+            error, again = policy_error, False
+    else:
+        again = False
+    call_hook_quietly(task, "error", running, error)
+    if again:
+        described = describe_error(error, claimed.attempt)
+        signals.job_retried.send_robust(
+            claimed.name, job_id=claimed.id, attempt=claimed.attempt, error=described
+        )
+        extra = _extra_or_error(running, described)
+        return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra))
+    call_hook_quietly(task, "failure", running)
+    return Outcome(finished=ended(running, State.ERROR, error))

@@ -1,0 +1,26 @@
+"""What is asked about tenant queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..models import TenantQueue
+from ..queries.control import QueueLoad, count_queues
+
+COUNTED_TO = 1000
+"""Counts shown to operators stop here ("1000+"): an exact one would walk the whole backlog."""
+
+
+def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
+    """Return those of `names` that no tenant has a queue of."""
+    wanted = list(dict.fromkeys(names))
+    known = set(
+        TenantQueue.objects.using(using).filter(name__in=wanted).values_list("name", flat=True)
+    )
+    return [name for name in wanted if name not in known]
+
+
+def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:
+    """Return how many jobs of each queue run and wait, each counted up to COUNTED_TO."""
+    ids = sorted(queue_ids)
+    return {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}

@@ -1,0 +1,37 @@
+"""Where results are kept: in the job's row, or in a Django cache."""
+
+from __future__ import annotations
+
+import json
+
+from django.core.cache import caches
+
+from ..conf import get_settings
+from ..exceptions import ResultRefused
+from .encode import encode_result
+
+
+def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None, str | None]:
+    """Return (JSON text for the row, reference to a cache); one of them is None.
+
+    Raises ResultRefused for a value that cannot be stored or is too large.
+    """
+    text = encode_result(value)
+    if text is None:
+        return None, None
+    settings = get_settings()
+    alias = settings.result_store
+    if alias == "db":
+        size = len(text) if text.isascii() else len(text.encode())
+        if size <= settings.max_result_bytes:
+            return text, None
+        alias = settings.large_results
+        if alias == "error":
+            raise ResultRefused(
+                f"the result is {size:,} bytes of JSON, more than "
+                f"TENANTQUEUE['MAX_RESULT_BYTES'] = {settings.max_result_bytes:,}: return less, or "
+                "set TENANTQUEUE['LARGE_RESULTS'] to the alias of a cache"
+            )
+    key = f"tenantqueue-result-{job_id}-{claim_seq}"
+    caches[alias].set(key, json.loads(text), settings.result_ttl)
+    return None, f"{alias}:{key}"

@@ -1,0 +1,235 @@
+"""What a job names, and what may be run: (source_type, source_id, source_method).
+
+| source_type | source_id | source_method | runs |
+| --- | --- | --- | --- |
+| task | | name of a registered task | the task's function |
+| callable | | module:qualified.name | a function or a method of a module-level object |
+| class | module:Class | method | a class or static method |
+| model label | primary key | method | a method of the instance, loaded at run time |
+
+Nothing with a leading underscore runs, and besides tasks only Delayable classes and what
+TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Any, Protocol
+
+from django.apps import apps
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Model
+
+from ..conf import get_settings
+from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
+from .options import Options
+
+
+class RegisteredTask(Protocol):
+    """The part of a Task that running a job needs."""
+
+    name: str
+    func: Callable[..., Any]
+    options: Options
+    is_async: bool
+    atomic: bool
+    hooks: object | None
+
+    def wants_retry(self, error: BaseException) -> bool:
+        """Whether a run that raised `error` is to be repeated."""
+
+    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+        """Seconds before the next attempt; None: as the settings say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to run. `name` is what people filter by."""
+
+    source_type: str
+    source_id: str
+    source_method: str
+    name: str
+    is_async: bool
+
+
+_tasks: dict[str, RegisteredTask] = {}
+
+
+class DelayableMark:
+    """Base of Delayable: classes below it may be run by name."""
+
+
+def register_task(task: RegisteredTask) -> None:
+    """Make a task known under its name; the newest definition wins (a reloaded module)."""
+    _tasks[task.name] = task
+
+
+def registered_tasks() -> Mapping[str, RegisteredTask]:
+    """Return all tasks of this process by name."""
+    return _tasks
+
+
+def find_task(name: str) -> RegisteredTask:
+    """Return the task of that name; raise UnknownTask."""
+    try:
+        return _tasks[name]
+    except KeyError:
+        raise UnknownTask(
+            f"no task is named {name!r} here: is its app in INSTALLED_APPS, and is it defined in "
+            "the app's tasks module?"
+        ) from None
+
+
+def _listed(dotted: str) -> bool:
+    return any(fnmatchcase(dotted, pattern) for pattern in get_settings().callables)
+
+
+def _check_public(method: str) -> None:
+    if any(part.startswith("_") for part in method.replace(":", ".").split(".")):
+        raise NotAllowed(f"{method!r} has a leading underscore: only public names can be run")
+
+
+def _check_class(owner: type, method: str) -> None:
+    _check_public(method)
+    if not issubclass(owner, DelayableMark) and not _listed(_dotted(owner) + "." + method):
+        raise NotAllowed(
+            f"{_dotted(owner)}.{method} may not be run: give the class the Delayable mixin, or "
+            "list it in TENANTQUEUE['CALLABLES']"
+        )
+
+
+def _dotted(owner: Any) -> str:
+    return f"{owner.__module__}.{owner.__qualname__}"
+
+
+def _method_of(owner: Any, method: str, *, label: str) -> Callable[..., Any]:
+    found = getattr(owner, method, None)
+    if not callable(found):
+        raise InvalidArgument(f"{label} has no method {method!r}")
+    called: Callable[..., Any] = found
+    return called
+
+
+def describe_method(target: Any, method: str) -> Source:
+    """Return the source that runs `method` of a model instance, a class or a module-level object.
+
+    Raises NotAllowed, InvalidArgument.
+    """
+    if isinstance(target, Model):
+        if target.pk is None or target._state.adding:
+            raise InvalidArgument(f"{target._meta.label} is not saved yet: save it first")
+        _check_class(type(target), method)
+        func = _method_of(target, method, label=target._meta.label)
+        return Source(
+            target._meta.label_lower,
+            str(target.pk),
+            method,
+            f"{target._meta.label}.{method}",
+            inspect.iscoroutinefunction(func),
+        )
+    if isinstance(target, type):
+        _check_class(target, method)
+        if "<locals>" in target.__qualname__:
+            raise InvalidArgument(f"{_dotted(target)} is local to a function: it cannot be found")
+        func = _method_of(target, method, label=_dotted(target))
+        if inspect.isfunction(func) and not isinstance(
+            inspect.getattr_static(target, method), staticmethod
+        ):
+            raise InvalidArgument(
+                f"{_dotted(target)}.{method} is a method of instances: call it through a saved "
+                "instance, or make it a class method"
+            )
+        return Source(
+            "class",
+            f"{target.__module__}:{target.__qualname__}",
+            method,
+            f"{_dotted(target)}.{method}",
+            inspect.iscoroutinefunction(func),
+        )
+    raise InvalidArgument(
+        f"{type(target).__qualname__} cannot be delayed: use a saved model instance, a class, or a "
+        "function"
+    )
+
+
+def describe_function(target: Any) -> Source:
+    """Return the source that calls a function. Raises NotAllowed, InvalidArgument."""
+    module = getattr(target, "__module__", None)
+    qualname = getattr(target, "__qualname__", None)
+    if not callable(target) or not module or not qualname or "<" in qualname:
+        raise InvalidArgument(f"{target!r} is not a function that can be imported by name")
+    path = f"{module}:{qualname}"
+    _check_callable(path)
+    return Source("callable", "", path, f"{module}.{qualname}", inspect.iscoroutinefunction(target))
+
+
+def _check_callable(path: str) -> None:
+    _check_public(path.partition(":")[2])
+    if not _listed(path.replace(":", ".")):
+        raise NotAllowed(
+            f"{path.replace(':', '.')} may not be run: make it a @task, or list it in "
+            "TENANTQUEUE['CALLABLES']"
+        )
+
+
+def _import_path(path: str) -> Any:
+    module, _, qualname = path.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in qualname.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise UnknownTask(f"{path!r} cannot be imported: {error}") from error
+    return found
+
+
+def resolve(
+    source_type: str, source_id: str, source_method: str
+) -> tuple[Callable[..., Any], RegisteredTask | None]:
+    """Return what a job names, ready to be called, and its task if it is one.
+
+    Raises UnknownTask (this process does not know it), NotAllowed, Permanent (the instance is
+    gone).
+    """
+    if source_type == "task":
+        task = find_task(source_method)
+        return task.func, task
+    if source_type == "callable":
+        _check_callable(source_method)
+        found = _import_path(source_method)
+        if not callable(found):
+            raise NotAllowed(f"{source_method!r} is not callable")
+        return found, None
+    if source_type == "class":
+        owner = _import_path(source_id)
+        if not isinstance(owner, type):
+            raise NotAllowed(f"{source_id!r} is not a class")
+        _check_class(owner, source_method)
+        return _bound(owner, source_method, source_id), None
+    return _bound(
+        _instance(source_type, source_id, source_method), source_method, source_type
+    ), None
+
+
+def _bound(owner: Any, method: str, label: str) -> Callable[..., Any]:
+    try:
+        return _method_of(owner, method, label=label)
+    except InvalidArgument as error:
+        raise UnknownTask(str(error)) from None
+
+
+def _instance(label: str, key: str, method: str) -> Model:
+    try:
+        model: type[Model] = apps.get_model(label)
+    except (LookupError, ValueError) as error:
+        raise UnknownTask(f"{label!r} is not a model here: {error}") from None
+    _check_class(model, method)
+    try:
+        return model._base_manager.get(pk=key)
+    except ObjectDoesNotExist:
+        raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None

@@ -1,0 +1,66 @@
+"""Whose work is being done: the tenant of the current request or job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption
+
+_current: ContextVar[str | None] = ContextVar("tenantqueue_tenant", default=None)
+
+
+@cache
+def _resolver(path: str) -> Callable[[], str | None]:
+    try:
+        found = import_string(path)
+    except ImportError as error:
+        raise InvalidOption(f"TENANTQUEUE['TENANT_RESOLVER'] {path!r}: {error}") from error
+    if not callable(found):
+        raise InvalidOption(f"TENANTQUEUE['TENANT_RESOLVER'] {path!r} is not callable")
+    resolver: Callable[[], str | None] = found
+    return resolver
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting == "TENANTQUEUE":
+        _resolver.cache_clear()
+
+
+setting_changed.connect(_forget)
+
+
+def get_tenant() -> str:
+    """Return the current tenant, "" for none.
+
+    That is the one set by `use_tenant` (the worker does so for each job), else what
+    `TENANTQUEUE["TENANT_RESOLVER"]` returns.
+    """
+    tenant = _current.get()
+    if tenant is not None:
+        return tenant
+    path = get_settings().tenant_resolver
+    if path is None:
+        return ""
+    tenant = _resolver(path)()
+    if tenant is None:
+        return ""
+    if not isinstance(tenant, str):
+        raise InvalidOption(f"TENANT_RESOLVER {path!r} returned {tenant!r}: it must be a str")
+    return tenant
+
+
+@contextmanager
+def use_tenant(tenant: str) -> Iterator[None]:
+    """Make `tenant` the current one inside a with block."""
+    token = _current.set(tenant)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,1 @@
+"""The only modules that open a cursor for sql/: one typed function for each statement."""

@@ -1,0 +1,365 @@
+"""Statements of a worker process: claim, finish, fail, return, watch.
+
+All run on the worker's own connection. `exchange` sends the finish of what is done and the claim
+of what comes next in one transaction and one round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from .base import array, execute, fetch, statement, text_array
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a walk over the queues stopped; the next one may go on from there."""
+
+    lane: int = -40000
+    queue_id: int = 0
+    start_id: int = 0
+    wrapped: bool = True
+
+
+@dataclass(slots=True)
+class ClaimRequest:
+    """What one claim asks for."""
+
+    worker_id: int
+    room_threads: int
+    room_async: int
+    position: Position = field(default_factory=Position)
+    starts: dict[int, int] = field(default_factory=dict)
+    """Lane -> queue served last in it."""
+    skip_lanes: Sequence[int] = ()
+    skip_queues: Sequence[int] = ()
+    last_lane: int = 0
+    last_queue: int = 0
+    last_used: int = 0
+    """The turn that the last claim left unfinished: its queue and the jobs it has had."""
+    recheck: bool = False
+    """Lanes are skipped or lie behind `position`: see claim_jobs.sql."""
+    most_visits: int = 200
+    most_locks: int = 50
+    queues: list[str] | None = None
+    exclude_queues: list[str] | None = None
+    tenants: list[str] | None = None
+
+    def is_filled_by(self, jobs: Sequence[ClaimedJob]) -> bool:
+        """Whether `jobs` take all the room of at least one kind."""
+        coroutines = sum(job.is_async for job in jobs)
+        threaded = len(jobs) - coroutines
+        return (0 < self.room_threads <= threaded) or (0 < self.room_async <= coroutines)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job that this worker holds. `args`, `context` are JSON texts."""
+
+    id: int
+    claim_seq: int
+    queue_id: int
+    lane: int
+    is_async: bool
+    attempt: int
+    max_attempts: int
+    name: str
+    source_type: str
+    source_id: str
+    source_method: str
+    args: str
+    timeout_seconds: float | None
+    expires_at: datetime | None
+    context: str | None
+    nth_served: int
+    turn: int
+    used: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What the walk over the queues saw."""
+
+    locks: int
+    contended: int
+    blocked: list[int]
+    foreign: list[int]
+    skipped: int
+    steps: int
+    held: list[int]
+    lanes: list[int]
+    open_lane: int | None
+    position: Position
+    complete: bool
+    """It saw every queue that has ready jobs (those behind its position, when it went on)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of one run.
+
+    `age_seconds` is the time since its start, None when it was never begun; `result`, `extra` are
+    JSON texts; `extra` may hold the keys error, stats, done, total, message.
+    """
+
+    id: int
+    claim_seq: int
+    state: str
+    age_seconds: float | None
+    result: str | None = None
+    result_ref: str | None = None
+    extra: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run that failed and is to be repeated after `delay_seconds`."""
+
+    id: int
+    claim_seq: int
+    delay_seconds: float
+    extra: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of a run that goes on."""
+
+    id: int
+    claim_seq: int
+    age_seconds: float
+    extra: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A claim that still stands."""
+
+    id: int
+    claim_seq: int
+    cancel: bool
+    paused: bool
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What came back from one round trip."""
+
+    finished: set[int]
+    rescheduled: set[int]
+    jobs: list[ClaimedJob]
+    walk: Walk | None
+
+
+def _finish_params(worker_id: int, done: Sequence[Finished], max_errors: int) -> dict[str, Any]:
+    nothing = "{" + ",".join(["NULL"] * len(done)) + "}"
+    return {
+        "worker": worker_id,
+        "max_errors": max_errors,
+        "ids": array(d.id for d in done),
+        "seqs": array(d.claim_seq for d in done),
+        "states": array(d.state for d in done),
+        "ages": array("NULL" if d.age_seconds is None else d.age_seconds for d in done),
+        "results": text_array(d.result for d in done)
+        if any(d.result is not None for d in done)
+        else nothing,
+        "result_refs": text_array(d.result_ref for d in done)
+        if any(d.result_ref is not None for d in done)
+        else nothing,
+        "extras": text_array(d.extra for d in done)
+        if any(d.extra is not None for d in done)
+        else nothing,
+    }
+
+
+def _reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int) -> dict[str, Any]:
+    return {
+        "worker": worker_id,
+        "max_errors": max_errors,
+        "ids": array(f.id for f in failed),
+        "seqs": array(f.claim_seq for f in failed),
+        "delays": array(f.delay_seconds for f in failed),
+        "extras": text_array(f.extra for f in failed),
+    }
+
+
+def _lock_params(request: ClaimRequest) -> dict[str, Any]:
+    return {
+        "from_lane": request.position.lane,
+        "from_queue": request.position.queue_id,
+        "from_start": request.position.start_id,
+        "from_wrapped": request.position.wrapped,
+        "skip_lanes": array(request.skip_lanes),
+        "lanes": array(request.starts),
+        "starts": array(request.starts.values()),
+        "most_visits": request.most_visits,
+        "most_locks": request.most_locks,
+        "skip_queues": array(request.skip_queues),
+        "queues": request.queues,
+        "exclude_queues": request.exclude_queues,
+        "tenants": request.tenants,
+    }
+
+
+def _claim_params(request: ClaimRequest) -> dict[str, Any]:
+    return {
+        "worker": request.worker_id,
+        "room": request.room_threads + request.room_async,
+        "room_threads": request.room_threads,
+        "room_async": request.room_async,
+        "most_locks": request.most_locks,
+        "recheck": request.recheck,
+        "last_lane": request.last_lane,
+        "last_queue": request.last_queue,
+        "last_used": request.last_used,
+    }
+
+
+def exchange(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    *,
+    finished: Sequence[Finished] = (),
+    failed: Sequence[Failed] = (),
+    request: ClaimRequest | None = None,
+    max_errors: int = 10,
+) -> Exchange:
+    """Store what is done and claim what `request` asks for, in one transaction, one round trip.
+
+    `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
+    undoes everything of the call; the connection is usable again afterwards.
+    """
+    done = again = walked = claimed = None
+    prepare = connection.prepare_threshold is not None
+    try:
+        with connection.pipeline():
+            connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
+            if finished:
+                params = _finish_params(worker_id, finished, max_errors)
+                done = connection.execute(statement("finish_jobs"), params, prepare=prepare)
+            if failed:
+                params = _reschedule_params(worker_id, failed, max_errors)
+                again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
+            if request is not None:
+                walked = connection.execute(
+                    statement("lock_queues"), _lock_params(request), prepare=prepare
+                )
+                claimed = connection.execute(
+                    statement("claim_jobs"), _claim_params(request), prepare=prepare
+                )
+            connection.execute(b"COMMIT", prepare=prepare)
+    except psycopg.Error:
+        if not connection.broken:
+            connection.rollback()
+        raise
+    jobs = [ClaimedJob(*row) for row in claimed] if claimed is not None else []
+    jobs.sort(key=lambda job: job.nth_served)
+    return Exchange(
+        finished={row[0] for row in done} if done is not None else set(),
+        rescheduled={row[0] for row in again} if again is not None else set(),
+        jobs=jobs,
+        walk=_walk(walked.fetchone(), request) if walked is not None and request else None,
+    )
+
+
+def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
+    assert row is not None, "an aggregate has one row"
+    locks, contended, blocked, foreign, skipped, steps, held, lanes, open_lane, *position = row
+    return Walk(
+        locks=locks,
+        contended=contended,
+        blocked=blocked or [],
+        foreign=foreign or [],
+        skipped=skipped,
+        steps=steps,
+        held=held or [],
+        lanes=lanes or [],
+        open_lane=open_lane,
+        position=Position(*position),
+        complete=locks < request.most_locks and steps < request.most_visits,
+    )
+
+
+def return_jobs(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    claims: Sequence[tuple[int, int]],
+    *,
+    delay_seconds: float = 0.0,
+) -> set[int]:
+    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back."""
+    claims = sorted(claims)
+    params = {
+        "worker": worker_id,
+        "ids": array(c[0] for c in claims),
+        "seqs": array(c[1] for c in claims),
+        "delay_seconds": delay_seconds,
+    }
+    return {row[0] for row in execute(connection, "return_jobs", params)}
+
+
+def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tuple[int, int]]:
+    """Return the claims (id, claim_seq) that a worker holds by the rows."""
+    return {(row[0], row[1]) for row in fetch(connection, "find_claims", {"worker": worker_id})}
+
+
+def record_runs(
+    connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
+) -> set[int]:
+    """Write starts, progress and statistics of runs that go on; return the ids still owned."""
+    params = {
+        "worker": worker_id,
+        "ids": array(r.id for r in runs),
+        "seqs": array(r.claim_seq for r in runs),
+        "ages": array(r.age_seconds for r in runs),
+        "extras": text_array(r.extra for r in runs),
+    }
+    return {row[0] for row in execute(connection, "record_runs", params)}
+
+
+def watch_jobs(
+    connection: psycopg.Connection[Any], worker_id: int, ids: Sequence[int]
+) -> list[Watched]:
+    """Return the claims among `ids` that still stand."""
+    rows = fetch(connection, "watch_jobs", {"worker": worker_id, "ids": array(ids)})
+    return [Watched(*row) for row in rows]
+
+
+def finish_in_transaction(using: str, worker_id: int, done: Finished, max_errors: int) -> bool:
+    """Finish one job inside the Django transaction open on `using`; False: the claim was lost."""
+    return bool(fetch(using, "finish_jobs", _finish_params(worker_id, [done], max_errors)))
+
+
+def exchange_in_transaction(
+    using: str,
+    worker_id: int,
+    *,
+    finished: Sequence[Finished] = (),
+    failed: Sequence[Failed] = (),
+    request: ClaimRequest | None = None,
+    max_errors: int = 10,
+) -> Exchange:
+    """Do what `exchange` does, statement by statement in the Django transaction open on `using`.
+
+    For tests, whose jobs are visible in that transaction alone.
+    """
+    done: list[tuple[Any, ...]] = []
+    again: list[tuple[Any, ...]] = []
+    if finished:
+        done = fetch(using, "finish_jobs", _finish_params(worker_id, finished, max_errors))
+    if failed:
+        again = fetch(using, "reschedule_jobs", _reschedule_params(worker_id, failed, max_errors))
+    jobs: list[ClaimedJob] = []
+    walk = None
+    if request is not None:
+        walked = fetch(using, "lock_queues", _lock_params(request))
+        jobs = [ClaimedJob(*row) for row in fetch(using, "claim_jobs", _claim_params(request))]
+        jobs.sort(key=lambda job: job.nth_served)
+        walk = _walk(walked[0], request)
+    return Exchange({row[0] for row in done}, {row[0] for row in again}, jobs, walk)

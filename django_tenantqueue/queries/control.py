@@ -1,0 +1,87 @@
+"""Statements behind the operators' changes and the duties of maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from .base import array, fetch
+from .listing import read_in_order
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """Running and waiting jobs of a queue, each counted up to a limit."""
+
+    queue_id: int
+    running: int
+    waiting: int
+
+
+def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> list[int]:
+    return [row[0] for row in fetch(using, name, {"ids": array(ids), **params})]
+
+
+def cancel_waiting_jobs(using: str, ids: Sequence[int]) -> list[int]:
+    """Cancel those of `ids` that wait; return them."""
+    return _changed(using, "cancel_waiting_jobs", ids)
+
+
+def request_cancel(using: str, ids: Sequence[int]) -> list[int]:
+    """Ask the workers to cancel those of `ids` that hold a slot; return them."""
+    return _changed(using, "request_cancel", ids)
+
+
+def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> list[int]:
+    """Make those of `ids` ready again that ended in error or were cancelled; return them.
+
+    `by_tenant`: PRIORITY_SCOPE is "tenant", so that all go into the same lane.
+    """
+    return _changed(using, "retry_jobs", ids, by_tenant=by_tenant)
+
+
+def run_jobs_now(using: str, ids: Sequence[int]) -> list[int]:
+    """Make those of `ids` ready that wait for their time; return them."""
+    return _changed(using, "run_jobs_now", ids)
+
+
+def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> list[int]:
+    """Change the priority of those of `ids` that wait; return them."""
+    return _changed(using, "set_priority", ids, priority=priority, lane=lane)
+
+
+def set_run_at(using: str, ids: Sequence[int], run_at: datetime) -> list[int]:
+    """Change the time of those of `ids` that wait; return them."""
+    return _changed(using, "set_run_at", ids, run_at=run_at)
+
+
+def set_queue(using: str, ids: Sequence[int], queue_id: int) -> list[int]:
+    """Move those of `ids` that wait to another queue; return them."""
+    return _changed(using, "set_queue", ids, queue_id=queue_id)
+
+
+def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> int:
+    """Make up to `most` due jobs ready; return how many. `now` is the database's clock if None."""
+    return len(fetch(using, "promote_jobs", {"most": most, "now": now}))
+
+
+def next_due(using: str) -> float | None:
+    """Seconds until the next scheduled job is due; None: there is none."""
+    seconds: float | None = fetch(using, "next_due", {})[0][0]
+    return seconds
+
+
+def relane_jobs(using: str, *, by_tenant: bool, most: int) -> int:
+    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return how many."""
+    return len(fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most}))
+
+
+def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad]:
+    """Count running and waiting jobs of the queues `ids`, each up to `most`.
+
+    Read by indexes whatever the statistics say: they may stem from a moment without jobs.
+    """
+    with read_in_order(using):
+        rows = fetch(using, "count_queues", {"ids": array(ids), "most": most})
+    return [QueueLoad(*row) for row in rows]

@@ -1,0 +1,127 @@
+"""Partitions of the history: made ahead, dropped when old.
+
+DDL cannot take parameters, so these statements are composed here and not read from sql/. Each
+waits at most LOCK_TIMEOUT for its locks, so that nothing queues up behind it; what could not be
+had is tried again at the next round.
+
+Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
+EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
+EXCLUSIVE on that leaf alone. Dropping it: ACCESS EXCLUSIVE on the history for an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg import sql
+
+LOCK_TIMEOUT = "100ms"
+HISTORY = "tenantqueue_job_history"
+PREFIX = f"{HISTORY}_"
+DEFAULT_LEAF = f"{HISTORY}_default"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One month of the history."""
+
+    name: str
+    month: date
+
+
+def next_month(month: date) -> date:
+    """Return the first day of the month after `month`."""
+    return date(month.year + month.month // 12, month.month % 12 + 1, 1)
+
+
+def leaf_name(month: date) -> str:
+    """Return the name of the leaf that holds a month."""
+    return f"{PREFIX}{month:%Ym%m}"
+
+
+@contextmanager
+def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor in a transaction whose statements wait for locks 100 ms at most."""
+    wrapper = connections[using]
+    wrapper.ensure_connection()
+    raw: psycopg.Connection[Any] = wrapper.connection
+    with raw.transaction(), psycopg.Cursor(raw) as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        yield cursor
+
+
+def list_leaves(using: str) -> list[Leaf]:
+    """Return the months that have a leaf, the oldest first."""
+    wrapper = connections[using]
+    wrapper.ensure_connection()
+    rows = psycopg.Cursor(wrapper.connection).execute(
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        "WHERE i.inhparent = %s::regclass AND c.relname <> %s ORDER BY c.relname",
+        [HISTORY, DEFAULT_LEAF],
+    )
+    leaves = []
+    for (name,) in rows:
+        try:
+            month = datetime.strptime(f"{name.removeprefix(PREFIX)}+0000", "%Ym%m%z").date()
+        except ValueError:
+            continue  # not one of ours
+        leaves.append(Leaf(name, month))
+    return leaves
+
+
+def make_leaf(using: str, month: date) -> None:
+    """Make the leaf of a month aside, move stray rows of it out of the default, and attach it.
+
+    Raises psycopg.errors.LockNotAvailable when the default leaf is being read.
+    """
+    name = sql.Identifier(leaf_name(month))
+    start = sql.Literal(datetime(month.year, month.month, 1, tzinfo=UTC).isoformat())
+    after = next_month(month)
+    end = sql.Literal(datetime(after.year, after.month, 1, tzinfo=UTC).isoformat())
+    history, default = sql.Identifier(HISTORY), sql.Identifier(DEFAULT_LEAF)
+    within = sql.SQL("finished_at >= {} AND finished_at < {}").format(start, end)
+    with _bounded(using) as cursor:
+        cursor.execute(
+            sql.SQL(
+                "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS, "
+                "CONSTRAINT {} PRIMARY KEY (id), CONSTRAINT {} CHECK (final), "
+                "CONSTRAINT {} CHECK ({}))"
+            ).format(
+                name,
+                history,
+                sql.Identifier(f"{leaf_name(month)}_pkey"),
+                sql.Identifier(f"{leaf_name(month)}_final"),
+                sql.Identifier(f"{leaf_name(month)}_range"),
+                within,
+            )
+        )
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(default))
+        cursor.execute(
+            sql.SQL(
+                "WITH stray AS (DELETE FROM {} WHERE {} RETURNING *) "
+                "INSERT INTO {} SELECT * FROM stray"
+            ).format(default, within, name)
+        )
+        cursor.execute(
+            sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(
+                history, name, start, end
+            )
+        )
+
+
+def empty_leaf(using: str, leaf: Leaf) -> None:
+    """Free the space of a leaf; waits for its readers only. Raises LockNotAvailable."""
+    with _bounded(using) as cursor:
+        cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(leaf.name)))
+
+
+def drop_leaf(using: str, leaf: Leaf) -> None:
+    """Drop a leaf. Raises LockNotAvailable while a transaction that finished a job is open."""
+    with _bounded(using) as cursor:
+        cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(leaf.name)))

@@ -1,0 +1,76 @@
+"""Statements about worker rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from .base import execute, fetch
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorker:
+    """What a worker process says of itself when it signs on."""
+
+    name: str
+    host: str
+    pid: int
+    supervisor_pid: int
+    version: str
+    queues: Sequence[str]
+    exclude_queues: Sequence[str]
+    tenants: Sequence[str]
+    threads: int
+    async_slots: int
+
+
+def insert_worker(
+    connection: psycopg.Connection[Any], worker: NewWorker, *, leased: bool = False
+) -> int:
+    """Register a worker process; return its id. `leased`: a lock shows whether it lives."""
+    params = {name: getattr(worker, name) for name in NewWorker.__slots__}
+    params["leased"] = leased
+    for name in ("queues", "exclude_queues", "tenants"):
+        params[name] = list(params[name])
+    worker_id: int = fetch(connection, "insert_worker", params)[0][0]
+    return worker_id
+
+
+def sign_on_worker(connection: psycopg.Connection[Any], worker_id: int, pid: int) -> None:
+    """Write which process the registered worker is."""
+    execute(connection, "sign_on_worker", {"worker": worker_id, "pid": pid})
+
+
+def delete_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool:
+    """Sign a worker process off; False while it holds jobs."""
+    return bool(fetch(connection, "delete_worker", {"worker": worker_id}))
+
+
+def heartbeat_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool | None:
+    """Write a sign of life; return whether the worker is to drain, None when its row is gone."""
+    row = execute(connection, "heartbeat_worker", {"worker": worker_id}).fetchone()
+    return None if row is None else bool(row[0])
+
+
+def sleep_worker(connection: psycopg.Connection[Any], worker_id: int, seconds: float) -> None:
+    """Announce that this worker sleeps for up to `seconds`."""
+    execute(connection, "sleep_worker", {"worker": worker_id, "seconds": seconds})
+
+
+def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
+    """End the sleep announced by `sleep_worker`."""
+    execute(connection, "rouse_worker", {"worker": worker_id})
+
+
+def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:
+    """Listen for the notifications meant for this worker."""
+    connection.execute(f"LISTEN tenantqueue_{int(worker_id)}".encode())
+
+
+def find_queue_names(connection: psycopg.Connection[Any], queue_id: int) -> tuple[str, str]:
+    """Return (tenant, name) of a queue; two empty texts when it is gone."""
+    row = execute(connection, "find_queue_names", {"queue_id": queue_id}).fetchone()
+    return ("", "") if row is None else (row[0], row[1])

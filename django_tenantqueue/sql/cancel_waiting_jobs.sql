@@ -1,0 +1,31 @@
+-- Cancel jobs that wait (scheduled, held, ready): they move to the history at once.
+-- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
+-- Index: primary key.
+WITH target AS MATERIALIZED (
+    SELECT j.id
+    FROM tenantqueue_job_hot j
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    ORDER BY j.id
+    FOR UPDATE SKIP LOCKED
+), removed AS (
+    DELETE FROM tenantqueue_job_hot AS job
+    USING target
+    WHERE job.id = target.id
+    RETURNING job.*
+)
+INSERT INTO tenantqueue_job_history (
+    id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
+    worker_id, monitor_id, timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
+    lane, priority, attempt, max_attempts, final, is_async, state, name, source_type, source_id,
+    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
+    created_by, context, progress_message, stats, result, result_ref, errors
+)
+SELECT
+    id, run_at, created_at, queued_at, started_at, clock_timestamp(), expires_at,
+    coalesce(cancel_requested_at, clock_timestamp()), worker_id, monitor_id, timeout_seconds,
+    progress_done, progress_total, queue_id, claim_seq, lane, priority, attempt, max_attempts,
+    true, is_async, 'cancelled', name, source_type, source_id, source_method, args, NULL,
+    session_key, user_key, exclusive_key, unique_key, labels, created_by, context,
+    progress_message, stats, result, result_ref, errors
+FROM removed
+RETURNING id

@@ -1,0 +1,159 @@
+-- Second half of a claim: count the free slots of the queues that lock_queues.sql locked, and take
+-- up to `room` jobs. It must be a later statement of the same READ COMMITTED transaction: its
+-- snapshot then sees every slot that was taken before the lock was granted.
+--
+-- Order inside the claim: lane, turn, place in the round. Slots are shared among all lanes in
+-- which a queue was met. A lane is left for the next one only when no queue of it was cut short.
+-- When the walk ended at its most locks, its last lane may hold more queues: one turn for each then.
+-- `recheck`: the walk did not see every lane from the first on; a queue is left alone in a lane when
+-- it has ready jobs in a better one, whose slots may have become free behind the walk's back.
+-- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one).
+-- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
+-- for the update.
+WITH RECURSIVE handed AS MATERIALIZED (
+    SELECT h.lane, h.queue_id, h.place
+    FROM unnest(
+        current_setting('tenantqueue.lanes')::integer[],
+        current_setting('tenantqueue.queues')::integer[]
+    ) WITH ORDINALITY AS h (lane, queue_id, place)
+), walk AS MATERIALIZED (
+    SELECT max(handed.lane) AS last_lane, count(*) >= %(most_locks)s::integer AS is_cut
+    FROM handed
+), level AS (
+    (
+        SELECT j.lane::integer
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created'
+        ORDER BY j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT j.lane::integer
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane > level.lane
+        ORDER BY j.lane
+        LIMIT 1
+    )
+    FROM level
+    WHERE level.lane < (SELECT last_lane FROM walk)
+), pair AS MATERIALIZED (
+    SELECT handed.*
+    FROM handed
+    WHERE NOT %(recheck)s::boolean OR NOT EXISTS (
+        SELECT
+        FROM level
+        CROSS JOIN LATERAL (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = handed.queue_id
+            LIMIT 1
+        ) job
+        WHERE level.lane < handed.lane AND NOT EXISTS (
+            SELECT
+            FROM handed better
+            WHERE better.queue_id = handed.queue_id AND better.lane = level.lane
+        )
+    )
+), slot AS MATERIALIZED (
+    SELECT queue.id, queue.weight, queue.num_slots - queue.taken AS free
+    FROM (SELECT DISTINCT queue_id FROM pair) met
+    CROSS JOIN LATERAL (
+        SELECT q.id, q.weight, q.num_slots, (
+            SELECT count(*)
+            FROM tenantqueue_job_hot j
+            WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+        ) AS taken
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = met.queue_id AND NOT q.paused
+        OFFSET 0
+    ) queue
+    WHERE queue.num_slots > queue.taken
+), share AS MATERIALIZED (
+    SELECT
+        pair.lane, pair.queue_id, pair.place, slot.free, slot.weight,
+        CASE
+            WHEN pair.queue_id = %(last_queue)s::integer AND pair.lane = %(last_lane)s::integer THEN %(last_used)s::integer
+            ELSE 0
+        END AS used,
+        ceil(%(room)s::integer::float8 * slot.weight / sum(slot.weight) OVER (PARTITION BY pair.lane))
+            + slot.weight AS depth
+    FROM pair
+    JOIN slot ON slot.id = pair.queue_id
+), candidate AS MATERIALIZED (
+    SELECT
+        share.*, job.id, job.is_async,
+        row_number() OVER (PARTITION BY share.place ORDER BY job.priority, job.id) AS nth,
+        row_number() OVER (
+            PARTITION BY share.queue_id ORDER BY share.lane, job.priority, job.id
+        ) AS nth_of_queue
+    FROM share
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.is_async
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT least(share.free, share.depth, %(room)s::integer)
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+), ranked AS (
+    SELECT
+        candidate.*,
+        (candidate.used + candidate.nth - 1) / candidate.weight AS turn,
+        row_number() OVER served AS nth_served,
+        count(*) FILTER (WHERE NOT candidate.is_async) OVER served AS nth_threaded,
+        count(*) FILTER (WHERE candidate.is_async) OVER served AS nth_async
+    FROM candidate
+    WHERE candidate.nth_of_queue <= candidate.free
+        AND candidate.lane <= coalesce(
+            (
+                SELECT min(cut.lane)
+                FROM candidate cut
+                WHERE cut.nth >= cut.depth AND cut.nth < cut.free
+            ),
+            candidate.lane
+        )
+        AND NOT (
+            (SELECT is_cut FROM walk)
+            AND candidate.lane = (SELECT last_lane FROM walk)
+            AND candidate.used + candidate.nth > candidate.weight
+        )
+    WINDOW served AS (
+        ORDER BY
+            candidate.lane, (candidate.used + candidate.nth - 1) / candidate.weight,
+            candidate.place, candidate.nth
+    )
+), chosen AS MATERIALIZED (
+    -- a job that finds no executor of its kind holds back the later ones of its queue
+    SELECT fitting.*
+    FROM (
+        SELECT
+            ranked.*,
+            bool_and(
+                CASE
+                    WHEN ranked.is_async THEN ranked.nth_async <= %(room_async)s::integer
+                    ELSE ranked.nth_threaded <= %(room_threads)s::integer
+                END
+            ) OVER (PARTITION BY ranked.queue_id ORDER BY ranked.nth_of_queue) AS fits
+        FROM ranked
+    ) fitting
+    WHERE fitting.fits
+    ORDER BY fitting.nth_served
+    LIMIT %(room)s::integer
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = 'queued',
+    queued_at = clock_timestamp(),
+    started_at = NULL,
+    worker_id = %(worker)s::bigint,
+    claim_seq = job.claim_seq + 1,
+    attempt = job.attempt + 1
+FROM chosen
+WHERE job.id = chosen.id
+    -- not redundant: it keeps a plan made while the table was empty from walking all of it
+    AND job.id = ANY (ARRAY(SELECT c.id FROM chosen c))
+RETURNING
+    job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
+    job.name, job.source_type, job.source_id, job.source_method, job.args::text,
+    job.timeout_seconds, job.expires_at, job.context::text,
+    chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight

@@ -1,0 +1,6 @@
+-- What a worker process holds by the rows, to be compared with what it knows of: the answer to a
+-- claim can be lost with the connection after the claim was committed.
+-- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+SELECT j.id, j.claim_seq
+FROM tenantqueue_job_hot j
+WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint

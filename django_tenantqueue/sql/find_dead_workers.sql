@@ -1,0 +1,25 @@
+-- Workers that hold jobs or a row but give no sign of life: nobody holds their advisory lock
+-- (`lock_class`, id), or, for those without one, the last heartbeat is older than `lease_seconds`;
+-- and workers that jobs name but that have no row.
+-- Right after a restart of the server nobody has its locks back yet: then nobody is dead.
+-- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+SELECT w.id
+FROM tenantqueue_worker w
+WHERE pg_postmaster_start_time()
+        < clock_timestamp() - make_interval(secs => %(settle_seconds)s::float8)
+    AND CASE
+        WHEN w.leased THEN NOT EXISTS (
+            SELECT
+            FROM pg_locks l
+            WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+                AND l.classid = %(lock_class)s::integer::oid AND l.objid = w.id::integer::oid
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        )
+        ELSE w.heartbeat_at
+            < clock_timestamp() - make_interval(secs => %(lease_seconds)s::float8)
+    END
+UNION
+SELECT j.worker_id
+FROM tenantqueue_job_hot j
+WHERE j.state IN ('queued', 'running')
+    AND NOT EXISTS (SELECT FROM tenantqueue_worker w WHERE w.id = j.worker_id)

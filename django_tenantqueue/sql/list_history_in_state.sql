@@ -1,0 +1,29 @@
+-- Ids of failed or cancelled jobs below `before`, the newest first. The newest `most` in that state
+-- are looked at; `floor` is the last of them when there are more.
+-- Index: tenantqueue_history_failed of each leaf, merged. The first condition is there for the
+-- planner, which must see that the partial index holds every row.
+-- The conditions compare rows, which says the same as equality: only this index has the order that
+-- is then asked for, while the primary key could be walked for ever.
+WITH candidate AS MATERIALIZED (
+    SELECT j.id, j.state, j.queue_id, j.name
+    FROM tenantqueue_job_history j
+    WHERE j.state IN ('error', 'cancelled')
+        AND j.state >= %(state)s::text
+        AND (j.state, j.id) < (%(state)s::text, %(before)s)
+    ORDER BY j.state DESC, j.id DESC
+    LIMIT %(most)s
+), seen AS (
+    SELECT CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor
+    FROM candidate
+)
+SELECT seen.floor, false AS capped, found.id
+FROM seen
+LEFT JOIN LATERAL (
+    SELECT candidate.id
+    FROM candidate
+    WHERE (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
+        AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
+        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
+    ORDER BY candidate.id DESC
+    LIMIT %(page)s
+) found ON true

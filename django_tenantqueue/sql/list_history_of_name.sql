@@ -1,0 +1,27 @@
+-- Ids of finished jobs of one name below `before`, the newest first. The newest `most` of the name
+-- are looked at; `floor` is the last of them when there are more.
+-- Index: tenantqueue_history_name of each leaf, merged.
+-- The conditions compare rows, which says the same as equality: only this index has the order that
+-- is then asked for, while the primary key could be walked for ever.
+WITH candidate AS MATERIALIZED (
+    SELECT j.id, j.state, j.queue_id, j.name
+    FROM tenantqueue_job_history j
+    WHERE j.name >= %(name)s::text
+        AND (j.name, j.id) < (%(name)s::text, %(before)s)
+    ORDER BY j.name DESC, j.id DESC
+    LIMIT %(most)s
+), seen AS (
+    SELECT CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor
+    FROM candidate
+)
+SELECT seen.floor, false AS capped, found.id
+FROM seen
+LEFT JOIN LATERAL (
+    SELECT candidate.id
+    FROM candidate
+    WHERE (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
+        AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
+        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
+    ORDER BY candidate.id DESC
+    LIMIT %(page)s
+) found ON true

@@ -1,0 +1,23 @@
+-- Ids of unfinished jobs below `before`, the newest first. The newest `most` are looked at, whatever
+-- the filters say; `floor` is the last of them when there are more. Index: the primary key.
+WITH candidate AS MATERIALIZED (
+    SELECT j.id, j.state, j.queue_id, j.name
+    FROM tenantqueue_job_hot j
+    WHERE j.id < %(before)s
+    ORDER BY j.id DESC
+    LIMIT %(most)s
+), seen AS (
+    SELECT CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor
+    FROM candidate
+)
+SELECT seen.floor, false AS capped, found.id
+FROM seen
+LEFT JOIN LATERAL (
+    SELECT candidate.id
+    FROM candidate
+    WHERE (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
+        AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
+        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
+    ORDER BY candidate.id DESC
+    LIMIT %(page)s
+) found ON true

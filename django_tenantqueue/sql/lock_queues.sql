@@ -1,0 +1,144 @@
+-- First half of a claim: walk over the queues that have ready jobs, in the order in which they
+-- are served, and lock up to `most_locks` of them that are neither paused nor full.
+--
+-- Order: lanes ascending; inside a lane the queues after the one served last (`starts`), then from
+-- the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
+-- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED: it never waits.
+-- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
+-- the queues.
+-- Fullness is looked at here only to leave full queues unlocked; what counts is the count in
+-- claim_jobs.sql, which has a later snapshot. The locked pairs are handed to it through
+-- transaction-local settings, so that both statements travel in one round trip.
+-- Lazy on purpose: the walk stops as soon as enough is locked, or after `most_visits` steps.
+WITH RECURSIVE visit AS (
+    SELECT
+        %(from_lane)s::integer AS lane,
+        %(from_queue)s::integer AS queue_id,
+        %(from_start)s::integer AS start_id,
+        %(from_wrapped)s::boolean AS wrapped,
+        false AS is_queue,
+        0 AS step
+    UNION ALL
+    SELECT next.*, visit.step + 1
+    FROM visit
+    CROSS JOIN LATERAL (
+        (
+            -- the next queue of this lane
+            SELECT j.lane::integer, j.queue_id, visit.start_id, visit.wrapped, true
+            FROM tenantqueue_job_hot j
+            WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id > visit.queue_id
+                AND (NOT visit.wrapped OR j.queue_id <= visit.start_id)
+            ORDER BY j.lane, j.queue_id
+            LIMIT 1
+        )
+        UNION ALL
+        (
+            -- once round: from the lane's first queue up to where it began
+            SELECT j.lane::integer, j.queue_id, visit.start_id, true, true
+            FROM tenantqueue_job_hot j
+            WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id <= visit.start_id
+                AND NOT visit.wrapped
+            ORDER BY j.lane, j.queue_id
+            LIMIT 1
+        )
+        UNION ALL
+        (
+            -- the next lane, from its own cursor; one that is to be skipped is passed at its end, for
+            -- as a condition on the index it would be walked over entry by entry
+            SELECT
+                ahead.lane::integer,
+                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, 0) END,
+                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, 0) END,
+                ahead.skip,
+                false
+            FROM (
+                SELECT j.lane, j.lane = ANY (%(skip_lanes)s::smallint[]) AS skip
+                FROM tenantqueue_job_hot j
+                WHERE j.state = 'created' AND j.lane > visit.lane
+                ORDER BY j.lane
+                LIMIT 1
+            ) ahead
+            LEFT JOIN unnest(%(lanes)s::smallint[], %(starts)s::integer[]) AS known (lane, start_id)
+                ON known.lane = ahead.lane
+        )
+        LIMIT 1
+    ) AS next (lane, queue_id, start_id, wrapped, is_queue)
+    WHERE visit.step < %(most_visits)s::integer
+), seen AS MATERIALIZED (
+    SELECT
+        row_number() OVER () AS nth, visit.*,
+        CASE
+            WHEN NOT visit.is_queue THEN 'lane'
+            WHEN visit.queue_id = ANY (%(skip_queues)s::integer[]) THEN 'skipped'
+            WHEN queue.id IS NULL THEN 'foreign'
+            WHEN queue.paused THEN 'blocked'
+            WHEN (
+                SELECT count(*)
+                FROM (
+                    SELECT
+                    FROM tenantqueue_job_hot j
+                    WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
+                    LIMIT queue.num_slots
+                ) taken
+            ) >= queue.num_slots THEN 'blocked'
+            ELSE 'open'
+        END AS status
+    FROM visit
+    LEFT JOIN LATERAL (
+        SELECT q.id, q.paused, q.num_slots
+        FROM tenantqueue_tenantqueue q
+        WHERE visit.is_queue AND q.id = visit.queue_id
+            AND (%(queues)s::text[] IS NULL OR q.name = ANY (%(queues)s::text[]))
+            AND (%(exclude_queues)s::text[] IS NULL OR q.name <> ALL (%(exclude_queues)s::text[]))
+            AND (%(tenants)s::text[] IS NULL OR q.tenant = ANY (%(tenants)s::text[]))
+        OFFSET 0
+    ) queue ON true
+), locked AS MATERIALIZED (
+    SELECT seen.nth, seen.lane, seen.queue_id
+    FROM seen
+    CROSS JOIN LATERAL (
+        SELECT q.id
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = seen.queue_id
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) queue
+    WHERE seen.status = 'open'
+    LIMIT %(most_locks)s::integer
+), bound AS MATERIALIZED (
+    SELECT count(*) AS locks, max(nth) AS last
+    FROM locked
+), told AS MATERIALIZED (
+    SELECT seen.*, EXISTS (SELECT FROM locked WHERE locked.nth = seen.nth) AS held
+    FROM seen
+    LIMIT (SELECT CASE WHEN locks >= %(most_locks)s::integer THEN last END FROM bound)
+), handed AS MATERIALIZED (
+    SELECT
+        set_config('tenantqueue.lanes', coalesce(array_agg(lane ORDER BY nth)::text, '{}'), true),
+        set_config(
+            'tenantqueue.queues', coalesce(array_agg(queue_id ORDER BY nth)::text, '{}'), true
+        )
+    FROM (
+        -- a queue that was contended in a better lane is not served in a later one
+        SELECT
+            told.nth, told.lane, told.queue_id, told.held,
+            bool_or(NOT told.held) OVER (PARTITION BY told.queue_id ORDER BY told.nth) AS missed
+        FROM told
+        WHERE told.status = 'open'
+    ) open
+    WHERE open.held AND NOT open.missed
+)
+SELECT
+    (SELECT bound.locks FROM bound CROSS JOIN handed) AS locks,
+    count(*) FILTER (WHERE status = 'open' AND NOT held) AS contended,
+    array_agg(queue_id) FILTER (WHERE status = 'blocked') AS blocked,
+    array_agg(queue_id) FILTER (WHERE status = 'foreign') AS foreign_queues,
+    count(*) FILTER (WHERE status = 'skipped') AS skipped,
+    max(step) AS steps,
+    array_agg(queue_id) FILTER (WHERE held) AS held_queues,
+    array_agg(DISTINCT lane) FILTER (WHERE is_queue) AS lanes,
+    min(lane) FILTER (WHERE status = 'open') AS open_lane,
+    (array_agg(lane ORDER BY nth DESC))[1] AS lane,
+    (array_agg(queue_id ORDER BY nth DESC))[1] AS queue_id,
+    (array_agg(start_id ORDER BY nth DESC))[1] AS start_id,
+    (array_agg(wrapped ORDER BY nth DESC))[1] AS wrapped
+FROM told

@@ -1,0 +1,25 @@
+-- Put failed jobs back for another attempt after `delays` seconds, with their error kept.
+-- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
+WITH failed AS MATERIALIZED (
+    SELECT f.*
+    FROM unnest(
+        %(ids)s::bigint[], %(seqs)s::integer[], %(delays)s::float8[], %(extras)s::text[]
+    ) AS f (id, claim_seq, delay, extra)
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'created' END,
+    run_at = clock_timestamp() + make_interval(secs => failed.delay),
+    worker_id = NULL,
+    queued_at = NULL,
+    started_at = NULL,
+    stats = coalesce(failed.extra::jsonb -> 'stats', job.stats),
+    errors = CASE
+        WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
+            THEN job.errors - 0 || (failed.extra::jsonb -> 'error')
+        ELSE coalesce(job.errors, '[]') || (failed.extra::jsonb -> 'error')
+    END
+FROM failed
+WHERE job.id = failed.id AND job.claim_seq = failed.claim_seq AND job.worker_id = %(worker)s::bigint
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (%(ids)s::bigint[])
+RETURNING job.id

@@ -1,0 +1,21 @@
+-- Give claimed jobs back unstarted: the attempt is not counted, the claim number stays raised.
+-- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
+WITH given AS MATERIALIZED (
+    SELECT g.* FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[]) AS g (id, claim_seq)
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'created' END,
+    run_at = CASE
+        WHEN %(delay_seconds)s::float8 > 0
+            THEN clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
+        ELSE job.run_at
+    END,
+    worker_id = NULL,
+    queued_at = NULL,
+    started_at = NULL,
+    attempt = job.attempt - 1
+FROM given
+WHERE job.id = given.id AND job.claim_seq = given.claim_seq AND job.worker_id = %(worker)s::bigint
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (%(ids)s::bigint[])
+RETURNING job.id

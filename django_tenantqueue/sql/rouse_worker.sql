@@ -1,0 +1,5 @@
+-- End this worker's own sleep, so that nobody notifies it while it is busy.
+UPDATE tenantqueue_worker
+SET sleeping_until = NULL
+WHERE id = %(worker)s AND sleeping_until IS NOT NULL
+RETURNING id

@@ -1,0 +1,13 @@
+-- Make scheduled jobs ready at once. Locks: the job rows, SKIP LOCKED. Index: primary key.
+WITH target AS MATERIALIZED (
+    SELECT j.id
+    FROM tenantqueue_job_hot j
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state = 'scheduled'
+    ORDER BY j.id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = 'created', run_at = clock_timestamp()
+FROM target
+WHERE job.id = target.id
+RETURNING job.id

@@ -1,0 +1,13 @@
+-- Change the priority of jobs that wait. Locks: the job rows, SKIP LOCKED. Index: primary key.
+WITH target AS MATERIALIZED (
+    SELECT j.id
+    FROM tenantqueue_job_hot j
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+    ORDER BY j.id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE tenantqueue_job_hot AS job
+SET priority = %(priority)s, lane = %(lane)s
+FROM target
+WHERE job.id = target.id
+RETURNING job.id

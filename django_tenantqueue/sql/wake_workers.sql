@@ -1,0 +1,25 @@
+-- Take up to `most` sleeping workers that may run jobs of one of these queues (`tenants`, `queues`:
+-- pairs), clear their sleep and notify each on a channel of its own. Runs after the commit of the
+-- enqueue, in a transaction of its own.
+-- Locks: worker rows, SKIP LOCKED: two enqueuers never wake the same worker or wait for each other.
+-- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
+-- on clock_timestamp() could not use the index: it is volatile.)
+WITH sleeper AS MATERIALIZED (
+    SELECT w.id
+    FROM tenantqueue_worker w
+    WHERE w.sleeping_until > statement_timestamp()
+        AND EXISTS (
+            SELECT
+            FROM unnest(%(tenants)s::text[], %(queues)s::text[]) AS filled (tenant, queue)
+            WHERE (w.queues = '{}' OR filled.queue = ANY (w.queues))
+                AND NOT filled.queue = ANY (w.exclude_queues)
+                AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+        )
+    LIMIT %(most)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE tenantqueue_worker AS w
+SET sleeping_until = NULL
+FROM sleeper
+WHERE w.id = sleeper.id
+RETURNING w.id, pg_notify('tenantqueue_' || w.id, '')

@@ -1,0 +1,61 @@
+"""States of a job and the transitions between them."""
+
+from __future__ import annotations
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class State(TextChoices):
+    """Where a job stands. The first five are unfinished, the last three final."""
+
+    SCHEDULED = "scheduled", _("scheduled")
+    HELD = "held", _("held")
+    CREATED = "created", _("created")
+    QUEUED = "queued", _("queued")
+    RUNNING = "running", _("running")
+    SUCCESS = "success", _("success")
+    ERROR = "error", _("error")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+FINAL = frozenset({State.SUCCESS, State.ERROR, State.CANCELLED})
+WAITING = frozenset({State.SCHEDULED, State.HELD, State.CREATED})
+ACTIVE = frozenset({State.QUEUED, State.RUNNING})
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.SCHEDULED: frozenset({State.CREATED, State.HELD, State.CANCELLED}),
+    State.HELD: frozenset({State.CREATED, State.SCHEDULED, State.CANCELLED}),
+    State.CREATED: frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.CANCELLED}),
+    State.QUEUED: frozenset(
+        {State.RUNNING, State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
+    ),
+    State.RUNNING: frozenset(
+        {State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
+    ),
+    State.SUCCESS: frozenset(),
+    State.ERROR: frozenset({State.CREATED}),
+    State.CANCELLED: frozenset({State.CREATED}),
+}
+"""What may follow what. Out of a final state only an operator's retry leads."""
+
+
+class Priority:
+    """Named priorities: a lower number runs first.
+
+    Three kinds of origin (administrator, end user, system), each high, middle, low;
+    add or subtract up to 2 for fine tuning.
+    """
+
+    ADMIN_HIGH = 120
+    ADMIN = 220
+    ADMIN_LOW = 320
+    USER_HIGH = 140
+    USER = 240
+    USER_LOW = 340
+    SYSTEM_HIGH = 160
+    SYSTEM = 260
+    SYSTEM_LOW = 360
+    DEFAULT = USER
+    LOWEST_NUMBER = -32768
+    HIGHEST_NUMBER = 32767

@@ -1,0 +1,303 @@
+"""`@task`, `delay()` and `Delayable`: how users' code becomes jobs."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterable, Mapping
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from asgiref.sync import sync_to_async
+
+from .conf import get_settings
+from .exceptions import InvalidArgument, InvalidOption
+from .models import Job
+from .operations import eager, sources
+from .operations import enqueue as operations
+from .operations.options import Options, unknown_option
+from .operations.running import current_job
+from .operations.sources import DelayableMark, Source
+
+__all__ = ["BoundTask", "Delayable", "Task", "current_job", "delay", "task"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+Backoff = float | Callable[[int, BaseException], float]
+_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks")
+
+
+class BoundTask(Generic[P]):
+    """A task with options for the jobs it makes; see Task.using()."""
+
+    __slots__ = ("_options", "_task")
+
+    def __init__(self, made_by: Task[P, Any], options: Options) -> None:
+        self._task = made_by
+        self._options = options
+
+    def using(self, **options: Any) -> BoundTask[P]:
+        """Return the same with further options."""
+        return BoundTask(self._task, self._options.merged(options))
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """Enqueue a job in the current transaction and return it."""
+        made_by = self._task
+        made_by.check_call(args, kwargs)
+        if get_settings().eager:
+            return eager.run_now(made_by.source, self._options, args, kwargs)
+        return operations.enqueue(made_by.source, self._options, args, kwargs, task=made_by)
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """See delay()."""
+        return await sync_to_async(self.delay)(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
+        """Enqueue a job for each call and return their ids, in order.
+
+        A call is a tuple of positional arguments, a dict of keyword arguments, or, for a task of
+        one argument, that argument. `calls` may be a generator. All or nothing.
+        """
+        made_by = self._task
+        if get_settings().eager:
+            return [
+                eager.run_now(made_by.source, self._options, *made_by.as_call(call)).id
+                for call in calls
+            ]
+        return operations.enqueue_many(
+            made_by.source, self._options, (made_by.as_call(call) for call in calls)
+        )
+
+    async def aenqueue_many(self, calls: Iterable[Any]) -> list[int]:
+        """See enqueue_many()."""
+        return await sync_to_async(self.enqueue_many)(calls)
+
+
+class Task(Generic[P, R]):
+    """A function that can be called as it is, or enqueued with .delay(). Made by @task."""
+
+    def __init__(
+        self,
+        func: Callable[P, R],
+        *,
+        name: str | None = None,
+        retry_when: RetryWhen | type[BaseException] | None = None,
+        backoff: Backoff | None = None,
+        atomic: bool = False,
+        hooks: object | None = None,
+        **options: Any,
+    ) -> None:
+        self.func = func
+        self.name = name or f"{func.__module__}.{func.__qualname__}"
+        if name is None and "<locals>" in func.__qualname__:
+            raise InvalidOption(
+                f"{self.name} is local to a function, so no worker can find it: define the task at "
+                "module level, or give it a name"
+            )
+        self.is_async = inspect.iscoroutinefunction(func)
+        if atomic and self.is_async:
+            raise InvalidOption(
+                f"{self.name}: a coroutine cannot be atomic, since Django's transactions are "
+                "synchronous; use a plain function"
+            )
+        self.atomic = atomic
+        self.hooks = hooks
+        if isinstance(retry_when, type):
+            retry_when = (retry_when,)
+        if not (retry_when is None or callable(retry_when) or isinstance(retry_when, tuple)):
+            raise InvalidOption(
+                f"{self.name}: retry_when={retry_when!r} must be an exception class, a tuple of "
+                "them, or a callable that takes the exception"
+            )
+        self.retry_when = retry_when
+        if not (backoff is None or callable(backoff) or isinstance(backoff, int | float)):
+            raise InvalidOption(
+                f"{self.name}: backoff={backoff!r} must be seconds or a callable (attempt, error)"
+            )
+        self.backoff = backoff
+        for option in options:
+            if option not in Options.__slots__:
+                raise unknown_option(option, (*Options.__slots__, *_TASK_OPTIONS))
+        self.options = Options().merged(options)
+        self.source = Source("task", "", self.name, self.name, self.is_async)
+        self._signature = inspect.signature(func)
+        update_wrapper(self, func)
+        sources.register_task(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function here and now."""
+        return self.func(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    def using(self, **options: Any) -> BoundTask[P]:
+        """Return the task with options for the jobs it makes.
+
+        tenant, queue, priority, run_at (datetime or timedelta), expires_at, max_attempts, timeout
+        (seconds), labels, created_by. Raises InvalidOption.
+        """
+        return BoundTask(self, self.options.merged(options))
+
+    def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """Enqueue a job in the current transaction and return it. See BoundTask.delay()."""
+        return BoundTask(self, self.options).delay(*args, **kwargs)
+
+    async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """See delay()."""
+        return await BoundTask(self, self.options).adelay(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
+        """Enqueue a job for each call. See BoundTask.enqueue_many()."""
+        return BoundTask(self, self.options).enqueue_many(calls)
+
+    async def aenqueue_many(self, calls: Iterable[Any]) -> list[int]:
+        """See enqueue_many()."""
+        return await BoundTask(self, self.options).aenqueue_many(calls)
+
+    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise TypeError now, not in the worker, when the arguments do not fit the function."""
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+
+    def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return (args, kwargs) of an element given to enqueue_many()."""
+        if isinstance(call, tuple):
+            self.check_call(call, {})
+            return call, {}
+        if isinstance(call, dict):
+            self.check_call((), call)
+            return (), call
+        self.check_call((call,), {})
+        return (call,), {}
+
+    def wants_retry(self, error: BaseException) -> bool:
+        """Whether a run that raised `error` is to be repeated."""
+        if self.retry_when is None:
+            return True
+        if isinstance(self.retry_when, tuple):
+            return isinstance(error, self.retry_when)
+        return bool(self.retry_when(error))
+
+    def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
+        """Seconds before the next attempt by the task's own rule; None when it has none."""
+        if self.backoff is None:
+            return None
+        if callable(self.backoff):
+            return float(self.backoff(attempt, error))
+        delay = float(self.backoff) * 2.0 ** min(attempt - 1, 30)
+        return min(get_settings().backoff_max, delay) * random.uniform(0.8, 1.2)
+
+
+@overload
+def task(func: Callable[P, R], /) -> Task[P, R]: ...
+@overload
+def task(
+    *,
+    name: str | None = None,
+    retry_when: RetryWhen | type[BaseException] | None = None,
+    backoff: Backoff | None = None,
+    atomic: bool = False,
+    hooks: object | None = None,
+    **options: Any,
+) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
+    """Make a function a task: `@task` or `@task(queue="reports", max_attempts=3, …)`.
+
+    Besides the options of Task.using():
+
+    - `name`: what the job row names; default `module.function`
+    - `retry_when`: exception classes, or a callable of the exception; default: every exception
+    - `backoff`: seconds before the second attempt (doubled each time, ± 20 %), or a callable
+      (attempt, error) -> seconds
+    - `atomic`: the task's database writes and its success commit in one transaction
+    - `hooks`: an object with any of the methods enqueue(job), before(job), success(job, result),
+      error(job, error), failure(job), after(job)
+
+    Raises InvalidOption.
+    """
+    if func is not None:
+        if not callable(func):
+            raise InvalidOption(f"@task({func!r}): options must be named")
+        return Task(func)
+
+    def wrap(inner: Callable[P, R]) -> Task[P, R]:
+        return Task(inner, **options)
+
+    return wrap
+
+
+def _enqueue(
+    source: Source, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Job:
+    if get_settings().eager:
+        return eager.run_now(source, options, args, kwargs)
+    return operations.enqueue(source, options, args, kwargs)
+
+
+class _Delayed:
+    """Stands for a model instance or class: a call of one of its methods enqueues it."""
+
+    __slots__ = ("_options", "_target")
+
+    def __init__(self, target: Any, options: Options) -> None:
+        self._target = target
+        self._options = options
+
+    def __call__(self, **options: Any) -> _Delayed:
+        return _Delayed(self._target, self._options.merged(options))
+
+    def __getattr__(self, method: str) -> Callable[..., Job]:
+        if method.startswith("__"):
+            raise AttributeError(method)
+        source = sources.describe_method(self._target, method)
+
+        def enqueue_call(*args: Any, **kwargs: Any) -> Job:
+            return _enqueue(source, self._options, args, kwargs)
+
+        return enqueue_call
+
+
+class _DelayDescriptor:
+    """Gives `Device.delay` and `device.delay` the class or instance they are read from."""
+
+    def __get__(self, instance: Any, owner: type) -> _Delayed:
+        return _Delayed(owner if instance is None else instance, Options())
+
+
+class Delayable(DelayableMark):
+    """Mixin for models and classes: `device.delay.export(…)`, `Device.delay(queue="x").sync()`.
+
+    Its subclasses may be run by name without being listed in TENANTQUEUE["CALLABLES"].
+    """
+
+    delay = _DelayDescriptor()
+
+
+def delay(target: Any, **options: Any) -> Any:
+    """Return a stand-in for `target` that enqueues what is called on it.
+
+    `delay(report, tenant="acme").execute("pdf")` for a model instance or a class;
+    `delay(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task.
+
+    Raises InvalidOption, InvalidArgument, NotAllowed.
+    """
+    if isinstance(target, Task):
+        return target.using(**options).delay
+    chosen = Options().merged(options)
+    if inspect.isroutine(target):
+        source = sources.describe_function(target)
+
+        def enqueue_call(*args: Any, **kwargs: Any) -> Job:
+            return _enqueue(source, chosen, args, kwargs)
+
+        return enqueue_call
+    if not isinstance(target, type) and not hasattr(target, "_meta"):
+        raise InvalidArgument(
+            f"{target!r} cannot be delayed: use a saved model instance, a class, or a function"
+        )
+    return _Delayed(target, chosen)

@@ -1,0 +1,122 @@
+"""Help for users' tests: run what was enqueued, inside the test's own transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db import connections, transaction
+from django.utils import timezone
+from psycopg.pq import TransactionStatus
+
+from .conf import get_settings
+from .models import Job, TenantQueue
+from .operations.claim import Claimer, Verdict
+from .operations.outcome import Outcome
+from .operations.run import run_async, run_sync
+from .operations.running import RunningJob
+from .queries import claim as queries
+from .queries.claim import ClaimedJob
+from .queries.control import promote_jobs
+
+TEST_WORKER = 0
+"""Worker id of jobs run by run_pending()."""
+FAR_AHEAD = timedelta(days=36500)
+
+
+def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
+    """Run the jobs that are ready, in this thread and connection; return them as they ended.
+
+    Works inside a TestCase: what the test enqueued need not be committed, and the after-commit
+    hooks of the test and of the jobs are run. Jobs go one at a time in the order in which a worker
+    would claim them; those that they enqueue run, too. Errors of tasks do not surface here: look
+    at the returned jobs' `state` and `errors`.
+
+    `scheduled` also runs jobs whose time has not come, retries among them. `most` ends a test
+    whose jobs enqueue each other for ever; RuntimeError says so.
+    """
+    using = get_settings().database
+    ran: list[int] = []
+    claimer = Claimer(TEST_WORKER)
+    while True:
+        run_commit_hooks(using)
+        _promote(using, scheduled=scheduled)
+        claimed = _claim_one(using, claimer)
+        if claimed is None:
+            break
+        if len(ran) >= most:
+            raise RuntimeError(f"run_pending() has run {most} jobs and there are still more")
+        _run(using, claimed)
+        ran.append(claimed.id)
+    found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ran)}
+    return [found[job_id] for job_id in dict.fromkeys(ran) if job_id in found]
+
+
+def run_commit_hooks(using: str) -> None:
+    """Run the after-commit hooks of a TestCase's transaction, which is never committed."""
+    wrapper = connections[using]
+    while wrapper.run_on_commit:
+        entry: tuple[Any, ...] = wrapper.run_on_commit.pop(0)
+        _savepoints, hook, robust = entry
+        try:
+            hook()
+        except Exception:
+            if not robust:
+                raise
+
+
+def _promote(using: str, *, scheduled: bool) -> None:
+    until: datetime | None = timezone.now() + FAR_AHEAD if scheduled else None
+    while promote_jobs(using, most=1000, now=until):
+        pass
+
+
+def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
+    claimer.forget_blocked()
+    while True:
+        request = claimer.request(1, 0)
+        request.room_async = 1
+        with transaction.atomic(using=using):  # both statements of the claim need one
+            answer = queries.exchange_in_transaction(using, TEST_WORKER, request=request)
+        verdict = claimer.learn(request, answer)
+        if answer.jobs:
+            for extra in answer.jobs[1:]:
+                _give_back(using, extra)
+            return answer.jobs[0]
+        if verdict is not Verdict.AGAIN:
+            return None
+
+
+def _give_back(using: str, claimed: ClaimedJob) -> None:
+    wrapper = connections[using]
+    wrapper.ensure_connection()
+    queries.return_jobs(wrapper.connection, TEST_WORKER, [(claimed.id, claimed.claim_seq)])
+
+
+def _run(using: str, claimed: ClaimedJob) -> None:
+    queue = TenantQueue.objects.using(using).get(pk=claimed.queue_id)
+    running = RunningJob(claimed, tenant=queue.tenant, queue=queue.name)
+    wrapper = connections[using]
+    savepoint = wrapper.savepoint() if wrapper.in_atomic_block else None
+    if claimed.is_async:
+        outcome: Outcome = async_to_sync(run_async)(running)
+    else:
+        outcome = run_sync(running, TEST_WORKER)
+    if savepoint is not None:
+        if wrapper.connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            wrapper.savepoint_rollback(savepoint)
+        else:
+            wrapper.savepoint_commit(savepoint)
+    finished = [outcome.finished] if outcome.finished is not None else []
+    failed = [outcome.failed] if outcome.failed is not None else []
+    queries.exchange_in_transaction(
+        using,
+        TEST_WORKER,
+        finished=finished,
+        failed=failed,
+        max_errors=get_settings().max_errors,
+    )
+    if outcome.give_back is not None:
+        _give_back(using, claimed)
+        raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")

@@ -1,0 +1,1 @@
+"""Jobs for browsers and other clients."""

@@ -1,0 +1,11 @@
+"""Include these: `path("jobs/", include("django_tenantqueue.web.urls"))`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from . import views
+
+app_name = "tenantqueue"
+
+urlpatterns = [path("<str:token>/status/", views.job_status, name="status")]

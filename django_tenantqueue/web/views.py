@@ -1,0 +1,66 @@
+"""The status of one job as JSON, for clients that poll it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from ..conf import get_settings
+from ..models import Job
+from ..models.job import read_job_token
+from ..states import State
+
+
+def describe_job(job: Job) -> dict[str, Any]:
+    """Return what a client may know of a job: no arguments, no traceback, no internals.
+
+    Keys: id, name, state, final, attempt, max_attempts, progress (done, total, percent, message),
+    result, result_missing, error, created_at, queued_at, started_at, finished_at.
+    """
+    result, missing = None, False
+    if job.state == State.SUCCESS:
+        try:
+            result = job.result
+        except LookupError:
+            missing = True
+    last_error = job.last_error if job.state != State.SUCCESS else None
+    return {
+        "id": job.pk,
+        "name": job.name,
+        "state": job.state,
+        "final": job.is_final,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "progress": {
+            "done": job.progress_done,
+            "total": job.progress_total,
+            "percent": job.progress_percent,
+            "message": job.progress_message,
+        },
+        "result": result,
+        "result_missing": missing,
+        "error": None if last_error is None else last_error["message"],
+        "created_at": job.created_at,
+        "queued_at": job.queued_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+    }
+
+
+@never_cache
+@require_safe
+def job_status(request: HttpRequest, token: str) -> JsonResponse:
+    """Answer with the status of the job that a signed token names."""
+    job_id = read_job_token(token)
+    job = None
+    if job_id is not None:
+        job = Job.objects.using(get_settings().database).find(job_id)
+    if job is None:
+        return JsonResponse({"error": "no such job, or the link has expired"}, status=404)
+    response = JsonResponse(describe_job(job))
+    if not job.is_final:
+        response["Retry-After"] = "1"
+    return response

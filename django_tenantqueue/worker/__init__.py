@@ -1,0 +1,1 @@
+"""The worker: a supervisor process and the children that claim and run jobs."""

@@ -1,0 +1,33 @@
+"""What a worker was told on its command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..operations.claim import Filters
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """Options of `runworker`."""
+
+    database: str
+    name: str
+    processes: int = 1
+    threads: int = 8
+    async_slots: int = 100
+    queues: tuple[str, ...] = ()
+    exclude_queues: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    burst: bool = False
+    shutdown_timeout: float = 30.0
+    maintenance: bool = True
+
+    @property
+    def filters(self) -> Filters:
+        """What the claim is to take."""
+        return Filters(
+            queues=list(self.queues) or None,
+            exclude_queues=list(self.exclude_queues) or None,
+            tenants=list(self.tenants) or None,
+        )

@@ -1,0 +1,147 @@
+"""Where jobs run: threads for blocking tasks, an event loop for coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from django.db import close_old_connections, connections
+
+from ..exceptions import Cancelled, TenantQueueError
+from ..operations.outcome import Outcome, judge
+from ..operations.run import run_async, run_sync
+from ..operations.running import RunningJob
+
+logger = logging.getLogger("django_tenantqueue")
+
+Report = Callable[[RunningJob, Outcome], None]
+"""Called with each outcome, in the thread where the job ran."""
+
+
+class ThreadExecutor:
+    """A fixed number of threads, each with Django connections of its own."""
+
+    def __init__(self, size: int, worker_id: int, report: Report) -> None:
+        self.size = size
+        self._worker_id = worker_id
+        self._report = report
+        self._jobs: queue.SimpleQueue[RunningJob | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._revoked: set[tuple[int, int]] = set()
+        """Claims, not jobs: one that was given back may have been claimed here again."""
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, jobs: list[RunningJob]) -> None:
+        """Run jobs as threads become free, in this order."""
+        for running in jobs:
+            self._jobs.put(running)
+        while len(self._threads) < self.size and self._jobs.qsize():
+            thread = threading.Thread(
+                target=self._loop, name=f"tenantqueue-{len(self._threads)}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def revoke(self, running: RunningJob) -> bool:
+        """Take back a job that no thread has begun; False when it is too late."""
+        with self._lock:
+            if running.started is not None or running.thread_id is not None:
+                return False
+            self._revoked.add(_claim(running))
+            return True
+
+    def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
+        """Raise `error` in the thread that runs the job, at its next bytecode."""
+        with self._lock:
+            if running.thread_id is None or running.ended is not None:
+                return
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(running.thread_id), ctypes.py_object(error)
+            )
+
+    def stop(self) -> None:
+        """Let idle threads end."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _begin(self, running: RunningJob) -> bool:
+        with self._lock:
+            if _claim(running) in self._revoked:
+                self._revoked.discard(_claim(running))
+                return False
+            running.thread_id = threading.get_ident()
+            return True
+
+    def _loop(self) -> None:
+        while (running := self._jobs.get()) is not None:
+            outcome: Outcome | None = None
+            try:
+                if not self._begin(running):
+                    continue
+                close_old_connections()
+                outcome = run_sync(running, self._worker_id)
+                with self._lock:  # from here on nothing interrupts this job
+                    running.thread_id = None
+            except BaseException as error:  # noqa: BLE001 - lest a slot is lost for ever
+                # an interruption that arrived before or after the task's own code
+                outcome = outcome or judge(running, None, error)
+            self._report(running, outcome)
+            _close_stale()
+        connections.close_all()
+
+
+def _claim(running: RunningJob) -> tuple[int, int]:
+    return running.id, running.claimed.claim_seq
+
+
+def _close_stale() -> None:
+    try:
+        close_old_connections()
+    except BaseException:
+        logger.exception("closing old database connections failed")
+
+
+class LoopExecutor:
+    """Runs coroutine jobs as tasks of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, report: Report) -> None:
+        self._loop = loop
+        self._report = report
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def submit(self, jobs: list[RunningJob]) -> None:
+        """Start jobs; may be called from any thread."""
+        self._loop.call_soon_threadsafe(self._start, jobs)
+
+    def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
+        """Cancel the coroutine of a job; may be called from any thread."""
+        reason = "cancelled while it ran" if error is Cancelled else "it ran too long"
+        self._loop.call_soon_threadsafe(self._cancel, running.id, reason)
+
+    def revoke(self, running: RunningJob) -> bool:
+        """Return False: coroutines begin as soon as they are claimed."""
+        return False
+
+    def _start(self, jobs: list[RunningJob]) -> None:
+        for running in jobs:
+            self._tasks[running.id] = self._loop.create_task(self._run(running))
+
+    def _cancel(self, job_id: int, reason: str) -> None:
+        found = self._tasks.get(job_id)
+        if found is not None:
+            found.cancel(reason)
+
+    async def _run(self, running: RunningJob) -> None:
+        try:
+            outcome = await run_async(running)
+        except BaseException as error:
+            outcome = judge(running, None, error)
+            if not isinstance(error, asyncio.CancelledError):
+                logger.exception("job %s ended outside its task", running.id)
+        finally:
+            self._tasks.pop(running.id, None)
+        self._report(running, outcome)

@@ -1,0 +1,123 @@
+"""One child of the supervisor: an event loop, threads, and the pump beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from ..queries import workers as queries
+from .config import WorkerConfig
+from .connection import connect
+from .executor import LoopExecutor, ThreadExecutor
+from .marks import Marks
+from .pump import Pump
+
+logger = logging.getLogger("django_tenantqueue")
+
+PR_SET_PDEATHSIG = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""What tells a supervisor to stop. It passes the first one on to its children as SIGTERM."""
+STOP_AT_ONCE = signal.SIGQUIT
+"""What the supervisor passes on when it is told again. It is another signal on purpose: a terminal
+and systemd signal every process, and the child must not take that for a second one."""
+BURST_EMPTY_ROUNDS = 2
+"""Claims in a row that find nothing before a burst worker ends."""
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Have the kernel kill this process when its supervisor dies (Linux; elsewhere nothing)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent_pid:
+            os._exit(1)
+
+
+class WorkerProcess:
+    """Runs jobs until it is told to stop, or, in burst mode, until nothing is left."""
+
+    def __init__(self, config: WorkerConfig, name: str, worker_id: int, marks: Marks) -> None:
+        self.config = config
+        self.name = name
+        self._marks = marks
+        self._stop_at: float | None = None
+        self._at_once = False
+        self._worker_id = worker_id
+        self._pump: Pump | None = None
+
+    def run(self) -> int:
+        """Run; return the exit code."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._attend_signals(loop)
+        connection = connect(self.config.database, f"tenantqueue {self.name}")
+        queries.sign_on_worker(connection, self._worker_id, os.getpid())
+        pump = self._pump = Pump(
+            self.config, self._worker_id, connection, self._reconnect, self._marks
+        )
+        pump.flight.threads = ThreadExecutor(self.config.threads, self._worker_id, pump.report)
+        pump.flight.loop = LoopExecutor(loop, pump.report)
+        thread = threading.Thread(
+            target=self._drive, args=(pump, loop), name="tenantqueue-pump", daemon=True
+        )
+        loop.call_soon(thread.start)
+        loop.run_forever()
+        thread.join()
+        # threads that still run a job end with the process: their jobs have been given back
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return 0
+
+    def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the loop handle signals, those included that were held during the fork."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        loop.add_signal_handler(signal.SIGTERM, self._ask_stop)
+        loop.add_signal_handler(STOP_AT_ONCE, self._ask_stop, True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+    def _reconnect(self) -> psycopg.Connection[Any]:
+        return connect(self.config.database, f"tenantqueue {self.name}")
+
+    def _ask_stop(self, at_once: bool = False) -> None:
+        if self._stop_at is None:
+            self._stop_at = time.monotonic()
+        self._at_once = self._at_once or at_once
+        if self._pump is not None:
+            self._pump.draining = True
+            self._pump.waiter.wake()
+
+    def _drive(self, pump: Pump, loop: asyncio.AbstractEventLoop) -> None:
+        """Turn the pump until the process is to end."""
+        try:
+            while not self._is_over(pump):
+                pump.wait(pump.run_once())
+            left = pump.abandon()
+            if left:
+                logger.warning("%s: %d running jobs were given back", self.name, left)
+            pump.close()
+        except BaseException:
+            logger.exception("%s: the worker's loop failed", self.name)
+            os._exit(70)
+        finally:
+            connections.close_all()
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _is_over(self, pump: Pump) -> bool:
+        if self._stop_at is not None:
+            pump.return_unstarted()
+            late = time.monotonic() - self._stop_at > self.config.shutdown_timeout
+            return pump.drained() or late or self._at_once
+        if pump.draining:
+            return pump.drained()
+        if self.config.burst:
+            return pump.drained() and pump.idle_rounds >= BURST_EMPTY_ROUNDS
+        return False

@@ -1,0 +1,410 @@
+"""The database side of a worker process: claim, hand out, collect, finish, again.
+
+One thread, one connection. A round of the loop is `run_once()`: it stores what has ended and
+claims what there is room for, in one transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from ..conf import get_settings
+from ..operations.claim import Claimer, Verdict
+from ..operations.outcome import Outcome
+from ..operations.running import RunningJob
+from ..queries import claim as queries
+from ..queries import workers as worker_queries
+from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
+from .config import WorkerConfig
+from .flight import Flight
+from .marks import Marks
+from .sleep import Sleep
+from .store import RETRY_SECONDS, Store
+from .waiter import Waiter
+from .watch import Watch
+
+logger = logging.getLogger("django_tenantqueue")
+
+GROUP_SECONDS = 0.005
+"""A lone completion waits at most so long for company."""
+GROUP_SIZE = 100
+"""So many completions are written at once."""
+HEARTBEAT_SECONDS = 5.0
+"""How often a worker gives a sign of life."""
+SEARCH_SECONDS = 0.05
+"""Pause between two looks for coroutines while all threads are taken."""
+DOUBT_SECONDS = 90.0
+"""How long after a failed statement a worker looks for claims of which it has had no answer: longer
+than the server may go on with a statement whose connection is lost."""
+RETURN_SECONDS = 0.5
+"""Wait before a job is given back again whose row somebody had locked."""
+FAREWELL_SECONDS = 3.0
+"""How long a process that ends tries to give its jobs back when somebody has locked their rows."""
+RETRIABLE = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+
+
+class Disowned(Exception):
+    """This process was taken for dead and its jobs were rescued: it must end at once."""
+
+
+class Pump:
+    """Claims jobs for one process, hands them to its executors and stores how they ended."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        worker_id: int,
+        connection: psycopg.Connection[Any],
+        reconnect: Callable[[], psycopg.Connection[Any]],
+        marks: Marks | None = None,
+    ) -> None:
+        self.config = config
+        self.worker_id = worker_id
+        self.connection = connection
+        self.claimer = Claimer(worker_id, config.filters)
+        self.flight = Flight(config.threads, config.async_slots, marks)
+        self.store = Store(worker_id)
+        self.sleep = Sleep(worker_id, burst=config.burst)
+        self.watch = Watch(worker_id, self.flight, self.store)
+        self.waiter = Waiter()
+        self.draining = False
+        self.idle_rounds = 0
+        """Claims in a row that found nothing ready."""
+        self._reconnect = reconnect
+        self._landed: list[int] = []
+        self._ended: deque[tuple[RunningJob, Outcome]] = deque()
+        self._wanted = 1
+        """So many completions end the wait."""
+        self._queue_names: dict[int, tuple[str, str]] = {}
+        self._claim_at = time.monotonic()
+        self._exchanged_at = 0.0
+        self._heartbeat_at = 0.0
+        self._return_at = 0.0
+        self._doubt_until = 0.0
+        self._attend_notifications()
+
+    # called by executors
+
+    def report(self, running: RunningJob, outcome: Outcome) -> None:
+        """Take the outcome of a run; called in the thread where it ran."""
+        self._ended.append((running, outcome))
+        if len(self._ended) >= self._wanted:
+            self.waiter.wake()
+
+    # one round
+
+    def run_once(self) -> float:
+        """Do what is due; return the seconds until something may be due again."""
+        try:
+            return self._round(time.monotonic())
+        except psycopg.Error as error:
+            self._doubt()
+            if not self._is_lost(error):
+                logger.warning("a statement of the worker failed, it is repeated: %s", error)
+                self._claim_at = time.monotonic() + 1.0
+                return 0.1
+            self._reopen(error)
+            return 0.0
+
+    def _round(self, now: float) -> float:
+        self._wanted = 1
+        self._collect()
+        self.store.take_held_back(now)
+        self._duties(now)
+        waiting = len(self.store)
+        may_claim = self._may_claim()
+        claim = may_claim and (waiting > 0 or self._claim_at <= now)
+        if not waiting and not claim:
+            return self._rest(now)
+        pause = self._exchanged_at + GROUP_SECONDS - now
+        if waiting and pause > 0 and waiting < GROUP_SIZE and len(self.flight):
+            # nobody needs to wake this thread before the group is full, or nothing runs any more
+            self._wanted = min(GROUP_SIZE - waiting, len(self.flight))
+            return pause
+        self._exchange(claim)
+        return 0.0
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until woken by an executor, a notification, or after `seconds`."""
+        if seconds <= 0 or len(self._ended) >= self._wanted:
+            return
+        socket = None if self.connection.closed else self.connection.fileno()
+        if self.waiter.wait(seconds, socket):
+            self._hear()
+
+    def _may_claim(self) -> bool:
+        return not self.draining and any(self.flight.room())
+
+    def _rest(self, now: float) -> float:
+        """Return how long there is nothing to do."""
+        due = [self._heartbeat_at]
+        if len(self.flight):
+            due.append(self.watch.next_at)
+        if self.store.next_try_at is not None:
+            due.append(self.store.next_try_at)
+        if self.flight.returns:
+            due.append(self._return_at)
+        if self._may_claim():
+            due.append(self._claim_at)
+        return max(0.0, min(due) - now)
+
+    # completions
+
+    def _collect(self) -> None:
+        while self._ended:
+            running, outcome = self._ended.popleft()
+            if not self.flight.land(running):
+                continue
+            claimed = running.claimed
+            self._landed.append(claimed.id)
+            self.claimer.finished(claimed.queue_id)
+            record = outcome.finished or outcome.failed
+            if record is not None:
+                self.store.add(record)
+            elif outcome.give_back is not None:
+                logger.warning(
+                    "job %s: this worker does not know %r; given back", claimed.id, claimed.name
+                )
+                self.flight.to_return(running, outcome.give_back)
+            elif outcome.lost:
+                logger.warning("job %s (%s): the claim was lost", claimed.id, claimed.name)
+
+    # the round trip
+
+    def _exchange(self, claim: bool) -> None:
+        finished, failed = self.store.take()
+        request = self.claimer.request(*self.flight.room()) if claim else None
+        try:
+            answer = queries.exchange(
+                self.connection,
+                self.worker_id,
+                finished=finished,
+                failed=failed,
+                request=request,
+                max_errors=get_settings().max_errors,
+            )
+        except psycopg.Error as error:
+            if self._is_lost(error):
+                self.store.put_back(finished, failed)
+                raise
+            self._refused(error)
+            self.store.store_singly(self.connection, finished, failed)
+            return
+        self._exchanged_at = now = time.monotonic()
+        self.store.warn_lost(finished, failed, answer)
+        self._forget_marks()
+        if request is not None:
+            self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
+            self._plan_claim(self.claimer.learn(request, answer), request, answer, now)
+
+    def _refused(self, error: psycopg.Error) -> None:
+        self._exchanged_at = now = time.monotonic()
+        if isinstance(error, RETRIABLE):
+            logger.info("storing and claiming jobs is tried again: %s", error)
+        else:
+            self._doubt()
+            logger.error("storing and claiming jobs failed: %s", error)
+            self._claim_at = now + 1.0
+
+    def _plan_claim(
+        self, verdict: Verdict, request: ClaimRequest, answer: Exchange, now: float
+    ) -> None:
+        if answer.jobs:
+            self.idle_rounds = 0
+            self.sleep.found_work(self.connection, now)
+            if request.is_filled_by(answer.jobs):
+                self.sleep.wake_another(self.connection, now)
+        if verdict is Verdict.AGAIN:
+            searching = request.room_threads == 0 and not answer.jobs
+            self._claim_at = now + SEARCH_SECONDS if searching else now
+            return
+        if verdict is Verdict.CONTENDED:
+            self._claim_at = now + self.claimer.wait_seconds
+            return
+        if verdict is Verdict.EMPTY:
+            self.idle_rounds += 1
+        elif self.config.burst and not len(self.flight):
+            # paused, without slots, or full of others' jobs: not for this worker, if the next look
+            # at all of them says the same
+            self.idle_rounds += 1
+            self.claimer.forget_blocked()
+        look = self.sleep.next_look(self.connection, now)
+        if look is None:
+            blocked = verdict is Verdict.BLOCKED
+            look = self.claimer.wait_seconds if blocked else self.sleep.seconds
+        self._claim_at = now + look
+
+    def _as_running(self, claimed: ClaimedJob) -> RunningJob:
+        names = self._queue_names.get(claimed.queue_id)
+        if names is None:
+            names = worker_queries.find_queue_names(self.connection, claimed.queue_id)
+            self._queue_names[claimed.queue_id] = names
+        return RunningJob(claimed, tenant=names[0], queue=names[1])
+
+    def _forget_marks(self) -> None:
+        """Free the marks of jobs whose end is stored (or was lost, which comes to the same)."""
+        for job_id in self._landed:
+            self.flight.marks.clear(job_id)
+        self._landed.clear()
+
+    # duties beside the claim
+
+    def _duties(self, now: float) -> None:
+        if self.draining:
+            self.sleep.retire(self.connection)
+        if self.flight.returns and self._return_at <= now:
+            self._return_claims(now)
+        if len(self.flight):
+            self.watch.run_once(self.connection, now)
+        if self._heartbeat_at <= now:
+            self._heartbeat_at = now + HEARTBEAT_SECONDS
+            wanted = worker_queries.heartbeat_worker(self.connection, self.worker_id)
+            if wanted is None:
+                raise Disowned(f"the row of worker {self.worker_id} is gone: it was taken for dead")
+            self.draining = self.draining or wanted
+            if now < self._doubt_until:
+                self._return_unknown()
+
+    def _doubt(self) -> None:
+        """Compare the claims in the rows with those known here, now and for a while."""
+        self._doubt_until = time.monotonic() + DOUBT_SECONDS
+        self._heartbeat_at = 0.0
+
+    def _return_unknown(self) -> None:
+        """Give back claims that were committed but whose answer never came: nobody runs them."""
+        held = queries.find_claims(self.connection, self.worker_id)
+        for claim in held - self.flight.claims() - self.store.claims():
+            logger.warning(
+                "job %s was claimed in a transaction without answer: given back", claim[0]
+            )
+            self.flight.returns.setdefault(0.0, []).append(claim)
+
+    def _return_claims(self, now: float) -> None:
+        """Give claims back; those whose rows somebody has locked are left for a later round."""
+        for delay, claims in list(self.flight.returns.items()):
+            try:
+                self._return(claims, delay)
+                del self.flight.returns[delay]
+            except RETRIABLE:
+                left = [claim for claim in claims if not self._returned_singly(claim, delay)]
+                self.flight.returns[delay] = left
+                if not left:
+                    del self.flight.returns[delay]
+                self._return_at = now + RETURN_SECONDS
+
+    def _returned_singly(self, claim: tuple[int, int], delay: float) -> bool:
+        try:
+            self._return([claim], delay)
+        except RETRIABLE as error:
+            logger.warning("job %s is given back later: %s", claim[0], error)
+            return False
+        return True
+
+    def _return(self, claims: list[tuple[int, int]], delay: float) -> None:
+        queries.return_jobs(self.connection, self.worker_id, claims, delay_seconds=delay)
+
+    # notifications
+
+    def _attend_notifications(self) -> None:
+        """Hear notifications that arrive together with the answer to a statement, too."""
+        self.connection.add_notify_handler(lambda _notification: self.notified())
+
+    def _hear(self) -> None:
+        """Read what the server sent while nothing was asked: notifications, or its end."""
+        try:
+            raw = self.connection.pgconn
+            raw.consume_input()
+            while raw.notifies():
+                self.notified()
+        except psycopg.Error as error:
+            self._reopen(error)
+
+    def notified(self) -> None:
+        """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
+        self.sleep.notified()
+        self.claimer.notified()
+        self._claim_at = time.monotonic()
+
+    # connection
+
+    def _is_lost(self, error: psycopg.Error) -> bool:
+        """Whether the connection is of no more use: an error of libpq's own has no SQLSTATE."""
+        if self.connection.closed or self.connection.broken:
+            return True
+        return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+
+    def _reopen(self, error: psycopg.Error) -> None:
+        """Connect again, for as long as it takes; jobs go on running meanwhile."""
+        logger.warning("the connection to the database was lost: %s", error)
+        self.connection.close()
+        pause = 0.1
+        while True:
+            try:
+                self.connection = self._reconnect()
+                break
+            except psycopg.Error as again:
+                logger.warning("connecting again in %.1f s: %s", pause, again)
+                time.sleep(pause)
+                pause = min(2.0, pause * 2)
+        self._attend_notifications()
+        self.sleep.reconnected()
+        self._claim_at = time.monotonic()
+
+    # the end
+
+    def drained(self) -> bool:
+        """Whether nothing runs and nothing is left to store."""
+        return not (
+            len(self.flight) or self._ended or self.flight.returns or not self.store.is_empty
+        )
+
+    def return_unstarted(self) -> None:
+        """Give back what was claimed but not begun."""
+        for running in self.flight.unfinished():
+            if running.started is None:
+                self.flight.give_back(running)
+
+    def abandon(self) -> int:
+        """Give back what still runs at the end of a shutdown, no attempt counted; return how many.
+
+        What has ended is stored, and what was not begun goes back, too. The process's threads are
+        about to end with it.
+        """
+        if time.monotonic() < self._doubt_until:
+            self._return_unknown()
+        self.return_unstarted()
+        left = self.flight.unfinished()
+        for running in left:
+            self.flight.to_return(running, 0.0)
+        end = time.monotonic() + FAREWELL_SECONDS
+        while True:
+            self._collect()
+            self.store.take_held_back(time.monotonic())
+            if len(self.store):
+                self._exchange(claim=False)
+            self._return_claims(time.monotonic())
+            if self.store.is_empty and not self.flight.returns:
+                return len(left)
+            if time.monotonic() > end:
+                logger.error("jobs could not be stored or given back: their rows are locked")
+                return len(left)
+            time.sleep(RETRY_SECONDS)
+
+    def close(self) -> None:
+        """Sign off, wake a worker that may go on, and close the connection."""
+        try:
+            self.sleep.retire(self.connection)
+            worker_queries.delete_worker(self.connection, self.worker_id)
+        except psycopg.Error as error:
+            logger.warning("signing off failed: %s", error)
+        self.connection.close()

@@ -1,0 +1,111 @@
+"""Sleeping and waking: how an idle worker hears of new work without asking for it.
+
+A worker that found nothing announces its sleep (a timestamp in its row, committed), claims once
+more, and waits for a notification. An enqueuer looks for sleepers after its commit, clears one's
+announcement and notifies it. So either the worker's last claim saw the job, or the enqueuer saw
+the announcement.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import psycopg
+
+from ..conf import get_settings
+from ..queries import workers as queries
+from ..queries.enqueue import wake_any_workers
+
+logger = logging.getLogger("django_tenantqueue")
+
+SLEEP_SECONDS = 10.0
+"""How long an idle worker that can be notified sleeps at most."""
+QUICK_LOOKS = (0.002, 0.003)
+"""Pauses before the looks that precede a sleep: under load there is soon more to claim, and two
+commits for each short sleep would cost more than a few looks."""
+SETTLE_SECONDS = 0.005
+"""How long after announcing its sleep a worker looks once more.
+
+A single INSERT in autocommit mode looks for sleepers in its own snapshot, and leaves it at that
+when it took at most QUICK_SECONDS (operations/enqueue.py). If it missed this worker's announcement,
+its snapshot is older than that, so it had committed by QUICK_SECONDS after it: this look sees its
+job.
+"""
+WAKE_SECONDS = 0.05
+"""How often a worker that is full may wake another."""
+
+
+class Sleep:
+    """The sleep of one worker process."""
+
+    def __init__(self, worker_id: int, *, burst: bool = False) -> None:
+        settings = get_settings()
+        self.can_be_notified = settings.notify and not settings.pooler and not burst
+        self._worker_id = worker_id
+        self._until = 0.0
+        self._settle_at = 0.0
+        self._wake_at = 0.0
+        self._quick_looks = 0
+        self._listening = False
+
+    @property
+    def seconds(self) -> float:
+        """How long to wait for work at most."""
+        return SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
+
+    def next_look(self, connection: psycopg.Connection[Any], now: float) -> float | None:
+        """Return the seconds to wait before looking again for work that may just have come.
+
+        None: the worker sleeps, announced, and need not look before `seconds` have passed.
+        """
+        if self._quick_looks < len(QUICK_LOOKS) and not self._until > now:
+            self._quick_looks += 1
+            return QUICK_LOOKS[self._quick_looks - 1]
+        if not self.can_be_notified:
+            return None
+        if self._until <= now + 1.0:
+            self._announce(connection, now)
+            return 0.0
+        if self._settle_at > now:
+            return self._settle_at - now
+        return None
+
+    def _announce(self, connection: psycopg.Connection[Any], now: float) -> None:
+        if not self._listening:
+            queries.listen(connection, self._worker_id)
+            self._listening = True
+        queries.sleep_worker(connection, self._worker_id, SLEEP_SECONDS + 2.0)
+        self._until = now + SLEEP_SECONDS + 2.0
+        self._settle_at = now + SETTLE_SECONDS
+
+    def found_work(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """End the announced sleep, so that nobody notifies a worker that is busy."""
+        self._quick_looks = 0
+        if self._until > now:
+            self._until = 0.0
+            queries.rouse_worker(connection, self._worker_id)
+
+    def notified(self) -> None:
+        """Note that an enqueuer has ended the sleep."""
+        self._until = 0.0
+        self._quick_looks = 0
+
+    def wake_another(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """This worker is full: there may be work for one that sleeps."""
+        if self.can_be_notified and now >= self._wake_at:
+            self._wake_at = now + WAKE_SECONDS
+            wake_any_workers(connection, most=1, worker_id=self._worker_id)
+
+    def retire(self, connection: psycopg.Connection[Any]) -> None:
+        """Sleep no more: this worker drains, and whoever notified it meant one that claims."""
+        if self.can_be_notified:
+            self._until = 0.0
+            queries.rouse_worker(connection, self._worker_id)
+            wake_any_workers(connection, most=1, worker_id=self._worker_id)
+            self.can_be_notified = False
+
+    def reconnected(self) -> None:
+        """Start anew on another connection."""
+        self._listening = False
+        self._until = 0.0

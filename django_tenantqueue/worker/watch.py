@@ -1,0 +1,121 @@
+"""Look after jobs that run for longer: write their starts and progress, see whether they are still
+wanted, enforce their time limits.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from ..conf import get_settings
+from ..exceptions import Cancelled, TimeLimitExceeded
+from ..operations.running import RunningJob
+from ..queries import claim as queries
+from ..queries.claim import RunRecord, Watched
+from ..states import State
+from .flight import Flight
+from .store import Store, ended_early
+
+logger = logging.getLogger("django_tenantqueue")
+
+RECORD_SECONDS = 0.2
+"""How often starts and progress of running jobs are written."""
+WATCH_SECONDS = 0.5
+"""How often a worker asks whether its jobs were cancelled, paused or lost."""
+STALE_SECONDS = 0.25
+"""A job claimed ahead that no thread has begun for so long is given back."""
+
+
+class Watch:
+    """Looks after the jobs in flight of one worker process."""
+
+    def __init__(self, worker_id: int, flight: Flight, store: Store) -> None:
+        now = time.monotonic()
+        self._worker_id = worker_id
+        self._flight = flight
+        self._store = store
+        self._record_at = now + RECORD_SECONDS
+        self._watch_at = now + WATCH_SECONDS
+
+    @property
+    def next_at(self) -> float:
+        """When the next look is due (monotonic time)."""
+        return min(self._record_at, self._watch_at)
+
+    def run_once(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """Do what is due."""
+        if self._record_at <= now:
+            self._record_at = now + RECORD_SECONDS
+            self._record(connection)
+        if self._watch_at <= now:
+            self._watch_at = now + WATCH_SECONDS
+            self._look(connection, now)
+
+    def _record(self, connection: psycopg.Connection[Any]) -> None:
+        """Write true starts and progress of jobs that have been running for a while."""
+        records = sorted(self._new_records(), key=lambda r: r.id)
+        if not records:
+            return
+        try:
+            queries.record_runs(connection, self._worker_id, records)
+        except psycopg.DataError:
+            for record in records:
+                self._record_singly(connection, record)
+
+    def _new_records(self) -> Iterable[RunRecord]:
+        for running in self._flight.running():
+            if running.age_seconds < RECORD_SECONDS or (running.recorded and not running.dirty):
+                continue
+            running.recorded, running.dirty = True, False
+            said = running.said()
+            try:
+                extra = json.dumps(said, allow_nan=False) if said else None
+            except (TypeError, ValueError, RuntimeError):
+                extra = None  # judged at the end of the run, when it says the same again
+            claimed = running.claimed
+            yield RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
+
+    def _record_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> None:
+        try:
+            queries.record_runs(connection, self._worker_id, [record])
+        except psycopg.DataError as error:
+            logger.warning("the progress of job %s could not be stored: %s", record.id, error)
+
+    def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """See what has become of the claims: cancelled, paused, lost, too old."""
+        watched = self._flight.unfinished()
+        if not watched:
+            return
+        ids = [running.id for running in watched]
+        standing = {w.id: w for w in queries.watch_jobs(connection, self._worker_id, ids)}
+        for running in watched:
+            self._judge(running, standing.get(running.id), now)
+
+    def _judge(self, running: RunningJob, seen: Watched | None, now: float) -> None:
+        if running.ended is not None:
+            return
+        if seen is None or seen.claim_seq != running.claimed.claim_seq:
+            running.lost = True
+            return
+        if seen.cancel:
+            self._cancel(running, now)
+        elif running.started is None and (seen.paused or now - running.claimed_at > STALE_SECONDS):
+            self._flight.give_back(running)
+        limit = running.claimed.timeout_seconds
+        if limit is not None and running.age_seconds > limit:
+            self._flight.interrupt(running, TimeLimitExceeded)
+
+    def _cancel(self, running: RunningJob, now: float) -> None:
+        if not running.cancel_requested:
+            running.cancel_requested = True
+            running.cancel_seen = now
+        if running.started is None and self._flight.take_back(running):
+            error = Cancelled("cancelled before it started")
+            self._store.add(ended_early(running, State.CANCELLED, error))
+        elif now - running.cancel_seen >= get_settings().cancel_grace:
+            self._flight.interrupt(running, Cancelled)

@@ -1,0 +1,236 @@
+"""Parts of the documentation that are made from the code.
+
+A page asks for one with a line of its own, `<!-- from the code: settings -->`; the line is replaced
+with Markdown before the page is parsed. tests/test_docs.py calls the same functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from argparse import SUPPRESS
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from state_diagram import draw_states
+
+import django_tenantqueue
+
+PACKAGE = Path(django_tenantqueue.__file__).parent
+MARKER = re.compile(r"^<!-- from the code: ([a-z-]+) -->$", re.MULTILINE)
+
+
+def expand(text: str) -> str:
+    """Return a page with its markers replaced; KeyError for a part that does not exist."""
+    return MARKER.sub(lambda match: PARTS[match[1]](), text)
+
+
+# settings
+
+
+def field_docs(path: Path, class_name: str) -> dict[str, str]:
+    """Return the string below each annotated field of a class, as one line."""
+    tree = ast.parse(path.read_text())
+    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name).body
+    docs: dict[str, str] = {}
+    for field, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            docs[field.target.id] = " ".join(str(after.value.value).split()) if said else ""
+    return docs
+
+
+def settings() -> str:
+    """Return a section for each field of conf.Settings."""
+    from dataclasses import fields
+
+    from django_tenantqueue.conf import Settings
+
+    docs = field_docs(PACKAGE / "conf.py", "Settings")
+    parts = []
+    for field in fields(Settings):
+        key = field.name.upper()
+        kind = str(field.type).replace("tuple[str, ...]", "list of str")
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        parts.append(
+            f"(setting-{field.name.replace('_', '-')})=\n### `{key}`\n\n"
+            f"{kind}, default `{default!r}`\n\n{docs[field.name]}\n"
+        )
+    return "\n".join(parts)
+
+
+# runworker
+
+
+def worker_options() -> dict[str, tuple[str, str]]:
+    """Return option -> (argument, help) of runworker, without those that every command has."""
+    from django.core.management.base import BaseCommand
+
+    from django_tenantqueue.management.commands.runworker import Command
+
+    common = {
+        option
+        for action in BaseCommand().create_parser("manage.py", "runworker")._actions
+        for option in action.option_strings
+    }
+    found = {}
+    for action in Command().create_parser("manage.py", "runworker")._actions:
+        if common.intersection(action.option_strings) or action.help == SUPPRESS:
+            continue
+        takes = "" if action.nargs == 0 else action.metavar or "NUMBER"
+        if takes and not action.metavar and action.type is None:
+            takes = action.dest.upper()
+        found[action.option_strings[-1]] = (str(takes), (action.help or "") % vars(action))
+    return found
+
+
+def worker_table() -> str:
+    """Return the table of runworker's options."""
+    rows = [
+        f"| `{f'{option} {takes}'.strip()}` | {text} |"
+        for option, (takes, text) in worker_options().items()
+    ]
+    return "\n".join(["| option | meaning |", "| --- | --- |", *rows])
+
+
+# SQL statements
+
+
+def sql_head(path: Path) -> list[str]:
+    """Return the paragraphs of the comment at the top of a statement."""
+    paragraphs: list[str] = []
+    fresh = True
+    for line in path.read_text().splitlines():
+        if not line.startswith("--"):
+            break
+        said = line[2:].strip()
+        if not said:
+            fresh = True
+        elif fresh or re.match(r"(Locks|Index(es)?|Order|Fenced)\b.*[:.]", said):
+            paragraphs.append(said)
+            fresh = False
+        else:
+            paragraphs[-1] += f" {said}"
+    return paragraphs
+
+
+def statements() -> str:
+    """Return a section for each file in sql/."""
+    parts = []
+    for path in sorted((PACKAGE / "sql").glob("*.sql")):
+        parts.append(f"### `{path.name}`\n")
+        parts += [f"{paragraph}\n" for paragraph in sql_head(path)]
+    return "\n".join(parts)
+
+
+# states
+
+MEANINGS = {
+    "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
+    "held": "waits for a gate; no code of this version puts a job into it",
+    "created": "ready; waits for a free slot of its queue",
+    "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
+    "running": "holds a slot; its run has been going on for 0.2 s or more",
+    "success": "ended: the task returned",
+    "error": "ended: the attempts are spent, or the error was permanent",
+    "cancelled": "ended: by an operator, or because it expired before its start",
+}
+
+CAUSES = {
+    ("scheduled", "created"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
+    ("scheduled", "held"): "not used yet",
+    ("scheduled", "cancelled"): "cancelled while it waited",
+    ("held", "created"): "not used yet",
+    ("held", "scheduled"): "not used yet",
+    ("held", "cancelled"): "cancelled while it waited",
+    ("created", "queued"): "claimed (`claim_jobs.sql`)",
+    ("created", "scheduled"): "an operator moves `run_at` into the future",
+    ("created", "held"): "not used yet",
+    ("created", "cancelled"): "cancelled while it waited",
+    ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
+    (
+        "queued",
+        "created",
+    ): "given back unstarted, failed with no wait before the next attempt, or rescued from "
+    "a worker that died",
+    ("queued", "scheduled"): "failed within 0.2 s and runs again later; or given back because the "
+    "worker does not know its task",
+    ("queued", "success"): "returned within 0.2 s",
+    ("queued", "error"): "failed for good within 0.2 s, or its worker died in the last attempt",
+    (
+        "queued",
+        "cancelled",
+    ): "cancelled or expired before it started, or its worker died after its cancellation was "
+    "requested",
+    (
+        "running",
+        "created",
+    ): "given back at the end of a shutdown, or rescued from a worker that died",
+    ("running", "scheduled"): "failed; runs again later",
+    ("running", "success"): "returned",
+    ("running", "error"): "failed for good, or its worker died in the last attempt",
+    ("running", "cancelled"): "stopped, or its worker died, after its cancellation was requested",
+    ("error", "created"): "an operator retries it",
+    ("cancelled", "created"): "an operator retries it",
+}
+
+
+def edges() -> list[tuple[str, str]]:
+    """Return the transitions in the order of the states; ValueError when CAUSES lacks one."""
+    from django_tenantqueue.states import TRANSITIONS, State
+
+    order = [state.value for state in State]
+    found = [(old.value, new.value) for old, after in TRANSITIONS.items() for new in after]
+    if set(found) != set(CAUSES):
+        raise ValueError(f"docs/_ext/from_code.py: CAUSES differs in {set(found) ^ set(CAUSES)}")
+    return sorted(found, key=lambda edge: (order.index(edge[0]), order.index(edge[1])))
+
+
+def states_table() -> str:
+    """Return a table of the states."""
+    from django_tenantqueue.states import ACTIVE, FINAL, State
+
+    rows = []
+    for state in State:
+        kind = "final" if state in FINAL else "holds a slot" if state in ACTIVE else "waits"
+        rows.append(f"| `{state.value}` | {kind} | {MEANINGS[state.value]} |")
+    return "\n".join(["| state | kind | meaning |", "| --- | --- | --- |", *rows])
+
+
+def transitions_table() -> str:
+    """Return a table of the transitions."""
+    rows = [f"| `{old}` | `{new}` | {CAUSES[old, new]} |" for old, new in edges()]
+    return "\n".join(["| from | to | when |", "| --- | --- | --- |", *rows])
+
+
+def state_diagram() -> str:
+    """Return the states and their transitions as an inline picture."""
+    unused = {edge for edge, cause in CAUSES.items() if cause == "not used yet"}
+    return "```{raw} html\n" + draw_states(edges(), dashed=unused) + "\n```"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "worker-options": worker_table,
+    "sql-statements": statements,
+    "states": states_table,
+    "transitions": transitions_table,
+    "state-diagram": state_diagram,
+}
+
+
+def _replace(app: Any, docname: str, source: list[str]) -> None:
+    source[0] = expand(source[0])
+
+
+def _always(app: Any, env: Any, added: Any, changed: Any, removed: Any) -> list[str]:
+    """Return the pages that are made from the code: nothing says whether it has changed."""
+    return [name for name in env.found_docs if MARKER.search(Path(env.doc2path(name)).read_text())]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    app.connect("source-read", _replace)
+    app.connect("env-get-outdated", _always)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

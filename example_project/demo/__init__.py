@@ -1,0 +1,1 @@
+"""The example project in one command: ``python -m example_project.demo``."""

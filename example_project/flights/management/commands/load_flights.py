@@ -1,0 +1,30 @@
+"""manage.py load_flights"""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from example_project.flights.loading import load
+from example_project.flights.source import DataMissingError
+
+
+class Command(BaseCommand):
+    """Loads the data once."""
+
+    help = "Load the flights of 2013 into the database, unless they are there."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--most", type=int, metavar="N", help="load only so many flights")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Load, and say what is there."""
+        try:
+            loaded = load(options["most"])
+        except DataMissingError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(
+            f"{loaded.flights:,} flights of {loaded.airlines} airlines, "
+            f"{loaded.weather:,} hours of weather"
+            + (" (they were there)" if loaded.already else "")
+        )

@@ -1,0 +1,273 @@
+"""The reports. Each is about the current tenant: the airline that requested it."""
+
+from typing import Any
+
+from django_tenantqueue import Permanent, Priority, current_job, get_tenant, task
+
+from . import carbon
+from .plans import HEAVY, REPORTS
+from .recording import recorded, step
+from .tables import MONTHS, mean, percent, period, query, table
+
+Result = dict[str, Any]
+
+FEW = 10
+"""Routes and airports with fewer flights a year tell nothing."""
+WEATHER_BUCKETS = {
+    "wind": lambda n: f"{n}–{n + 5} mph" if n < 35 else "35 mph and more",
+    "visibility": lambda n: f"{n}–{n + 2} miles" if n < 10 else "10 miles",
+    "rain": lambda n: ("dry", "drizzle", "rain", "heavy rain")[n],
+}
+LATENESS = ("on time", "up to 15 min", "15–60 min", "1–3 hours", "more than 3 hours")
+
+
+def _check_month(month: int | None) -> None:
+    if month is not None and not 1 <= month <= 12:
+        raise Permanent(f"There is no month {month!r}.")
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def route_delays(month: int | None = None, airport: str = "") -> Result:
+    """Delays per route."""
+    _check_month(month)
+    airport = airport.strip().upper()
+    if airport:
+        step(0, 2, f"looking up {airport}")
+        ((known,),) = query("airport_exists", airport=airport)
+        if not known:
+            # It will not be there next time either: no further attempt.
+            raise Permanent(f"There is no airport {airport!r}.")
+    step(1, 2, "reading flights")
+    rows = query("route_delays", airline=get_tenant(), airport=airport, least=FEW, **period(month))
+    step(2, 2, "done")
+    worst = f"Worst: {rows[0][0]}, {rows[0][4]} minutes late on average." if rows else ""
+    return table(
+        [
+            ("Route", "text"),
+            ("Destination", "text"),
+            ("Flights", ""),
+            ("Departure delay", "min"),
+            ("Arrival delay", "min"),
+            ("Cancelled", "%"),
+        ],
+        rows,
+        summary=worst,
+        draw=[4],
+    )
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def worst_days(days: int = 20) -> Result:
+    """The days with the longest delays, and their weather."""
+    if not 1 <= days <= 100:
+        raise Permanent(f"{days} days cannot be shown: 1 to 100.")
+    step(0, 1, "reading a year of flights and weather")
+    rows = query("worst_days", airline=get_tenant(), days=days)
+    step(1, 1, "done")
+    return table(
+        [
+            ("Day", "text"),
+            ("Flights", ""),
+            ("Departure delay", "min"),
+            ("Late by an hour", ""),
+            ("Cancelled", ""),
+            ("Wind", "mph"),
+            ("Rain in an hour", "in"),
+        ],
+        rows,
+        summary=f"The worst day of 2013 was {rows[0][0]}." if rows else "",
+        draw=[2],
+    )
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def weather_delays(measure: str = "wind") -> Result:
+    """Departure delays by wind, visibility or rain."""
+    name_of = WEATHER_BUCKETS.get(measure)
+    if name_of is None:
+        raise Permanent(f"{measure!r} is not measured: one of {', '.join(WEATHER_BUCKETS)}.")
+    sums: dict[int, list[int]] = {}
+    for month, name in enumerate(MONTHS, start=1):
+        step(month - 1, 12, name)
+        for bucket, *numbers in query(
+            "weather_delays", airline=get_tenant(), measure=measure, **period(month)
+        ):
+            before = sums.get(bucket, [0, 0, 0, 0])
+            sums[bucket] = [a + b for a, b in zip(before, numbers, strict=True)]
+    step(12, 12, "done")
+    rows = [
+        (
+            name_of(bucket),
+            flights,
+            mean(minutes, departed),
+            percent(late, departed),
+            percent(flights - departed, flights),
+        )
+        for bucket, (flights, departed, minutes, late) in sorted(sums.items())
+    ]
+    return table(
+        [
+            (measure.capitalize(), "text"),
+            ("Flights", ""),
+            ("Departure delay", "min"),
+            ("Late", "%"),
+            ("Cancelled", "%"),
+        ],
+        rows,
+        summary="Every departure, by the weather in its scheduled hour.",
+        draw=[2],
+    )
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def punctuality(tolerance: int = 15) -> Result:
+    """Arrivals within a tolerance, month by month, beside all other airlines."""
+    if not 0 <= tolerance <= 180:
+        raise Permanent(f"A tolerance of {tolerance} minutes makes no sense: 0 to 180.")
+    rows = []
+    for month, name in enumerate(MONTHS, start=1):
+        step(month - 1, 12, name)
+        ((flights, arrived, punctual, arrived_all, punctual_all),) = query(
+            "punctuality", airline=get_tenant(), tolerance=tolerance, **period(month)
+        )
+        rows.append(
+            (name[:3], flights, percent(punctual, arrived), percent(punctual_all, arrived_all))
+        )
+    step(12, 12, "done")
+    ahead = sum(1 for row in rows if (row[2] or 0) > (row[3] or 0))
+    return table(
+        [("Month", "text"), ("Flights", ""), ("Punctual", "%"), ("All airlines", "%")],
+        rows,
+        summary=f"More punctual than the market in {ahead} of 12 months "
+        f"(arrival within {tolerance} minutes).",
+        draw=[2, 3],
+        kind="lines",
+    )
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def airport_ranking() -> Result:
+    """Destinations compared with the competitors there."""
+    step(0, 1, "comparing with every competitor")
+    rows = query("airport_ranking", airline=get_tenant(), least=FEW)
+    step(1, 1, "done")
+    behind = sum(1 for row in rows if (row[5] or 0) > 0)
+    return table(
+        [
+            ("Airport", "text"),
+            ("Name", "text"),
+            ("Flights", ""),
+            ("Arrival delay", "min"),
+            ("Competitors' delay", "min"),
+            ("Difference", "min"),
+            ("Competitors", ""),
+        ],
+        rows,
+        summary=f"Later than the competitors at {behind} of {len(rows)} airports.",
+        draw=[5],
+    )
+
+
+@task(queue=REPORTS, priority=Priority.USER)
+@recorded
+def fleet_age() -> Result:
+    """Delays by the age of the planes."""
+    step(0, 1, "joining flights with planes")
+    rows = query("fleet_age", airline=get_tenant())
+    step(1, 1, "done")
+    return table(
+        [
+            ("Built", "text"),
+            ("Planes", ""),
+            ("Flights", ""),
+            ("Seats", ""),
+            ("Departure delay", "min"),
+            ("Cancelled", "%"),
+        ],
+        rows,
+        summary="Planes whose year of manufacture is known.",
+        draw=[4],
+    )
+
+
+@task(
+    queue=REPORTS,
+    priority=Priority.USER,
+    max_attempts=4,
+    retry_when=carbon.ServiceDown,
+    backoff=0.5,
+)
+@recorded
+def carbon_cost(outages: int = 0) -> Result:
+    """Carbon per route at today's price, which an outside service tells."""
+    step(0, 2, "asking for today's carbon price")
+    price = carbon.price_per_tonne(attempt=_attempt(), outages=outages)
+    step(1, 2, "adding up seats and miles")
+    rows = [
+        (
+            route,
+            flights,
+            int(seats),
+            round(tonnes := float(miles) * carbon.GRAMS_PER_SEAT_MILE / 1e6),
+            round(tonnes * price),
+        )
+        for route, flights, seats, miles in query("carbon", airline=get_tenant())
+    ]
+    step(2, 2, "done")
+    return table(
+        [
+            ("Route", "text"),
+            ("Flights", ""),
+            ("Seats", ""),
+            ("CO₂", "t"),
+            ("Cost", "$"),
+        ],
+        rows,
+        summary=f"At ${price:.2f} a tonne, for the fifteen routes that emit most.",
+        draw=[3],
+    )
+
+
+def _attempt() -> int:
+    try:
+        return current_job().attempt
+    except LookupError:
+        return 1
+
+
+@task(queue=HEAVY, priority=Priority.USER_LOW)
+@recorded
+def knock_on(hours: int = 24, everyone: bool = False) -> Result:
+    """How a late departure makes the plane's next ones late: a self-join of all flights."""
+    if not 1 <= hours <= 168:
+        raise Permanent(f"{hours} hours cannot be looked ahead: 1 to 168.")
+    sums: dict[int, list[int]] = {}
+    for month, name in enumerate(MONTHS, start=1):
+        step(month - 1, 12, name)
+        for bucket, *numbers in query(
+            "knock_on", airline=get_tenant(), hours=hours, everyone=everyone, **period(month)
+        ):
+            before = sums.get(bucket, [0] * 5)
+            sums[bucket] = [a + int(b) for a, b in zip(before, numbers, strict=True)]
+    step(12, 12, "done")
+    rows = [
+        (LATENESS[bucket], flights, pairs, mean(minutes, departed), percent(late, departed))
+        for bucket, (flights, pairs, minutes, departed, late) in sorted(sums.items())
+    ]
+    return table(
+        [
+            ("Departure", "text"),
+            ("Flights", ""),
+            ("Later flights", ""),
+            ("Their delay", "min"),
+            ("Late", "%"),
+        ],
+        rows,
+        summary=f"Departures of the same plane from New York in the following {hours} hours.",
+        draw=[3],
+    )

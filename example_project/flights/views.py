@@ -1,0 +1,191 @@
+"""The product's pages: choose an airline, request a report, watch it, read it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from django_tenantqueue import Priority
+from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.operations.queues import loads
+from django_tenantqueue.states import ACTIVE
+
+from .models import Airline
+from .reports import BY_NAME, BY_TASK, REPORTS, Report
+
+RECENT_JOBS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """A tenant queue with what is in it."""
+
+    name: str
+    slots: int
+    paused: bool
+    running: int
+    waiting: int
+
+    @property
+    def marks(self) -> list[bool]:
+        """One mark for each slot, True when it is taken."""
+        return [n < self.running for n in range(max(self.slots, self.running))]
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """A job as the list shows it."""
+
+    job: Job
+    title: str
+
+
+def _queue_lines(queues: list[TenantQueue]) -> list[QueueLine]:
+    counted = loads("default", [queue.pk for queue in queues])
+    return [
+        QueueLine(
+            queue.name,
+            queue.num_slots,
+            queue.paused,
+            counted[queue.pk].running,
+            counted[queue.pk].waiting,
+        )
+        for queue in queues
+    ]
+
+
+def _queues(airline: Airline) -> list[TenantQueue]:
+    # The light reports' queue first.
+    return list(TenantQueue.objects.filter(tenant=airline.pk).order_by("-name"))
+
+
+def _jobs(airline: Airline) -> QuerySet[Job]:
+    return Job.objects.filter(queue__in=_queues(airline)).select_related("queue")
+
+
+def _recent(airline: Airline) -> list[JobLine]:
+    """Return what runs, then what waits, then what has ended, the newest first."""
+    queues = _queues(airline)
+    unfinished = Job.objects.unfinished().filter(queue__in=queues)
+    running = list(unfinished.active().order_by("-id")[:RECENT_JOBS])
+    others = unfinished.exclude(state__in=ACTIVE).order_by("-id")
+    waiting = list(others[: max(0, RECENT_JOBS // 2 - len(running))])
+    # Queue by queue: each look is served by the history's index (queue, id).
+    ended = [
+        job
+        for queue in queues
+        for job in Job.objects.finished().filter(queue=queue).order_by("-id")[:RECENT_JOBS]
+    ]
+    ended.sort(key=lambda job: job.pk, reverse=True)
+    chosen = [*running, *waiting, *ended][: max(RECENT_JOBS, len(running) + RECENT_JOBS // 2)]
+    return [JobLine(job, _title(job)) for job in chosen]
+
+
+def _title(job: Job) -> str:
+    report = BY_TASK.get(job.name)
+    return report.title if report else job.name
+
+
+@require_safe
+def choose_airline(request: HttpRequest) -> HttpResponse:
+    """Show every airline with its plan and what its queues are doing."""
+    return render(request, "flights/airlines.html", {"airlines": _all_airlines()})
+
+
+@never_cache
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    """Return the part of the first page that changes by itself."""
+    return render(request, "flights/overview.html", {"airlines": _all_airlines()})
+
+
+def _all_airlines() -> list[dict[str, Any]]:
+    by_tenant: dict[str, list[TenantQueue]] = {}
+    for queue in TenantQueue.objects.order_by("-name"):
+        by_tenant.setdefault(queue.tenant, []).append(queue)
+    return [
+        {"airline": airline, "queues": _queue_lines(by_tenant.get(airline.pk, []))}
+        for airline in Airline.objects.order_by("-flight_count")
+    ]
+
+
+@require_safe
+def dashboard(request: HttpRequest, airline: str) -> HttpResponse:
+    """Show the reports that can be requested, and the airline's recent jobs."""
+    return _dashboard(request)
+
+
+def _dashboard(
+    request: HttpRequest, refused: forms.Form | None = None, report: Report | None = None
+) -> HttpResponse:
+    entries = [
+        {"report": entry, "form": refused if entry is report else entry.form(auto_id=False)}
+        for entry in REPORTS
+    ]
+    context = {
+        "airline": request.airline,  # type: ignore[attr-defined]
+        "entries": entries,
+        **_recent_context(request),
+    }
+    return render(request, "flights/dashboard.html", context, status=400 if refused else 200)
+
+
+@require_POST
+def request_report(request: HttpRequest, airline: str, report: str) -> HttpResponse:
+    """Enqueue a report and answer at once: with its page, or with its id to a program."""
+    entry = BY_NAME.get(report)
+    if entry is None:
+        raise Http404(f"There is no report {report!r}.")
+    wants_json = request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+    form = entry.form(request.POST, auto_id=False)
+    if not form.is_valid():
+        if wants_json:
+            return JsonResponse({"errors": form.errors}, status=400)
+        return _dashboard(request, form, entry)
+    # Somebody waits for it. The tenant is the request's airline: TENANT_RESOLVER knows.
+    options: dict[str, Any] = {"created_by": request.user.get_username() or "visitor"}
+    if entry.task.options.priority == Priority.USER:
+        options["priority"] = Priority.USER_HIGH
+    job = entry.task.using(**options).delay(**form.cleaned_data)
+    page = reverse("flights:job", args=[airline, job.pk])
+    if wants_json:
+        answer = {"id": job.pk, "status_url": job.status_url, "page_url": page}
+        return JsonResponse(answer, status=202)
+    return redirect(page)
+
+
+@never_cache
+@require_safe
+def recent_jobs(request: HttpRequest, airline: str) -> HttpResponse:
+    """Return the part of the dashboard that changes by itself."""
+    return render(request, "flights/recent.html", _recent_context(request))
+
+
+def _recent_context(request: HttpRequest) -> dict[str, Any]:
+    airline: Airline = request.airline  # type: ignore[attr-defined]
+    return {
+        "airline": airline,
+        "queues": _queue_lines(_queues(airline)),
+        "jobs": _recent(airline),
+    }
+
+
+@never_cache
+@require_safe
+def show_job(request: HttpRequest, airline: str, job_id: int) -> HttpResponse:
+    """Show one of the airline's jobs; the page polls its status and draws its result."""
+    job = get_object_or_404(_jobs(request.airline), pk=job_id)  # type: ignore[attr-defined]
+    report = BY_TASK.get(job.name)
+    context = {
+        "airline": request.airline,  # type: ignore[attr-defined]
+        "job": job,
+        "title": _title(job),
+        "parameters": report.describe(job.args.get("kwargs", {})) if report else (),
+    }
+    return render(request, "flights/job.html", context)

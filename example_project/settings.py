@@ -1,0 +1,101 @@
+"""Settings of the example project.
+
+DATABASE_URL names the database. Without it, it is the embedded server that `make demo` starts.
+"""
+
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from example_project.postgres import DEFAULT_DATA_DIR, Cluster, PostgresError
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent
+
+
+def embedded_url() -> str:
+    """Return the URL of the embedded server, which must have been started before."""
+    try:
+        return Cluster(DEFAULT_DATA_DIR).url
+    except PostgresError as error:
+        raise ImproperlyConfigured(
+            f"{error} Run `make demo`, or `python -m example_project.postgres start`, "
+            "or set DATABASE_URL."
+        ) from error
+
+
+# Enough for a site that only this machine can reach; set SECRET_KEY for any other.
+SECRET_KEY = env.str("SECRET_KEY", default="the example project keeps no secrets")
+DEBUG = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+
+database = env.db_url_config(env.str("DATABASE_URL", default="") or embedded_url())
+database["CONN_MAX_AGE"] = 600
+database["CONN_HEALTH_CHECKS"] = True
+# The reports note their start and end over "records": what they note there stays, whatever
+# becomes of their own transaction.
+DATABASES = {
+    "default": database,
+    "records": {**database, "TEST": {"MIRROR": "default"}},
+}
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django_tenantqueue",
+    "example_project.flights",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "example_project.flights.tenants.AirlineMiddleware",
+]
+ROOT_URLCONF = "example_project.urls"
+WSGI_APPLICATION = "example_project.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_THOUSAND_SEPARATOR = True
+STATIC_URL = "static/"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}
+
+TENANTQUEUE = {
+    # Every enqueue of a request belongs to the airline whose pages are being looked at.
+    "TENANT_RESOLVER": "example_project.flights.tenants.current_airline",
+    "DEFAULT_NUM_SLOTS": 1,
+    "DEFAULT_MAX_ATTEMPTS": 3,
+    "BACKOFF_BASE": 1.0,
+}

@@ -1,0 +1,40 @@
+"""Operators and the pages that they look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+
+def url_of(model: str, page: str, *args: object) -> str:
+    """Return the address of an admin page of one of our models."""
+    return reverse(f"admin:tenantqueue_{model}_{page}", args=args)
+
+
+def text_of(response: HttpResponse) -> str:
+    """Return the page as text: without tags, spaces folded."""
+    content = re.sub(r"(?s)<(script|style|nav|svg).*?</\1>", " ", response.content.decode())
+    return " ".join(re.sub(r"<[^>]+>", " ", content).split())
+
+
+@pytest.fixture
+def operator(db: None) -> Callable[..., Client]:
+    """Return a function that logs a member of staff in, with the named permissions."""
+
+    def log_in(*codenames: str) -> Client:
+        user = User.objects.create_user(
+            f"operator-{User.objects.count()}", password="secret", is_staff=True
+        )
+        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        assert user.user_permissions.count() == len(codenames)
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return log_in

@@ -1,0 +1,45 @@
+"""What a browser would post from a rendered page."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+from django.http import HttpResponse
+
+
+class _Inputs(HTMLParser):
+    def __init__(self, containing: str) -> None:
+        super().__init__()
+        self.containing = containing
+        self.values: dict[str, list[str]] = {}
+        self.found: dict[str, list[str]] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        name = given.get("name")
+        if tag == "form":
+            self.values = {}
+        if tag != "input" or name is None or given.get("type") in ("submit", "button"):
+            return
+        if given.get("type") in ("checkbox", "radio") and "checked" not in given:
+            self.values.setdefault(name, [])
+            return
+        self.values.setdefault(name, []).append(given.get("value") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form" and self.containing in self.values:
+            self.found = {name: values for name, values in self.values.items() if values}
+
+
+def form_values(response: HttpResponse, containing: str) -> dict[str, Any]:
+    """Return the fields of the form that has an input called `containing`, as it was shown."""
+    response.render() if hasattr(response, "render") else None
+    parser = _Inputs(containing)
+    parser.feed(response.content.decode())
+    assert parser.found is not None, f"there is no form with {containing!r}"
+    return {
+        name: values[0] if len(values) == 1 else values
+        for name, values in parser.found.items()
+        if name != "csrfmiddlewaretoken"
+    }

@@ -1,0 +1,96 @@
+"""Actions on ticked jobs: each says how many it changed and how many were too late."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from django_tenantqueue.models import Job
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_jobs, make_queue, states_of
+
+from .conftest import text_of
+from .forms import form_values
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/tenantqueue/job/"
+
+
+def act(client: Client, action: str, ids: list[int], query: str = "", **more: Any) -> HttpResponse:
+    """Run an action of the list on some jobs."""
+    data = {"action": action, "_selected_action": ids, "index": "0", **more}
+    return client.post(f"{LIST}?{query}", data, follow=True)
+
+
+def test_retry_counts_those_that_had_not_failed(admin_client: Client) -> None:
+    queue = make_queue()
+    failed = make_jobs(queue, 2, state=State.ERROR)
+    running = make_jobs(queue, 1, state=State.RUNNING)
+
+    text = text_of(act(admin_client, "retry_selected", failed + running))
+
+    assert "2 jobs: made ready again. 1 was left as it is" in text
+    assert set(states_of(failed).values()) == {State.CREATED}
+    assert LogEntry.objects.count() == 2
+
+
+def test_cancel_tells_waiting_from_running_from_finished(admin_client: Client) -> None:
+    queue = make_queue()
+    waiting = make_jobs(queue, 2)
+    running = make_jobs(queue, 1, state=State.RUNNING)
+    finished = make_jobs(queue, 3, state=State.SUCCESS)
+
+    text = text_of(act(admin_client, "cancel_selected", waiting + running + finished))
+
+    assert "2 jobs: cancelled. 3 were left as they are" in text
+    assert "1 job: running and asked to stop." in text
+    assert set(states_of(waiting).values()) == {State.CANCELLED}
+
+
+def test_run_now(admin_client: Client) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    ids = make_jobs(make_queue(), 2, state=State.SCHEDULED, run_at=later)
+
+    assert "2 jobs: made due now." in text_of(act(admin_client, "run_now_selected", ids))
+
+
+def test_a_job_that_left_the_filter_is_reported_as_too_late(admin_client: Client) -> None:
+    job = make_job(state=State.SUCCESS)
+
+    response = act(admin_client, "cancel_selected", [job.pk], query="state=created")
+
+    assert "0 jobs: cancelled. 1 was left as it is" in text_of(response)
+
+
+def test_change_priority_asks_for_it_first(admin_client: Client) -> None:
+    queue = make_queue()
+    waiting = make_jobs(queue, 2)
+    running = make_jobs(queue, 1, state=State.RUNNING)
+
+    form = act(admin_client, "change_priority_selected", waiting + running)
+
+    assert "Give these 3 jobs a new priority" in text_of(form)
+    assert Job.objects.filter(priority=240).count() == 3
+
+    values = form_values(form, "priority")
+    wrong = admin_client.post(LIST, {**values, "priority": "99999"})
+    assert "less than or equal to 32767" in text_of(wrong)
+
+    done = admin_client.post(LIST, {**values, "priority": "120"}, follow=True)
+    assert "2 jobs: priority → 120. 1 was left as it is" in text_of(done)
+    assert Job.objects.filter(pk__in=waiting, priority=120, lane=120).count() == 2
+    assert LogEntry.objects.filter(change_message="priority → 120").count() == 2
+
+
+def test_nothing_beyond_the_ticked_jobs_is_touched(admin_client: Client) -> None:
+    first, second = make_jobs(make_queue(), 2)
+
+    act(admin_client, "cancel_selected", [first], select_across="1")
+
+    assert states_of([first, second]) == {first: State.CANCELLED, second: State.CREATED}

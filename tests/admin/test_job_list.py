@@ -1,0 +1,219 @@
+"""The list of jobs: filters, pages, and what it never does."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from django_tenantqueue.admin.jobs import JobAdmin
+from django_tenantqueue.operations import listing
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_jobs, make_queue
+
+from .conftest import text_of
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/tenantqueue/job/"
+
+
+def shown(client: Client, query: str = "") -> list[int]:
+    """Return the ids on a page, in its order."""
+    response = client.get(f"{LIST}?{query}")
+    assert response.status_code == 200
+    return [int(i) for i in re.findall(r'name="_selected_action" value="(\d+)"', page(response))]
+
+
+def page(response: object) -> str:
+    return response.content.decode()  # type: ignore[attr-defined]
+
+
+def link(response: object, label: str) -> str | None:
+    """Return the query string of a link of the paginator."""
+    found = re.search(rf'<a [^>]*href="\?([^"]*)"[^>]*>[^<]*{label}', page(response))
+    return html.unescape(found[1]) if found else None
+
+
+def test_newest_come_first_from_both_leaves(admin_client: Client) -> None:
+    queue = make_queue()
+    ids = [
+        make_job(queue, state=state).pk
+        for state in (State.SUCCESS, State.CREATED, State.ERROR, State.RUNNING)
+    ]
+
+    assert shown(admin_client) == ids[::-1]
+
+
+def test_every_filter_combines_with_every_other(admin_client: Client) -> None:
+    made = {}
+    for tenant in ("acme", "zeta"):
+        for name in ("default", "reports"):
+            queue = make_queue(tenant, name)
+            for state in State:
+                for task in ("app.first", "app.second"):
+                    job = make_job(queue, state=state, name=task)
+                    made[job.pk] = (tenant, name, state, task, queue.pk)
+    groups = {
+        "unfinished": {"scheduled", "held", "created", "queued", "running"},
+        "active": {"queued", "running"},
+        "finished": {"success", "error", "cancelled"},
+        **{state.value: {state.value} for state in State},
+        "": {state.value for state in State},
+    }
+    for state, states in groups.items():
+        for tenant in ("", "acme"):
+            for name in ("", "reports"):
+                for task in ("", "app.second"):
+                    query = f"state={state}&tenant={tenant}&queue={name}&name={task}"
+                    wanted = [
+                        pk
+                        for pk, row in sorted(made.items(), reverse=True)
+                        if row[2] in states
+                        and tenant in ("", row[0])
+                        and name in ("", row[1])
+                        and task in ("", row[3])
+                    ]
+                    assert shown(admin_client, query) == wanted, query
+
+
+def test_queue_id_serves_tenants_without_a_name(admin_client: Client) -> None:
+    nobody, other = make_queue(""), make_queue("acme")
+    mine = make_job(nobody).pk
+    make_job(other)
+
+    assert shown(admin_client, f"queue_id={nobody.pk}") == [mine]
+
+
+def test_search_finds_a_number_or_a_name(admin_client: Client) -> None:
+    job = make_job(name="app.one")
+    make_job(name="app.two")
+
+    assert shown(admin_client, f"q={job.pk}") == [job.pk]
+    assert shown(admin_client, "q=app.one") == [job.pk]
+    assert shown(admin_client, "q=99999999999999999999999999") == []
+
+
+def test_pages_lead_to_older_and_back(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobAdmin, "list_per_page", 4)
+    ids = make_jobs(make_queue(), 10)[::-1]
+
+    first = admin_client.get(LIST)
+    second = admin_client.get(f"{LIST}?{link(first, 'Older')}")
+    third = admin_client.get(f"{LIST}?{link(second, 'Older')}")
+
+    assert link(first, "Newer") is None
+    assert shown(admin_client, link(first, "Older") or "") == ids[4:8]
+    assert shown(admin_client, link(second, "Older") or "") == ids[8:]
+    assert link(third, "Older") is None
+    assert shown(admin_client, link(third, "Newer") or "") == ids[4:8]
+    assert shown(admin_client, link(second, "Newer") or "") == ids[:4]
+    assert shown(admin_client, link(third, "Newest") or "") == ids[:4]
+
+
+def test_page_says_how_far_it_looked_when_filters_share_no_index(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "WINDOW", 5)
+    monkeypatch.setattr(JobAdmin, "list_per_page", 3)
+    queue = make_queue()
+    wanted = make_job(queue, state=State.SUCCESS, name="app.rare").pk
+    make_jobs(queue, 20, state=State.CREATED, name="app.common")
+
+    found: list[int] = []
+    query = "name=app.rare"
+    looked = 0
+    while True:
+        response = admin_client.get(f"{LIST}?{query}")
+        found += shown(admin_client, query)
+        further = link(response, "Look further") or link(response, "Older")
+        if further is None:
+            break
+        assert "No such job down to" in text_of(response)
+        query, looked = further, looked + 1
+
+    assert found == [wanted]
+    assert 3 <= looked <= 5
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "state=error", "state=success", "tenant=acme", "queue=default&name=x", "name=x", "q=7"],
+)
+def test_list_never_counts_the_table(admin_client: Client, query: str) -> None:
+    make_jobs(make_queue("acme"), 5)
+    make_jobs(make_queue("zeta"), 5, state=State.ERROR)
+
+    with CaptureQueriesContext(connection) as captured:
+        shown(admin_client, query)
+
+    for entry in captured.captured_queries:
+        sql = re.sub(r"--[^\n]*", "", entry["sql"])
+        assert "DISTINCT" not in sql
+        assert not re.search(r"COUNT\(", sql.split("WITH")[0], re.IGNORECASE)
+        if "tenantqueue_job" in sql:
+            assert "LIMIT" in sql or " IN (" in sql, sql
+    assert len(captured) <= 16
+
+
+def test_list_reads_no_large_columns(admin_client: Client) -> None:
+    make_job(state=State.SUCCESS, result={"big": "x" * 1000})
+
+    with CaptureQueriesContext(connection) as captured:
+        shown(admin_client)
+
+    columns = [entry["sql"] for entry in captured if '"tenantqueue_job"."name"' in entry["sql"]]
+    assert len(columns) == 1
+    assert '"args"' not in columns[0]
+    assert '"result"' not in columns[0]
+    assert '"errors"' not in columns[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("state=lost", "There is no state &#x27;lost&#x27;"),
+        ("tenant=acme", "Tenant &#x27;acme&#x27; has no queue"),
+        ("queue=reports", "No tenant has a queue called &#x27;reports&#x27;"),
+        ("tenant=acme&queue=x", "Tenant &#x27;acme&#x27; has no queue called &#x27;x&#x27;"),
+        ("queue_id=77", "There is no queue 77"),
+        ("queue_id=abc", "There is no queue abc"),
+        ("name=app.none", "No job matches"),
+        ("before=abc&trail=x.y", "There are no jobs yet"),
+        ("unknown=1", "There are no jobs yet"),
+    ],
+)
+def test_what_cannot_be_found_is_said(admin_client: Client, query: str, said: str) -> None:
+    assert said in page(admin_client.get(f"{LIST}?{query}"))
+
+
+def test_too_many_queues_ask_for_a_tenant(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "QUEUES_MOST", 2)
+    monkeypatch.setattr("django_tenantqueue.admin.job_list.QUEUES_MOST", 2)
+    make_queue("acme"), make_queue("zeta")
+
+    assert "More than 2 queues are called" in page(admin_client.get(f"{LIST}?queue=default"))
+
+
+def test_a_job_whose_queue_row_is_gone_is_listed(admin_client: Client) -> None:
+    job = make_job(123456)
+
+    assert shown(admin_client) == [job.pk]
+    assert "queue 123456, deleted" in page(admin_client.get(LIST))
+
+
+def test_rows_tell_what_happened(admin_client: Client) -> None:
+    make_job(state=State.RUNNING, progress_done=41, progress_total=100)
+
+    text = text_of(admin_client.get(LIST))
+
+    assert "running" in text
+    assert "41 %" in text
+    assert "1 / 5" in text

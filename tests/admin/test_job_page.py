@@ -1,0 +1,285 @@
+"""One job's page: what it shows in every state, its buttons and its form."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations import control
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_queue, state_of
+
+from .conftest import text_of, url_of
+from .forms import form_values
+
+pytestmark = pytest.mark.django_db
+
+
+def address(job: Job | int) -> str:
+    return url_of("job", "change", job if isinstance(job, int) else job.pk)
+
+
+def press(client: Client, job: Job, button: str) -> str:
+    """Press a button of the page; return the page that follows."""
+    return text_of(client.post(address(job), {button: "1"}, follow=True))
+
+
+ERRORS = [
+    {
+        "at": (timezone.now() - timedelta(minutes=number)).isoformat(),
+        "attempt": 3 - number,
+        "class": "ValueError",
+        "message": f"<b>message {number}</b>",
+        "traceback": f"Traceback {number}",
+    }
+    for number in (2, 1)
+]
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_page_is_shown_in_every_state(admin_client: Client, state: State) -> None:
+    job = make_job(
+        state=state,
+        args={"args": [1, "two"], "kwargs": {"format": "pdf"}},
+        errors=ERRORS,
+        stats={"rows": 12},
+        context={"language": "de"},
+        labels=["nightly"],
+        progress_done=30,
+        progress_total=100,
+        progress_message="page 30",
+        created_by="ada",
+        timeout_seconds=90.0,
+    )
+
+    response = admin_client.get(address(job))
+
+    content, text = response.content.decode(), text_of(response)
+    assert f"tq-state-{state.value}" in content
+    for part in (
+        "&quot;two&quot;",
+        "format",
+        "&quot;pdf&quot;",
+        "30 of 100",
+        "page 30",
+        "Traceback 1",
+    ):
+        assert part in content, part
+    for part in ("rows 12", "language de", "labels nightly", "created by ada", "1 min 30 s"):
+        assert part in text, part
+    assert "&lt;b&gt;message 1&lt;/b&gt;" in content
+    assert ("_tune" in content) == (state in ("scheduled", "held", "created"))
+    assert ('name="_retry"' in content) == (state in ("error", "cancelled"))
+    assert ('name="_cancel"' in content) == (state not in ("success", "error", "cancelled"))
+    assert ('name="_run_now"' in content) == (state == "scheduled")
+
+
+def test_result_is_shown_from_the_row_or_the_cache(admin_client: Client) -> None:
+    in_row = make_job(state=State.SUCCESS, result={"answer": 42})
+    in_cache = make_job(state=State.SUCCESS, result_ref="default:result-1")
+    lost = make_job(state=State.SUCCESS, result_ref="default:result-2")
+    nothing = make_job(state=State.SUCCESS)
+    cache.set("result-1", ["from the cache"])
+
+    assert "&quot;answer&quot;: 42" in admin_client.get(address(in_row)).content.decode()
+    assert "from the cache" in text_of(admin_client.get(address(in_cache)))
+    assert "no longer in the cache" in text_of(admin_client.get(address(lost)))
+    assert "The task returned nothing" in text_of(admin_client.get(address(nothing)))
+
+
+def test_large_results_are_cut(admin_client: Client) -> None:
+    job = make_job(state=State.SUCCESS, result="x" * 50_000)
+
+    response = admin_client.get(address(job))
+
+    assert "20000 of 50002 characters" in text_of(response)
+    assert len(response.content) < 60_000
+
+
+def test_a_job_that_does_not_exist_leads_back(admin_client: Client) -> None:
+    for missing in ("4711", "abc", "9" * 30):
+        response = admin_client.get(url_of("job", "change", missing), follow=True)
+        assert "doesn’t exist" in text_of(response)
+
+
+def test_retry_makes_a_failed_job_ready(admin_client: Client) -> None:
+    job = make_job(state=State.ERROR)
+
+    assert "1 job: made ready again." in press(admin_client, job, "_retry")
+
+    assert state_of(job.pk) == State.CREATED
+    assert LogEntry.objects.get().get_change_message() == "Made ready again."
+
+
+def test_cancel_ends_a_waiting_job(admin_client: Client) -> None:
+    job = make_job(state=State.CREATED)
+
+    assert "1 job: cancelled." in press(admin_client, job, "_cancel")
+
+    assert state_of(job.pk) == State.CANCELLED
+
+
+def test_cancel_asks_a_running_job_to_stop(admin_client: Client) -> None:
+    job = make_job(state=State.RUNNING)
+
+    text = press(admin_client, job, "_cancel")
+
+    assert "1 job: running and asked to stop." in text
+    assert "It was asked to stop." in text
+    job.refresh_from_db()
+    assert job.cancel_requested_at is not None
+
+
+def test_run_now_makes_a_scheduled_job_ready(admin_client: Client) -> None:
+    job = make_job(state=State.SCHEDULED, run_at=timezone.now() + timedelta(hours=1))
+
+    assert "1 job: made due now." in press(admin_client, job, "_run_now")
+
+    assert state_of(job.pk) == State.CREATED
+
+
+def test_a_button_pressed_too_late_says_so(admin_client: Client) -> None:
+    job = make_job(state=State.SUCCESS)
+
+    for button in ("_retry", "_cancel", "_run_now", "_tune"):
+        text = press(admin_client, job, button)
+        assert "its state does not allow it" in text, button
+
+    assert state_of(job.pk) == State.SUCCESS
+    assert not LogEntry.objects.exists()
+
+
+def edit(client: Client, job: Job, **edits: str) -> Any:
+    values = form_values(client.get(address(job)), "priority")
+    return client.post(address(job), {**values, **edits, "_tune": "1"})
+
+
+def test_priority_and_time_of_a_waiting_job_are_changed(admin_client: Client) -> None:
+    job = make_job(state=State.CREATED)
+    later = (timezone.now() + timedelta(days=2)).replace(microsecond=0)
+
+    response = edit(admin_client, job, priority="120", run_at=later.strftime("%Y-%m-%dT%H:%M:%S"))
+
+    assert response.status_code == 302
+    job.refresh_from_db()
+    assert (job.priority, job.lane, job.run_at, job.state) == (120, 120, later, "scheduled")
+    messages = {entry.change_message for entry in LogEntry.objects.all()}
+    assert "priority 240 → 120" in messages
+    assert len(messages) == 2
+
+
+def test_saving_the_form_unchanged_changes_nothing(admin_client: Client) -> None:
+    job = make_job(state=State.SCHEDULED, run_at=timezone.now() + timedelta(hours=1))
+
+    assert edit(admin_client, job).status_code == 302
+
+    assert Job.objects.get(pk=job.pk).run_at == job.run_at
+    assert not LogEntry.objects.exists()
+
+
+def test_a_stale_form_reverts_nothing_and_conflicts_are_named(admin_client: Client) -> None:
+    job = make_job(state=State.CREATED)
+    values = form_values(admin_client.get(address(job)), "priority")
+    control.change_priority([job.pk], 300)
+
+    later = (timezone.now() + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%S")
+    untouched = admin_client.post(address(job), {**values, "run_at": later, "_tune": "1"})
+    refused = admin_client.post(address(job), {**values, "priority": "120", "_tune": "1"})
+
+    assert untouched.status_code == 302
+    assert refused.status_code == 200
+    assert "from 240 to 120, but meanwhile it became 300" in text_of(refused)
+    job.refresh_from_db()
+    assert (job.priority, job.state) == (300, "scheduled")
+
+    knowing = form_values(refused, "priority")
+    admin_client.post(address(job), {**knowing, "_tune": "1"})
+    job.refresh_from_db()
+    assert job.priority == 120
+
+
+@pytest.mark.parametrize("wrong", ["40000", "-40000", "urgent", ""])
+def test_a_wrong_priority_is_a_form_error(admin_client: Client, wrong: str) -> None:
+    job = make_job(state=State.CREATED)
+
+    assert edit(admin_client, job, priority=wrong).status_code == 200
+
+    job.refresh_from_db()
+    assert job.priority == 240
+
+
+def test_an_edit_after_the_start_is_too_late(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(state=State.CREATED)
+    monkeypatch.setattr(control, "change_priority", lambda *args, **kwargs: [])
+
+    response = edit(admin_client, job, priority="120")
+
+    assert "Too late" in text_of(admin_client.get(response.url))
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "running", "said"),
+    [
+        ({"paused": True}, 0, "Its queue is paused"),
+        ({"num_slots": 2}, 2, "All 2 slots of its queue are taken"),
+        ({}, 0, "No worker is running"),
+    ],
+)
+def test_page_says_what_a_job_waits_for(
+    admin_client: Client, columns: dict[str, Any], running: int, said: str
+) -> None:
+    queue = make_queue(**columns)
+    for _ in range(running):
+        make_job(queue, state=State.RUNNING)
+
+    assert said in text_of(admin_client.get(address(make_job(queue))))
+
+
+def test_history_page_shows_what_operators_did(admin_client: Client) -> None:
+    job = make_job(state=State.ERROR)
+    press(admin_client, job, "_retry")
+
+    assert "Made ready again." in text_of(admin_client.get(url_of("job", "history", job.pk)))
+
+
+def test_jobs_are_neither_added_nor_deleted(admin_client: Client) -> None:
+    job = make_job()
+
+    assert admin_client.get(url_of("job", "add")).status_code == 403
+    assert admin_client.get(url_of("job", "delete", job.pk)).status_code == 403
+
+
+def test_a_held_job_has_no_time_to_edit(admin_client: Client) -> None:
+    job = make_job(state=State.HELD)
+
+    assert 'name="run_at"' not in admin_client.get(address(job)).content.decode()
+    assert edit(admin_client, job, priority="120").status_code == 302
+    assert Job.objects.get(pk=job.pk).priority == 120
+
+
+def test_a_conflict_in_time_names_both_times(admin_client: Client) -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    job = make_job(state=State.SCHEDULED, run_at=soon)
+    values = form_values(admin_client.get(address(job)), "priority")
+    moved = (soon + timedelta(hours=1)).replace(microsecond=0)
+    control.change_run_at([job.pk], moved)
+
+    response = admin_client.post(
+        address(job), {**values, "run_at": "2100-01-01T00:00:00", "_tune": "1"}
+    )
+
+    assert f"meanwhile it became {moved:%Y-%m-%d %H:%M:%S}" in text_of(response)
+    assert Job.objects.get(pk=job.pk).run_at == moved
+
+    admin_client.post(address(job), {**form_values(response, "priority"), "_tune": "1"})
+    assert Job.objects.get(pk=job.pk).run_at.year == 2100

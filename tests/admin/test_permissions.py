@@ -1,0 +1,100 @@
+"""Looking needs the view permission, doing the change permission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_queue, state_of
+
+from .conftest import text_of, url_of
+from .test_workers import make_worker
+
+Operator = Callable[..., Client]
+
+
+def test_without_permission_nothing_is_shown(operator: Operator) -> None:
+    client = operator()
+    job = make_job()
+
+    for model in ("job", "tenantqueue", "worker"):
+        assert client.get(url_of(model, "changelist")).status_code == 403
+    assert client.get(url_of("job", "change", job.pk)).status_code == 403
+
+
+def test_who_may_only_look_sees_no_buttons(operator: Operator) -> None:
+    client = operator("view_job", "view_tenantqueue", "view_worker")
+    job = make_job(state=State.ERROR)
+    make_worker()
+
+    pages = [
+        client.get(url_of("job", "changelist")),
+        client.get(url_of("job", "change", job.pk)),
+        client.get(url_of("tenantqueue", "changelist")),
+        client.get(url_of("tenantqueue", "change", job.queue_id)),
+        client.get(url_of("worker", "changelist")),
+    ]
+
+    for response in pages:
+        content = response.content.decode()
+        assert response.status_code == 200
+        for forbidden in ('name="_retry"', 'name="action"', 'name="_save"', 'name="num_slots"'):
+            assert forbidden not in content
+
+
+def test_who_may_only_look_can_do_nothing(operator: Operator) -> None:
+    client = operator("view_job", "view_tenantqueue", "view_worker")
+    queue = make_queue(num_slots=3)
+    job = make_job(queue, state=State.ERROR)
+    worker = make_worker()
+
+    def attempt(address: str, **data: Any) -> None:
+        client.post(address, data)
+
+    attempt(url_of("job", "change", job.pk), _retry="1")
+    attempt(
+        url_of("job", "changelist"), action="retry_selected", _selected_action=job.pk, index="0"
+    )
+    attempt(
+        url_of("tenantqueue", "changelist"),
+        action="pause_selected",
+        _selected_action=queue.pk,
+        index="0",
+    )
+    attempt(url_of("tenantqueue", "change", queue.pk), num_slots="9", weight="1")
+    attempt(
+        url_of("worker", "changelist"),
+        action="drain_selected",
+        _selected_action=worker.pk,
+        index="0",
+    )
+
+    assert state_of(job.pk) == State.ERROR
+    assert TenantQueue.objects.filter(pk=queue.pk, num_slots=3, paused=False).exists()
+    assert Worker.objects.filter(pk=worker.pk, draining=False).exists()
+
+
+def test_change_permission_is_enough_to_act(operator: Operator) -> None:
+    client = operator("view_job", "change_job")
+    job = make_job(state=State.ERROR)
+
+    response = client.post(url_of("job", "change", job.pk), {"_retry": "1"}, follow=True)
+
+    assert "made ready again" in text_of(response)
+    assert state_of(job.pk) == State.CREATED
+
+
+@pytest.mark.django_db
+def test_anonymous_visitors_are_sent_to_the_login(client: Client) -> None:
+    job = make_job(state=State.ERROR)
+
+    response = client.post(url_of("job", "change", job.pk), {"_retry": "1"})
+
+    assert response.status_code == 302
+    assert "login" in response.url
+    assert state_of(job.pk) == State.ERROR

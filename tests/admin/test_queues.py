@@ -1,0 +1,343 @@
+"""Tuning queues in the list and on their pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from django_tenantqueue.admin import queues as queue_admin
+from django_tenantqueue.models import TenantQueue
+from django_tenantqueue.operations import control, queues
+from tests.factories import make_jobs, make_queue
+
+from .conftest import text_of, url_of
+from .forms import form_values
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/tenantqueue/tenantqueue/"
+
+
+def show(client: Client, address: str = LIST) -> dict[str, Any]:
+    """Return the fields that a page shows to an operator."""
+    response = client.get(address)
+    assert response.status_code == 200
+    return form_values(response, "form-TOTAL_FORMS" if address == LIST else "num_slots")
+
+
+def save(client: Client, values: dict[str, Any], address: str = LIST, **edits: Any) -> HttpResponse:
+    """Post a page with edits; None unticks a box."""
+    sent = {name: value for name, value in {**values, **edits}.items() if value is not None}
+    return client.post(address, {**sent, "_save": "Save"})
+
+
+def page_of(queue: TenantQueue) -> str:
+    return url_of("tenantqueue", "change", queue.pk)
+
+
+def second_operator() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("second"))
+    return client
+
+
+def test_list_saves_slots_weight_and_pause(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3, weight=1)
+
+    response = save(
+        admin_client,
+        show(admin_client),
+        **{"form-0-num_slots": "7", "form-0-weight": "2", "form-0-paused": "on"},
+    )
+
+    assert response.status_code == 302
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight, queue.paused) == (7, 2, True)
+
+
+def test_edits_of_different_columns_survive_when_both_forms_are_stale(
+    admin_client: Client,
+) -> None:
+    queue = make_queue(num_slots=3, weight=1)
+    other = second_operator()
+    first_form, second_form = show(admin_client), show(other)
+
+    save(admin_client, first_form, **{"form-0-num_slots": "7"})
+    response = save(other, second_form, **{"form-0-weight": "5", "form-0-paused": "on"})
+
+    assert response.status_code == 302
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight, queue.paused) == (7, 5, True)
+
+
+def test_saving_a_stale_list_unchanged_reverts_nothing(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3)
+    stale = show(admin_client)
+    control.tune_queue(queue.pk, num_slots=9, paused=True)
+
+    save(admin_client, stale)
+
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.paused) == (9, True)
+    assert not LogEntry.objects.exists()
+
+
+def test_conflict_names_both_values_when_the_same_column_was_changed(
+    admin_client: Client,
+) -> None:
+    queue = make_queue(num_slots=3)
+    stale = show(admin_client)
+    control.tune_queue(queue.pk, num_slots=5)
+
+    response = save(admin_client, stale, **{"form-0-num_slots": "7"})
+
+    assert response.status_code == 200
+    assert "from 3 to 7, but meanwhile somebody else set it to 5" in text_of(response)
+    queue.refresh_from_db()
+    assert queue.num_slots == 5
+
+    knowing = form_values(response, "form-TOTAL_FORMS")
+    assert save(admin_client, knowing).status_code == 302
+    queue.refresh_from_db()
+    assert queue.num_slots == 7
+
+
+def test_conflict_in_pause_is_seen_when_the_box_was_unticked(admin_client: Client) -> None:
+    queue = make_queue(paused=True)
+    stale = show(admin_client)
+    control.resume([queue.pk])
+    control.tune_queue(queue.pk, num_slots=1)
+
+    assert save(admin_client, stale, **{"form-0-paused": None}).status_code == 302
+
+    queue.refresh_from_db()
+    assert (queue.paused, queue.num_slots) == (False, 1)
+
+
+def test_no_conflict_when_both_wanted_the_same(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3)
+    stale = show(admin_client)
+    control.tune_queue(queue.pk, num_slots=7)
+
+    assert save(admin_client, stale, **{"form-0-num_slots": "7"}).status_code == 302
+
+
+def test_page_conflict_names_both_values(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3, weight=1)
+    stale = show(admin_client, page_of(queue))
+    control.tune_queue(queue.pk, num_slots=5)
+
+    response = save(admin_client, stale, page_of(queue), num_slots="7", weight="2")
+
+    assert response.status_code == 200
+    assert "from 3 to 7, but meanwhile somebody else set it to 5" in text_of(response)
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight) == (5, 1)
+
+
+def test_page_writes_only_changed_columns(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3, weight=1)
+    stale = show(admin_client, page_of(queue))
+    control.tune_queue(queue.pk, num_slots=5)
+
+    assert save(admin_client, stale, page_of(queue), weight="2").status_code == 302
+
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight) == (5, 2)
+
+
+@pytest.mark.parametrize("wrong", ["-1", "1000001", "many", ""])
+def test_wrong_slots_are_a_form_error(admin_client: Client, wrong: str) -> None:
+    queue = make_queue(num_slots=3)
+
+    in_list = save(admin_client, show(admin_client), **{"form-0-num_slots": wrong})
+    on_page = save(
+        admin_client, show(admin_client, page_of(queue)), page_of(queue), num_slots=wrong
+    )
+
+    for response in (in_list, on_page):
+        assert response.status_code == 200
+        assert "Please correct the error below" in text_of(response)
+    if wrong == "-1":
+        assert "greater than or equal to 0" in text_of(in_list)
+    queue.refresh_from_db()
+    assert queue.num_slots == 3
+
+
+def test_a_row_that_is_gone_is_a_form_error(admin_client: Client) -> None:
+    queue = make_queue()
+    values = show(admin_client)
+    TenantQueue.objects.filter(pk=queue.pk).delete()
+
+    response = save(admin_client, values, **{"form-0-num_slots": "7"})
+
+    assert response.status_code == 200
+
+
+def test_audit_tells_from_what_to_what(admin_client: Client) -> None:
+    make_queue(num_slots=3, weight=1)
+
+    save(admin_client, show(admin_client), **{"form-0-num_slots": "7", "form-0-weight": "2"})
+
+    entry = LogEntry.objects.get()
+    assert entry.get_change_message() == "Changed slots 3 → 7 and weight 1 → 2."
+
+
+def test_list_asks_a_bounded_number_of_queries_when_it_shows_100_queues(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [make_queue(f"tenant-{number:03}") for number in range(120)]
+    make_jobs(made[0], 4)
+    counted: list[list[int]] = []
+
+    def count(using: str, ids: Any) -> Any:
+        counted.append(list(ids))
+        return queues.loads(using, ids)
+
+    monkeypatch.setattr(queue_admin, "loads", count)
+    with CaptureQueriesContext(connection) as captured:
+        response = admin_client.get(LIST)
+
+    assert response.content.decode().count('name="form-') >= 100
+    assert len(captured) <= 13
+    assert len(counted) == 1
+    assert len(counted[0]) == 100
+
+
+def test_saving_100_queues_asks_a_bounded_number_of_queries(admin_client: Client) -> None:
+    for number in range(100):
+        make_queue(f"tenant-{number:03}")
+    values = show(admin_client)
+
+    with CaptureQueriesContext(connection) as captured:
+        save(admin_client, values, **{"form-5-num_slots": "7"})
+
+    assert len(captured) <= 25
+    assert TenantQueue.objects.filter(num_slots=7).count() == 1
+
+
+def test_counts_stop_and_lead_to_the_jobs(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "COUNTED_TO", 5)
+    monkeypatch.setattr(queue_admin, "COUNTED_TO", 5)
+    queue = make_queue()
+    make_jobs(queue, 7)
+    make_jobs(queue, 2, state="running")
+
+    content = admin_client.get(LIST).content.decode()
+
+    assert f'?queue_id={queue.pk}&amp;state=created">5+</a>' in content
+    assert f'?queue_id={queue.pk}&amp;state=active">2</a>' in content
+
+
+def test_pause_and_resume_actions_are_audited(admin_client: Client) -> None:
+    first, second = make_queue(), make_queue(paused=True)
+    selected = [first.pk, second.pk]
+
+    response = admin_client.post(
+        LIST,
+        {"action": "pause_selected", "_selected_action": selected, "index": "0"},
+        follow=True,
+    )
+
+    assert "1 queue changed; 1 were so already: paused no → yes" in text_of(response)
+    assert LogEntry.objects.get().get_change_message() == "Changed paused no → yes."
+    assert TenantQueue.objects.filter(paused=True).count() == 2
+
+    admin_client.post(
+        LIST, {"action": "resume_selected", "_selected_action": selected, "index": "0"}
+    )
+    assert not TenantQueue.objects.filter(paused=True).exists()
+
+
+def test_retire_actions(admin_client: Client) -> None:
+    queue = make_queue()
+    chosen = {"_selected_action": [queue.pk], "index": "0"}
+
+    admin_client.post(LIST, {"action": "retire_selected", **chosen})
+    queue.refresh_from_db()
+    assert queue.retired
+
+    admin_client.post(LIST, {"action": "unretire_selected", **chosen})
+    queue.refresh_from_db()
+    assert not queue.retired
+
+
+def test_queues_cannot_be_deleted(admin_client: Client) -> None:
+    queue = make_queue()
+
+    assert admin_client.get(url_of("tenantqueue", "delete", queue.pk)).status_code == 403
+    assert "delete_selected" not in admin_client.get(LIST).content.decode()
+
+
+def test_a_queue_can_be_added_before_its_first_job(admin_client: Client) -> None:
+    address = url_of("tenantqueue", "add")
+    values = show(admin_client, address)
+
+    response = save(admin_client, values, address, tenant="acme", name="reports", num_slots="2")
+    again = save(admin_client, values, address, tenant="acme", name="reports", num_slots="2")
+
+    assert response.status_code == 302
+    assert TenantQueue.objects.get(tenant="acme", name="reports").num_slots == 2
+    assert again.status_code == 200
+    assert "already exists" in text_of(again)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=acm", {"acme"}),
+        ("queue=reports", {"other"}),
+        ("queue=report", set()),
+        ("paused__exact=1", {"other"}),
+        ("retired__exact=0", {"acme", "other"}),
+    ],
+)
+def test_filters_do_not_read_distinct_values(
+    admin_client: Client, query: str, found: set[str]
+) -> None:
+    make_queue("acme")
+    make_queue("other", "reports", paused=True)
+
+    with CaptureQueriesContext(connection) as captured:
+        response = admin_client.get(f"{LIST}?{query}")
+
+    shown = {
+        tenant for tenant in ("acme", "other") if f">{tenant}</a>" in response.content.decode()
+    }
+    assert shown == found
+    assert not any("DISTINCT" in entry["sql"] for entry in captured.captured_queries)
+
+
+def test_empty_list_says_what_to_do(admin_client: Client) -> None:
+    assert "call .delay() on a task" in text_of(admin_client.get(LIST))
+    assert "No tenant queue matches" in text_of(admin_client.get(f"{LIST}?q=acme"))
+
+
+@pytest.mark.parametrize("shown", [None, "nonsense"])
+def test_a_request_that_does_not_tell_what_was_shown_is_taken_as_it_is(
+    admin_client: Client, shown: str | None
+) -> None:
+    queue = make_queue(num_slots=3)
+
+    save(
+        admin_client,
+        show(admin_client),
+        **{"form-0-num_slots": "7", "initial-form-0-num_slots": shown},
+    )
+
+    queue.refresh_from_db()
+    assert queue.num_slots == 7
+
+
+def test_retired_queues_are_marked(admin_client: Client) -> None:
+    make_queue(retired=True)
+
+    assert "tq-state" in admin_client.get(LIST).content.decode()

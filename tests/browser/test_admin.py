@@ -1,0 +1,182 @@
+"""What an operator does in the admin, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from django_tenantqueue.operations import control
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUEUES = "/admin/tenantqueue/tenantqueue/"
+JOBS = "/admin/tenantqueue/job/"
+OpenPage = Callable[..., Page]
+
+
+def test_slots_and_pause_are_saved_from_the_list(open_page: OpenPage) -> None:
+    queue = make_queue("acme", num_slots=3)
+    page = open_page(QUEUES)
+
+    page.fill("#id_form-0-num_slots", "7")
+    page.check("#id_form-0-paused")
+    page.click("input[name=_save]")
+
+    expect(page.locator(".messagelist")).to_contain_text("1 tenant queue was changed")
+    expect(page.locator("#id_form-0-num_slots")).to_have_value("7")
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.paused) == (7, True)
+
+
+def test_two_operators_with_stale_lists(open_page: OpenPage) -> None:
+    queue = make_queue("acme", num_slots=3)
+    first, second = open_page(QUEUES), open_page(QUEUES)
+    first.fill("#id_form-0-num_slots", "7")
+    first.click("input[name=_save]")
+    expect(first.locator(".messagelist")).to_be_visible()
+
+    second.fill("#id_form-0-num_slots", "5")
+    second.fill("#id_form-0-weight", "2")
+    second.click("input[name=_save]")
+
+    expect(second.locator(".field-num_slots .errorlist")).to_contain_text("set it to 7")
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight) == (7, 1)
+
+    second.click("input[name=_save]")
+    expect(second.locator(".messagelist")).to_be_visible()
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.weight) == (5, 2)
+
+
+def test_negative_slots_are_refused_with_a_reason(open_page: OpenPage) -> None:
+    queue = make_queue("acme", num_slots=3)
+    page = open_page(QUEUES)
+
+    page.fill("#id_form-0-num_slots", "-1")
+    page.click("input[name=_save]")
+
+    expect(page.locator(".field-num_slots .errorlist")).to_contain_text("greater than or equal")
+    queue.refresh_from_db()
+    assert queue.num_slots == 3
+
+
+def test_retry_of_ticked_jobs(open_page: OpenPage) -> None:
+    ids = make_jobs(make_queue("acme"), 2, state=State.ERROR)
+    page = open_page(f"{JOBS}?state=error")
+
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "retry_selected")
+    page.click("button[name=index]")
+
+    expect(page.locator(".messagelist")).to_contain_text("2 jobs: made ready again.")
+    assert set(states_of(ids).values()) == {State.CREATED}
+
+
+def test_priority_of_ticked_jobs(open_page: OpenPage) -> None:
+    ids = make_jobs(make_queue("acme"), 2)
+    page = open_page(JOBS)
+
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "change_priority_selected")
+    page.click("button[name=index]")
+    page.fill("#id_priority", "120")
+    page.click(".submit-row input[type=submit]")
+
+    expect(page.locator(".messagelist")).to_contain_text("2 jobs: priority → 120.")
+    expect(page.locator("td.field-priority").first).to_have_text("120")
+    assert len(ids) == page.locator("td.field-priority").count()
+
+
+def test_buttons_and_form_of_a_job(open_page: OpenPage) -> None:
+    job = make_job(make_queue("acme"))
+    page = open_page(f"{JOBS}{job.pk}/change/")
+
+    page.fill("#id_priority", "140")
+    page.fill("#id_run_at", "2100-01-02T03:04:05")
+    page.click("button[name=_tune]")
+    expect(page.locator(".messagelist")).to_contain_text("Priority 240 → 140")
+    expect(page.locator(".tq-head .tq-state")).to_have_text("scheduled")
+    expect(page.locator("#id_run_at")).to_have_value("2100-01-02T03:04:05")
+
+    page.click("button[name=_run_now]")
+    expect(page.locator(".tq-head .tq-state")).to_have_text("created")
+
+    control.change_priority([job.pk], 300)
+    page.fill("#id_priority", "120")
+    page.click("button[name=_tune]")
+    expect(page.locator(".errorlist")).to_contain_text("meanwhile it became 300")
+
+    page.click("button[name=_cancel]")
+    expect(page.locator(".tq-head .tq-state")).to_have_text("cancelled")
+    assert state_of(job.pk) == State.CANCELLED
+
+
+def test_filter_by_tenant_and_page_to_older_jobs(open_page: OpenPage) -> None:
+    ids = make_jobs(make_queue("acme"), 150)
+    make_jobs(make_queue("zeta"), 10)
+    page = open_page(JOBS)
+
+    page.fill("input[name=tenant]", "acme")
+    page.press("input[name=tenant]", "Enter")
+    expect(page.locator("#result_list tbody tr")).to_have_count(100)
+    expect(page.locator("#result_list tbody tr .tq-number").first).to_have_text(f"#{ids[-1]}")
+
+    page.get_by_role("link", name="Older").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(50)
+
+    page.get_by_role("link", name="Newer").click()
+    expect(page.locator("#result_list tbody tr")).to_have_count(100)
+
+
+def brightness(page: Page, selector: str, column: str) -> float:
+    """Return how bright a colour of an element is: 0 to 255."""
+    colour: str = page.locator(selector).first.evaluate(
+        "(element, column) => getComputedStyle(element)[column]", column
+    )
+    red, green, blue = (float(part) for part in colour.split("(")[1].rstrip(")").split(",")[:3])
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_states_and_code_can_be_read_in_both_colour_schemes(
+    open_page: OpenPage, scheme: str
+) -> None:
+    queue = make_queue("acme")
+    jobs = [make_job(queue, state=state, args={"args": [1]}) for state in State]
+
+    page = open_page(JOBS, color_scheme=scheme)
+    body = brightness(page, "body", "backgroundColor")
+    assert (body < 60) == (scheme == "dark")
+    for state in State:
+        badge = f".tq-state-{state.value}"
+        text, ground = (brightness(page, badge, c) for c in ("color", "backgroundColor"))
+        assert abs(text - ground) > 90, state
+        assert (ground < 128) == (scheme == "dark"), state
+
+    page.goto(f"{JOBS}{jobs[0].pk}/change/")
+    text, ground = (brightness(page, ".tq-pairs pre", c) for c in ("color", "backgroundColor"))
+    assert abs(text - ground) > 120
+
+
+@pytest.mark.parametrize("path", ["queues", "jobs", "job", "workers"])
+def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, path: str) -> None:
+    job = make_job(
+        make_queue("a-tenant-with-a-rather-long-name"),
+        state=State.ERROR,
+        name="reports.tasks.a_task_with_a_very_long_name_that_must_be_broken_somewhere",
+        errors=[{"class": "E", "message": "x" * 300, "traceback": "y" * 300, "attempt": 1}],
+    )
+    address = {
+        "queues": QUEUES,
+        "jobs": JOBS,
+        "job": f"{JOBS}{job.pk}/change/",
+        "workers": "/admin/tenantqueue/worker/",
+    }[path]
+
+    page = open_page(address, viewport={"width": 400, "height": 800})
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400

@@ -1,0 +1,115 @@
+"""Workers and threads for tests with several connections."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_django
+from django.apps import apps
+from django.db import connection, connections
+
+from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.operations.claim import Filters
+from django_tenantqueue.worker.connection import connect
+from tests.factories import Clock, FakeWorker
+
+SECONDS = 20.0
+"""Longest wait for another thread; a test that needs it has found something that hangs."""
+
+
+@pytest.fixture(autouse=True)
+def transactional_db(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> Iterator[None]:
+    """Replace the fixture of pytest-django: deleting rows is several times faster than a flush."""
+    with django_db_blocker.unblock():
+        yield
+        wipe()
+
+
+def wipe() -> None:
+    """Delete all rows of the package and the test app."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM tenantqueue_job")
+        many = cursor.fetchone()[0] > 2000
+        cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
+        for model in (TenantQueue, Worker, *apps.get_app_config("testapp").get_models()):
+            cursor.execute(f"DELETE FROM {model._meta.db_table}")
+    connections.close_all()
+
+
+@pytest.fixture
+def worker_factory(transactional_db: None) -> Iterator[Callable[..., FakeWorker]]:
+    """Return a function that makes workers; their connections are closed at the end."""
+    made: list[FakeWorker] = []
+
+    def make(filters: Filters | None = None, *, clock: Clock | None = None) -> FakeWorker:
+        made.append(FakeWorker(filters, clock=clock))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture
+def worker(worker_factory: Callable[..., FakeWorker]) -> FakeWorker:
+    """Return a worker."""
+    return worker_factory()
+
+
+@pytest.fixture
+def open_connection(transactional_db: None) -> Iterator[Callable[[], psycopg.Connection[Any]]]:
+    """Return a function that opens connections, autocommit, on which no lock is waited for."""
+    made: list[psycopg.Connection[Any]] = []
+
+    def make() -> psycopg.Connection[Any]:
+        made.append(connect("default", "test"))
+        return made[-1]
+
+    yield make
+    for opened in made:
+        opened.close()
+
+
+class Threads:
+    """Runs functions in threads, each with a Django connection of its own that gets closed."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(32)
+
+    def start(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Call `function` in a thread."""
+
+        def call() -> Any:
+            try:
+                with connections["default"].cursor() as cursor:
+                    cursor.execute("SET lock_timeout = '5s'")
+                return function(*args)
+            finally:
+                connections.close_all()
+
+        return self.pool.submit(call)
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call `function` in a thread and return what it returns."""
+        return self.start(function, *args).result(SECONDS)
+
+
+@pytest.fixture
+def threads(transactional_db: None) -> Iterator[Threads]:
+    """Return a starter of threads."""
+    started = Threads()
+    yield started
+    started.pool.shutdown()
+
+
+@pytest.fixture
+def reached() -> threading.Event:
+    """Return an event."""
+    return threading.Event()

@@ -1,0 +1,169 @@
+"""Guarantee 9: what the database refuses of one job takes no other job with it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations import control
+from tests.concurrency.pumps import FakePump, turned_pump
+from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
+
+BAD_JSON = {
+    "NUL": '{"text": "a\\u0000b"}',
+    "lone surrogate": '{"text": "\\ud800"}',
+    "NaN": '{"number": NaN}',
+    "no JSON": "{",
+    "a raw NUL": '"\x00"',
+}
+each_bad_json = pytest.mark.parametrize("bad", BAD_JSON.values(), ids=BAD_JSON)
+
+
+@pytest.fixture
+def pump():
+    with turned_pump(threads=100) as made:
+        yield made
+
+
+@each_bad_json
+def test_neighbours_finish_once_when_one_result_of_a_hundred_is_refused(pump: FakePump, bad):
+    ids = make_jobs(make_queue(num_slots=100), 100)
+    jobs = pump.take(100)
+
+    for number, running in enumerate(jobs):
+        pump.end(running, result=bad if number == 41 else json.dumps(number))
+    pump.turn_until(lambda: Job.objects.finished().count() == 100)
+
+    finished = Job.objects.in_bulk(ids)
+    refused = finished.pop(jobs[41].id)
+    assert refused.state == "error"
+    assert "PostgreSQL refused" in refused.last_error["message"]
+    assert len(finished) == 99
+    assert {job.state for job in finished.values()} == {"success"}
+    assert {job.attempt for job in finished.values()} == {1}
+    assert [finished[running.id].result for running in jobs if running.id in finished] == [
+        number for number in range(100) if number != 41
+    ]
+
+
+@each_bad_json
+def test_neighbours_are_stored_when_one_error_is_refused(pump: FakePump, bad):
+    make_jobs(make_queue(num_slots=100), 10)
+    jobs = pump.take(10)
+
+    for running in jobs[1:]:
+        pump.fail(running, '{"error": {"message": "no"}}')
+    pump.fail(jobs[0], f'{{"error": {{"message": "no"}}, "stats": {bad}}}')
+    pump.turn_until(lambda: not Job.objects.active().exists())
+
+    states = states_of(running.id for running in jobs)
+    assert states.pop(jobs[0].id) == "error"
+    assert set(states.values()) == {"scheduled"}
+
+
+def test_neighbours_are_recorded_when_one_progress_is_refused(pump: FakePump):
+    ids = make_jobs(make_queue(num_slots=100), 10)
+    jobs = pump.take(10)
+    for running in jobs:
+        running.started -= 1.0
+        running.progress(1, 2, "a\x00b" if running.id == ids[3] else "half")
+
+    pump.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
+
+    assert Job.objects.get(pk=ids[0]).state == "running"
+    assert Job.objects.get(pk=ids[3]).progress_message is None
+
+
+def test_only_the_locked_job_waits_when_an_operator_holds_its_row(pump: FakePump, open_connection):
+    ids = make_jobs(make_queue(num_slots=100), 20)
+    jobs = pump.take(20)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[5]])
+        for running in jobs:
+            pump.end(running)
+        pump.turn_until(lambda: Job.objects.finished().count() == 19)
+        assert state_of(ids[5]) == "queued"
+        other = make_job()
+        pump.turn_until(lambda: [running.id for running in pump.executor.jobs] == [other.pk])
+
+    pump.turn_until(lambda: state_of(ids[5]) == "success")
+
+
+def test_end_is_not_stored_when_the_claim_was_lost(pump: FakePump, caplog):
+    queue = make_queue(num_slots=100)
+    ids = make_jobs(queue, 3)
+    jobs = pump.take(3)
+    with_connection = pump.pump.connection
+    with_connection.execute(
+        "UPDATE tenantqueue_job_hot SET claim_seq = claim_seq + 1 WHERE id = %s", [ids[1]]
+    )
+
+    for running in jobs:
+        pump.end(running)
+    pump.turn_until(lambda: Job.objects.finished().count() == 2)
+
+    assert states_of(ids) == {ids[0]: "success", ids[1]: "queued", ids[2]: "success"}
+    assert f"job {ids[1]}: the claim was lost" in caplog.text
+
+
+def test_end_is_stored_when_the_connection_breaks_before_it(pump: FakePump, open_connection):
+    make_jobs(make_queue(num_slots=100), 5)
+    jobs = pump.take(5)
+    backend = pump.pump.connection.info.backend_pid
+
+    open_connection().execute("SELECT pg_terminate_backend(%s)", [backend])
+    for running in jobs:
+        pump.end(running)
+    pump.turn_until(lambda: Job.objects.finished().count() == 5)
+
+    assert pump.pump.connection.info.backend_pid != backend
+
+
+def test_job_is_cancelled_when_it_has_not_begun(pump: FakePump):
+    job_id = make_job().pk
+    pump.executor.can_revoke = True
+    pump.turn_until(lambda: pump.executor.jobs)
+    assert control.cancel([job_id]) == ([], [job_id])
+
+    pump.turn_until(lambda: state_of(job_id) == "cancelled")
+
+    assert [running.id for running in pump.executor.revoked] == [job_id]
+
+
+def test_job_is_given_back_when_its_queue_is_paused_before_it_began(pump: FakePump):
+    job = make_job()
+    pump.executor.can_revoke = True
+    pump.turn_until(lambda: pump.executor.jobs)
+    control.pause([job.queue_id])
+
+    pump.turn_until(lambda: state_of(job.pk) == "created")
+
+    assert Job.objects.get(pk=job.pk).attempt == 0
+
+
+def test_task_is_told_when_its_cancellation_was_requested(pump: FakePump):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    control.cancel([job_id])
+
+    pump.turn_until(lambda: running.cancel_requested)
+
+    with pytest.raises(Exception, match=f"cancellation of job {job_id}"):
+        running.check()
+
+
+def test_task_is_told_when_its_claim_is_lost(pump: FakePump):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    pump.pump.connection.execute(
+        "UPDATE tenantqueue_job_hot SET claim_seq = claim_seq + 1 WHERE id = %s", [job_id]
+    )
+
+    pump.turn_until(lambda: running.lost)
+
+    with pytest.raises(Exception, match=f"job {job_id} was taken from this run"):
+        running.check()

@@ -1,0 +1,52 @@
+"""The database under all tests, and what a skipped test means in CI."""
+
+import os
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import environ
+import pytest
+from django.db import connections
+
+from example_project.postgres import database
+
+# Reasons that may skip a test in CI: a version of the matrix does not have the feature.
+# A missing program is no reason there.
+ALLOWED_REASONS = ("Django", "PostgreSQL", "Python", "root only")
+
+
+@pytest.fixture(scope="session")
+def server_url() -> Iterator[str]:
+    """Yield the URL of the server: DATABASE_URL, or an embedded server for this run."""
+    with database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, server_url: str
+) -> Iterator[None]:
+    """Point Django at the server before pytest-django makes the test database."""
+    # In place: connection objects made before this hold the same dict.
+    connections.settings["default"].update(environ.Env.db_url_config(server_url))
+    yield
+    connections.close_all()
+
+
+@pytest.fixture(scope="session")
+def database_url(server_url: str, django_db_setup: None) -> str:
+    """Return the URL of the test database, for processes that a test starts."""
+    name = connections.settings["default"]["NAME"]
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in CI that skipped a test for want of something that CI must have."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("CI"):
+        return
+    for report in reporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not reason.startswith(ALLOWED_REASONS):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            reporter.line(f"\nskipped in CI: {report.nodeid}: {reason}", red=True)

@@ -1,0 +1,272 @@
+"""Rows for tests, and a worker that acts only when a test tells it to."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+from django.utils import timezone
+
+from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
+from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries import workers as worker_queries
+from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Walk
+from django_tenantqueue.states import ACTIVE, FINAL, State
+from django_tenantqueue.worker.connection import connect
+
+_numbers = itertools.count(1)
+MORE_THAN_ENOUGH = 10_000
+"""Statements after which a loop that waits for something to be claimed is given up."""
+
+
+def make_queue(tenant: str | None = None, name: str = "default", **columns: Any) -> TenantQueue:
+    """Make a tenant queue; the tenant is a new one unless it is named."""
+    if tenant is None:
+        tenant = f"tenant-{next(_numbers)}"
+    return TenantQueue.objects.create(tenant=tenant, name=name, **columns)
+
+
+def make_jobs(
+    queue: TenantQueue | int,
+    count: int,
+    *,
+    state: str = State.CREATED,
+    priority: int = 240,
+    lane: int | None = None,
+    worker_id: int = 9_999_999,
+    **columns: Any,
+) -> list[int]:
+    """Insert jobs with raw SQL and return their ids; by default they are noop tasks, ready."""
+    state = State(state)
+    values: dict[str, Any] = {
+        "queue_id": queue if isinstance(queue, int) else queue.pk,
+        "priority": priority,
+        "lane": priority if lane is None else lane,
+        "state": state.value,
+        "final": state in FINAL,
+        "name": "tests.testapp.tasks.noop",
+        "source_type": "task",
+        "source_method": "tests.testapp.tasks.noop",
+        "args": {"args": []},
+        "max_attempts": 5,
+    }
+    if state in ACTIVE or state in FINAL:
+        values |= {
+            "worker_id": worker_id,
+            "queued_at": timezone.now(),
+            "attempt": 1,
+            "claim_seq": 1,
+        }
+    if state in FINAL:
+        values["finished_at"] = timezone.now()
+    if state is State.HELD:
+        values["held_by"] = "session"
+    values |= columns
+    for name in ("args", "errors", "stats", "result", "context"):
+        if values.get(name) is not None:
+            values[name] = json.dumps(values[name])
+    names = ", ".join(values)
+    marks = ", ".join(
+        f"%({name})s::jsonb"
+        if name in ("args", "errors", "stats", "result", "context")
+        else f"%({name})s"
+        for name in values
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO tenantqueue_job ({names}) SELECT {marks} "
+            "FROM generate_series(1, %(count)s) RETURNING id",
+            {**values, "count": count},
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def make_blocked_queues(count: int, *, priority: int) -> None:
+    """Make full and paused queues, by halves, each with three ready jobs."""
+    made = TenantQueue.objects.bulk_create(
+        TenantQueue(tenant=f"blocked-{number}", num_slots=1, paused=number % 2 == 0)
+        for number in range(count)
+    )
+    values = {"priority": priority, "queues": [queue.pk for queue in made]}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, name, source_type, "
+            "source_method) SELECT id, %(priority)s, %(priority)s, 'noop', 'task', 'noop' "
+            "FROM unnest(%(queues)s) id, generate_series(1, 3)",
+            values,
+        )
+        cursor.execute(
+            "INSERT INTO tenantqueue_job_hot (queue_id, lane, priority, name, source_type, "
+            "source_method, state, worker_id, queued_at) SELECT id, 1, 1, 'noop', 'task', 'noop', "
+            "'running', 999999, now() FROM tenantqueue_tenantqueue "
+            "WHERE id = ANY (%(queues)s) AND NOT paused",
+            values,
+        )
+
+
+def make_job(queue: TenantQueue | int | None = None, **columns: Any) -> Job:
+    """Insert one job, see make_jobs(); in a new queue unless one is given."""
+    (job_id,) = make_jobs(make_queue() if queue is None else queue, 1, **columns)
+    return Job.objects.get(pk=job_id)
+
+
+def state_of(job_id: int) -> str:
+    """Return the state of a job; fails when its id stands in no leaf or in two."""
+    return Job.objects.values_list("state", flat=True).get(pk=job_id)
+
+
+def states_of(ids: Iterable[int]) -> dict[int, str]:
+    """Return the states of jobs by id; fails when an id stands in two leaves."""
+    rows = list(Job.objects.filter(pk__in=list(ids)).values_list("pk", "state"))
+    found = dict(rows)
+    assert len(found) == len(rows), "an id stands in two leaves"
+    return found
+
+
+class Clock:
+    """A clock that tests turn."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Return the time that the test has set."""
+        return self.now
+
+
+def register_worker(db: psycopg.Connection[Any], **changes: Any) -> int:
+    """Insert a row for a worker process and return its id."""
+    values: dict[str, Any] = {
+        "name": f"worker-{next(_numbers)}",
+        "host": "here",
+        "pid": 1,
+        "supervisor_pid": 1,
+        "version": "0",
+        "queues": (),
+        "exclude_queues": (),
+        "tenants": (),
+        "threads": 8,
+        "async_slots": 100,
+        **changes,
+    }
+    return worker_queries.insert_worker(db, worker_queries.NewWorker(**values))
+
+
+class FakeWorker:
+    """Claims and finishes on a worker's own connection, one statement at a time, as told."""
+
+    def __init__(self, filters: Filters | None = None, *, clock: Clock | None = None) -> None:
+        self.db = connect("default", "test")
+        self.id = register_worker(self.db)
+        if clock is None:
+            self.claimer = Claimer(self.id, filters)
+        else:
+            self.claimer = Claimer(self.id, filters, clock=clock)
+        self.walk: Walk | None = None
+        self.verdict: Verdict | None = None
+
+    def claim(
+        self, room: int = 10, room_async: int = 0, *, finished: Sequence[ClaimedJob] = ()
+    ) -> list[ClaimedJob]:
+        """Send one claim, with the ends of `finished`; `walk` and `verdict` tell what it saw."""
+        for job in finished:
+            self.claimer.finished(job.queue_id)
+        request = self.claimer.request(room, room_async)
+        answer = queries.exchange(
+            self.db,
+            self.id,
+            finished=[success(job) for job in sorted_by_id(finished)],
+            request=request,
+        )
+        assert len(answer.finished) == len(finished)
+        self.walk = answer.walk
+        self.verdict = self.claimer.learn(request, answer)
+        return answer.jobs
+
+    def claim_and_finish(self, room: int = 10) -> list[ClaimedJob]:
+        """Claim and finish what was claimed; return it."""
+        jobs = self.claim(room)
+        self.finish(jobs)
+        return jobs
+
+    def claim_all(self, room: int = 10) -> list[ClaimedJob]:
+        """Claim and finish until a claim has shown that nothing is to be had; return all jobs."""
+        served: list[ClaimedJob] = []
+        held: list[ClaimedJob] = []
+        for _ in range(MORE_THAN_ENOUGH):
+            held = self.claim(room, finished=held)
+            served += held
+            if not held and self.verdict is not Verdict.AGAIN:
+                return served
+        raise AssertionError("the claims do not come to an end")
+
+    @contextmanager
+    def open_claim(self, room: int = 10) -> Iterator[list[ClaimedJob]]:
+        """Claim in a transaction that stays open inside the with block, and commit it after."""
+        with self.db.transaction():
+            self.lock_queues(room)
+            yield self.take(room)
+
+    def lock_queues(self, room: int = 10) -> None:
+        """Send the first half of a claim, inside an open transaction."""
+        self._request = self.claimer.request(room, 0)
+        self.db.execute(
+            queries.statement("lock_queues"), queries._lock_params(self._request), prepare=True
+        )
+
+    def take(self, room: int = 10) -> list[ClaimedJob]:
+        """Send the second half of a claim."""
+        rows = self.db.execute(
+            queries.statement("claim_jobs"), queries._claim_params(self._request), prepare=True
+        ).fetchall()
+        return sorted((ClaimedJob(*row) for row in rows), key=lambda job: job.nth_served)
+
+    def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:
+        """Finish claimed jobs; return the ids that were this worker's to finish."""
+        for job in jobs:
+            self.claimer.finished(job.queue_id)
+        done = [success(job, state) for job in sorted_by_id(jobs)]
+        return queries.exchange(self.db, self.id, finished=done).finished
+
+    def finish_inside(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Send the finish of claimed jobs inside an open transaction."""
+        params = queries._finish_params(self.id, [success(job) for job in sorted_by_id(jobs)], 10)
+        assert self.db.execute(queries.statement("finish_jobs"), params).rowcount == len(jobs)
+
+    def fail(self, jobs: Sequence[ClaimedJob], delay: float = 0.0) -> set[int]:
+        """Put claimed jobs back for another attempt; return the ids that were this worker's."""
+        failed = [
+            Failed(job.id, job.claim_seq, delay, '{"error": {"message": "it failed"}}')
+            for job in sorted_by_id(jobs)
+        ]
+        return queries.exchange(self.db, self.id, failed=failed).rescheduled
+
+    def give_back(self, jobs: Sequence[ClaimedJob]) -> set[int]:
+        """Give claimed jobs back uncounted; return the ids that were this worker's."""
+        return queries.return_jobs(self.db, self.id, [(job.id, job.claim_seq) for job in jobs])
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+
+def success(job: ClaimedJob, state: str = State.SUCCESS) -> Finished:
+    """Return the end of a run."""
+    return Finished(job.id, job.claim_seq, State(state).value, 0.0)
+
+
+def sorted_by_id(jobs: Sequence[ClaimedJob]) -> list[ClaimedJob]:
+    """Return jobs in the order in which their rows are locked."""
+    return sorted(jobs, key=lambda job: job.id)
+
+
+def most_at_once(intervals: Iterable[tuple[Any, Any]]) -> int:
+    """Return how many of the half-open intervals overlap at most."""
+    changes = sorted(change for start, end in intervals for change in ((start, 1), (end, -1)))
+    return max(itertools.accumulate((change for _, change in changes), initial=0))

@@ -1,0 +1,176 @@
+"""Check that the tests of the guarantees can fail: ``python -m tests.mutants [NAME ...]``.
+
+Each ``tests/mutants/*.patch`` takes one mechanism out of the package. Its head says which tests
+must notice, on one line::
+
+    Tests: tests/concurrency/test_slots.py::test_limit_holds_when_... tests/...
+
+The tree is copied, first as it is (those tests must pass) and then with one patch at a time (at
+least one of them must fail, in the test itself and not in its set-up).
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATCHES = Path(__file__).resolve().parent
+TIMEOUT_SECONDS = 300
+NOTICED = ("caught", "caught (hangs)")
+
+
+class BrokenMutantError(Exception):
+    """A patch that says nothing about the tests: no head, does not apply, breaks their set-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    path: Path
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these patches (file names without .patch)")
+    options = parser.parse_args()
+    mutants = [read_mutant(path) for path in chosen_patches(options.names)]
+    if not mutants:
+        print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
+        return 1
+    started = time.monotonic()
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with copied_tree() as tree:
+        outcome = run_tests(tree, tests)
+    if outcome != "survived":
+        print(f"error: without any patch: {outcome}", file=sys.stderr)
+        return 1
+    width = max(len(mutant.name) for mutant in mutants)
+    print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
+    missed = 0
+    # Each has a server of its own, and waits most of its time: as many at once as there are cores.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for mutant, (outcome, seconds) in zip(mutants, pool.map(timed, mutants), strict=True):
+            missed += outcome not in NOTICED
+            print(
+                f"{mutant.name:{width}}  {outcome:16}  {seconds:7.1f}  {len(mutant.tests)}",
+                flush=True,
+            )
+    total = time.monotonic() - started
+    print(f"{len(mutants) - missed} of {len(mutants)} mutants caught in {total:.0f} s")
+    return 1 if missed else 0
+
+
+def chosen_patches(names: list[str]) -> list[Path]:
+    found = {path.stem: path for path in sorted(PATCHES.glob("*.patch"))}
+    for name in names:
+        if name not in found:
+            sys.exit(f"error: no mutant {name!r}; there are: {', '.join(found)}")
+    return [found[name] for name in names] if names else list(found.values())
+
+
+def read_mutant(path: Path) -> Mutant:
+    for line in path.read_text().splitlines():
+        head, _, rest = line.partition(":")
+        if head == "Tests" and rest.strip():
+            return Mutant(path, tuple(rest.split()))
+        if line.startswith(("diff ", "--- ")):
+            break
+    sys.exit(f"error: {path.relative_to(ROOT)} has no line 'Tests: path::name ...' in its head")
+
+
+def timed(mutant: Mutant) -> tuple[str, float]:
+    begun = time.monotonic()
+    return try_mutant(mutant), time.monotonic() - begun
+
+
+def try_mutant(mutant: Mutant) -> str:
+    with copied_tree() as tree:
+        try:
+            apply_patch(tree, mutant)
+        except BrokenMutantError as error:
+            return f"BROKEN: {error}"
+        return run_tests(tree, mutant.tests)
+
+
+@contextmanager
+def copied_tree() -> Iterator[Path]:
+    """Yield a copy of the files that git knows of, as they are now in the working tree."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="tenantqueue-mutant-") as directory:
+        tree = Path(directory)
+        for name in filter(None, listed.stdout.decode().split("\0")):
+            source = ROOT / name
+            if source.is_file():  # not one that was removed and is still in the index
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, tree / name)
+        yield tree
+
+
+def apply_patch(tree: Path, mutant: Mutant) -> None:
+    applied = subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", str(mutant.path)],
+        cwd=tree,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if applied.returncode != 0:
+        raise BrokenMutantError(f"does not apply: {applied.stderr.strip()}")
+
+
+def run_tests(tree: Path, tests: Sequence[str]) -> str:
+    """Run the tests in the copy and say what became of the mutant."""
+    report = tree / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
+    # The copy comes before the installed package, in the workers that tests start as well.
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [*command, f"--junit-xml={report}", *tests],
+        cwd=tree,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return "caught (hangs)"
+    if process.returncode == 0:
+        return "survived"
+    if process.returncode == 1 and failed_in_a_test(report):
+        return "caught"
+    tail = "\n".join(output.splitlines()[-20:])
+    return f"BROKEN: pytest ended with {process.returncode}\n{tail}"
+
+
+def failed_in_a_test(report: Path) -> bool:
+    """Whether a test body failed, rather than an import or a fixture."""
+    return ElementTree.parse(report).getroot().find(".//failure") is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Tasks that only workers with `tests.process.settings` know.
+
+A gate is the path of a file: tasks that hold wait until it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from django.db import connection, transaction
+
+from django_tenantqueue import Permanent, Retry, current_job, task
+from tests.testapp.models import Effect
+from tests.testapp.tasks import begin_interval, end_interval, noop
+
+HOLD_SECONDS = 60.0
+
+
+@task
+def hold(gate: str) -> str:
+    """Wait for the gate."""
+    note_start(gate)
+    for _ in looks_at(gate):
+        time.sleep(0.005)
+    return "through the gate"
+
+
+@task
+def hold_and_look(gate: str) -> None:
+    """Wait for the gate, and look whether the job was cancelled."""
+    note_start(gate)
+    for look in looks_at(gate):
+        current_job().progress(look)
+        time.sleep(0.005)
+
+
+@task
+async def async_hold(gate: str) -> str:
+    """Wait for the gate as a coroutine."""
+    note_start(gate)
+    for _ in looks_at(gate):
+        await asyncio.sleep(0.005)
+    return "through the gate"
+
+
+@task
+def work_or_hold(gate: str, number: int) -> None:
+    """Do nothing, but wait for the gate from the 200th call on."""
+    if number >= 200:
+        hold.func(gate)
+
+
+@task
+def work_until(key: str, attempt: int, after: float, milliseconds: float = 0.0) -> None:
+    """Write the interval of a run; ask for another attempt until this one."""
+    row_id = begin_interval(key)
+    time.sleep(milliseconds / 1000)
+    end_interval(row_id)
+    if current_job().attempt < attempt:
+        raise Retry(after=after)
+
+
+@task(atomic=True)
+def write_slowly(note: str, milliseconds: float) -> None:
+    """Write an effect in the transaction that stores the success, which stays open for a while."""
+    Effect.objects.create(job_id=current_job().id, note=note)
+    time.sleep(milliseconds / 1000)
+
+
+@task(atomic=True)
+def write_and_hold(gate: str) -> None:
+    """Write an effect and wait for the gate, in the transaction that stores the success."""
+    Effect.objects.create(job_id=current_job().id, note="held")
+    hold.func(gate)
+
+
+@task(atomic=True)
+def write_after_commit(error: bool = False) -> None:
+    """Enqueue a job, and note after the commit how the own job is seen then."""
+    job_id = current_job().id
+    noop.using(tenant="made by an atomic task").delay()
+    transaction.on_commit(lambda: note_state(job_id))
+    if error:
+        raise Permanent("undo it")
+
+
+def note_start(gate: str) -> None:
+    """Leave a file that says which attempt has started; the tests look for it."""
+    job = current_job()
+    Path(f"{gate}.{job.id}.{job.attempt}").touch()
+
+
+def looks_at(gate: str):
+    """Yield numbers until the gate is there."""
+    end = time.monotonic() + HOLD_SECONDS
+    look = 0
+    while not Path(gate).exists():
+        if time.monotonic() > end:
+            raise TimeoutError(f"nobody opened {gate}")
+        look += 1
+        yield look
+
+
+def note_state(job_id: int) -> None:
+    """Write an effect that holds the job's state as committed."""
+    assert not connection.in_atomic_block
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO testapp_effect (job_id, note) "
+            "SELECT id, 'seen after the commit: ' || state FROM tenantqueue_job WHERE id = %s",
+            [job_id],
+        )

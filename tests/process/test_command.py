@@ -1,0 +1,181 @@
+"""The options of `runworker`, and what it says when it cannot work."""
+
+import signal
+import socket
+
+import pytest
+from django.core.checks import Error
+
+from django_tenantqueue import checks
+from django_tenantqueue.models import Job, Worker
+from django_tenantqueue.states import State
+from tests.testapp.tasks import noop
+
+from .tasks import hold
+from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
+
+
+def test_a_burst_worker_ends_when_everything_is_done(workers: Workers):
+    ids = [
+        job_id
+        for number in range(10)
+        for job_id in noop.using(tenant=f"tenant {number}").enqueue_many([()] * 30)
+    ]
+
+    runner = workers.run("--burst", "--processes=2")
+
+    assert runner.process.returncode == 0
+    assert set(Job.objects.values_list("state", flat=True)) == {State.SUCCESS}
+    assert len(ids) == Job.objects.count()
+    assert not Worker.objects.exists()
+
+
+def test_a_burst_worker_ends_when_there_is_nothing_to_do(workers: Workers):
+    assert workers.run("--burst").process.returncode == 0
+
+
+def test_a_burst_worker_ends_when_what_is_left_is_paused(workers: Workers):
+    make_queue("paused", paused=True)
+    make_queue("shut", num_slots=0)
+    ids = [noop.using(tenant=tenant).delay().pk for tenant in ("paused", "shut", "open")]
+
+    assert workers.run("--burst").process.returncode == 0
+
+    states = dict(Job.objects.values_list("queue__tenant", "state"))
+    assert states == {"paused": State.CREATED, "shut": State.CREATED, "open": State.SUCCESS}
+    assert len(ids) == 3
+
+
+def test_only_named_queues_are_taken_when_queues_are_given(workers: Workers):
+    jobs = {name: noop.using(queue=name).delay() for name in ("mail", "reports", "sync")}
+
+    runner = workers.run("--burst", "--queues=mail,sync")
+
+    assert {name for name, job in jobs.items() if job.refresh().is_final} == {"mail", "sync"}
+    assert "no queue is named" not in runner.output
+
+
+def test_other_queues_are_taken_when_some_are_excluded(workers: Workers):
+    jobs = {name: noop.using(queue=name).delay() for name in ("mail", "reports", "sync")}
+
+    workers.run("--burst", "--exclude-queues=mail", "--exclude-queues=sync")
+
+    assert {name for name, job in jobs.items() if job.refresh().is_final} == {"reports"}
+
+
+def test_only_named_tenants_are_served_when_tenants_are_given(workers: Workers):
+    jobs = {name: noop.using(tenant=name).delay() for name in ("acme", "bolt", "")}
+
+    workers.run("--burst", "--tenants=acme")
+
+    assert {name for name, job in jobs.items() if job.refresh().is_final} == {"acme"}
+
+
+def test_an_unknown_queue_is_named_when_it_is_in_a_filter(workers: Workers):
+    noop.using(queue="mail").delay()
+
+    runner = workers.run("--burst", "--queues=mial,mail", "--exclude-queues=spam")
+
+    assert runner.process.returncode == 0
+    assert "no queue is named 'mial' yet" in runner.output
+    assert "no queue is named 'spam' yet" in runner.output
+    assert "'mail' yet" not in runner.output
+
+
+def test_a_filtered_queue_is_served_when_it_comes_into_being_later(workers: Workers):
+    workers.start("--queues=later")
+
+    wait_for_end([noop.using(queue="later").delay().pk])
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--processes=0", "0 is too few: at least 1"),
+        ("--processes=two", "'two' is not a whole number"),
+        ("--threads=-1", "-1 is too few: at least 1"),
+        ("--async-slots=x", "'x' is not a whole number"),
+        ("--shutdown-timeout=-1", "is not a number of seconds"),
+        ("--shutdown-timeout=soon", "'soon' is not a number of seconds"),
+        ("--quues=mail", "unrecognized arguments: --quues=mail"),
+    ],
+)
+def test_a_bad_option_is_named_when_it_is_given(workers: Workers, option: str, message: str):
+    runner = workers.run(option)
+
+    assert runner.process.returncode == 2
+    assert message in runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_an_unknown_database_is_named_when_it_is_given(workers: Workers):
+    runner = workers.run("--database=nowhere")
+
+    assert runner.process.returncode == 1
+    assert "--database='nowhere' is not in DATABASES, which has default" in runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_a_missing_server_is_named_when_nothing_listens(workers: Workers):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody else can listen there
+        port = taken.getsockname()[1]
+        runner = workers.run("--burst", database_url=f"postgres://me:no@127.0.0.1:{port}/none")
+
+    assert runner.process.returncode == 1
+    assert "CommandError: The jobs' database 'default' cannot be reached" in runner.output
+    assert "Is PostgreSQL running" in runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_sqlite_is_refused_when_it_is_configured(workers: Workers, tmp_path):
+    runner = workers.run("--burst", database_url=f"sqlite:///{tmp_path}/db.sqlite3")
+
+    assert runner.process.returncode == 1
+    assert "tenantqueue.E002" in runner.output
+    assert "needs PostgreSQL" in runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_a_wrong_setting_is_named_when_the_worker_starts(workers: Workers):
+    runner = workers.run("--burst", settings={"DEFALT_NUM_SLOTS": 3})
+
+    assert runner.process.returncode == 1
+    assert "tenantqueue.E001" in runner.output
+    assert "did you mean 'DEFAULT_NUM_SLOTS'?" in runner.output
+
+
+@pytest.mark.django_db
+def test_an_old_server_is_an_error_when_it_is_checked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(checks, "OLDEST_SERVER", 990000)
+
+    (found,) = checks.check_database(databases=["default"])
+
+    assert isinstance(found, Error)
+    assert found.id == "tenantqueue.E006"
+    assert "15 is the oldest supported" in found.msg
+
+
+def test_a_job_is_given_back_uncounted_when_the_worker_does_not_know_its_task(
+    workers: Workers, gate: Gate
+):
+    gate.open()
+    older = workers.start(module="tests.settings")  # without the tasks of these tests
+    job = hold.using(max_attempts=1).delay(str(gate))
+
+    wait_until(lambda: job.refresh().claim_seq == 1 and job.state == State.SCHEDULED)
+
+    assert (job.attempt, job.worker_id) == (0, None)
+    assert "does not know 'tests.process.tasks.hold'" in older.output
+    older.send(signal.SIGTERM)
+    assert older.end() == 0
+    workers.start()
+    Job.objects.filter(pk=job.pk).update(run_at=job.created_at)
+    wait_for_state(job, State.SUCCESS)
+    assert job.attempt == 1
+
+
+def test_the_worker_is_quiet_when_it_is_told_to_be(workers: Workers):
+    runner = workers.run("--burst", "--verbosity=0")
+
+    assert runner.output == ""

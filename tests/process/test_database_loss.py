@@ -1,0 +1,178 @@
+"""Connections that break while jobs run cost no job, and no job runs twice for it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+from django.db import connection
+
+from django_tenantqueue.models import Job
+from django_tenantqueue.states import State
+from tests.testapp.models import Effect
+from tests.testapp.tasks import noop
+
+from .tasks import async_hold, hold, write_slowly
+from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
+
+TERMINATE = """
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'
+"""
+
+
+def terminate_backends() -> int:
+    """End all connections to the database but this one."""
+    with connection.cursor() as cursor:
+        cursor.execute(TERMINATE)
+        return cursor.fetchone()[0]
+
+
+def test_running_jobs_succeed_once_when_connections_are_terminated(workers: Workers, gate: Gate):
+    runner = workers.start(processes=2)
+    jobs = [
+        *(hold.using(max_attempts=1).delay(str(gate)) for _ in range(3)),
+        async_hold.using(max_attempts=1).delay(str(gate)),
+    ]
+    gate.wait_for(*jobs)
+    children = {child.pid for child in runner.children()}
+
+    assert terminate_backends() >= 3
+    gate.open()
+    ended = wait_for_end(job.pk for job in jobs)
+    later = wait_for_end([noop.delay().pk])
+
+    assert [(job.state, job.attempt) for job in [*ended, *later]] == [(State.SUCCESS, 1)] * 5
+    assert {child.pid for child in runner.children()} == children
+
+
+def test_an_idle_worker_goes_on_when_its_connections_are_terminated(workers: Workers):
+    runner = workers.start(processes=2)
+    wait_for_end([noop.delay().pk])
+    children = {child.pid for child in runner.children()}
+
+    assert terminate_backends() >= 3
+    ids = noop.enqueue_many([()] * 50)
+
+    assert {job.state for job in wait_for_end(ids)} == {State.SUCCESS}
+    assert {child.pid for child in runner.children()} == children
+
+
+def test_no_job_is_lost_when_connections_are_terminated_under_load(workers: Workers):
+    make_queue("acme", num_slots=1000)
+    ids = noop.using(tenant="acme").enqueue_many([()] * 12000)
+    runner = workers.start(processes=2)
+    done = Job.objects.filter(pk__in=ids, final=True)
+    terminated = 0
+    while done.count() < len(ids) - 1000:
+        before = done.count()
+        wait_until(lambda before=before: done.count() > min(before + 300, len(ids) - 1))
+        terminate_backends()
+        terminated += 1
+        assert runner.process.poll() is None
+
+    jobs = wait_for_end(ids, timeout=20)
+
+    assert terminated >= 2
+    assert {job.state for job in jobs} == {State.SUCCESS}
+
+
+def test_effects_happen_once_when_connections_are_terminated_in_atomic_tasks(workers: Workers):
+    ids = [
+        write_slowly.using(tenant=f"tenant {n % 4}", max_attempts=50).delay("once", 5).pk
+        for n in range(200)
+    ]
+    runner = workers.start(processes=2, settings={"BACKOFF_BASE": 0.05, "BACKOFF_MAX": 0.1})
+    done = Job.objects.filter(pk__in=ids, final=True)
+    while done.count() < 150:
+        before = done.count()
+        wait_until(lambda before=before: done.count() >= before + 20)
+        terminate_backends()
+
+    jobs = wait_for_end(ids)
+
+    assert runner.process.poll() is None
+    assert {job.state for job in jobs} == {State.SUCCESS}
+    assert sorted(Effect.objects.values_list("job_id", flat=True)) == ids
+
+
+class Proxy:
+    """Passes bytes on between a worker and the server, and can lose the answer to a claim."""
+
+    def __init__(self, database_url: str) -> None:
+        server = urlsplit(database_url)
+        self.address = (server.hostname, server.port or 5432)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        port = self.listener.getsockname()[1]
+        place = f"{server.username}:{server.password}@127.0.0.1:{port}"
+        self.url = urlunsplit(("postgres", place, server.path, "sslmode=disable", ""))
+        self.losing = b""
+        """Text by which to know the answer that is to be lost; empty: lose nothing."""
+        self.sockets: list[socket.socket] = []
+        self.threads = [threading.Thread(target=self._accept)]
+        self.threads[0].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self.listener.accept()[0]
+                server = socket.create_connection(self.address)
+                self.sockets += [client, server]
+                for source, sink, answers in ((client, server, False), (server, client, True)):
+                    thread = threading.Thread(target=self._pass_on, args=(source, sink, answers))
+                    self.threads.append(thread)
+                    thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
+        kept = b""
+        with suppress(OSError):
+            while data := source.recv(65536):
+                kept += data
+                if answers and self.losing and not kept.endswith(READY):
+                    continue  # not the whole answer yet
+                if answers and self.losing and self.losing in kept:
+                    self.losing = b""
+                    break
+                sink.sendall(kept)
+                kept = b""
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Break all connections and wait for the threads."""
+        for end in (self.listener, *self.sockets):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        for thread in self.threads:
+            thread.join()
+
+
+READY = b"Z\x00\x00\x00\x05I"
+"""How an answer ends: the server is ready for the next statement, outside a transaction."""
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[Proxy]:
+    """Yield a proxy before the test database."""
+    made = Proxy(database_url)
+    yield made
+    made.close()
+
+
+def test_jobs_run_when_the_answer_to_their_claim_was_lost(workers: Workers, proxy: Proxy):
+    runner = workers.start(database_url=proxy.url)
+    wait_for_end([noop.delay().pk])
+
+    proxy.losing = noop.name.encode()
+    ids = noop.enqueue_many([()] * 5)
+    jobs = wait_for_end(ids)
+
+    assert proxy.losing == b""  # it was lost
+    assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCESS, 1)}
+    assert max(job.claim_seq for job in jobs) == 2
+    assert f"job {ids[0]} was claimed in a transaction without answer" in runner.output

@@ -1,0 +1,67 @@
+"""The server is stopped and started again while jobs run."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from example_project.postgres import Cluster
+
+from .workers import ROOT, SETTINGS, Gate, Workers, wait_until
+
+PREPARE = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from django_tenantqueue.models import TenantQueue
+from tests.process.tasks import async_hold, hold
+from tests.testapp.tasks import noop
+hold.using(max_attempts=1).delay({gate!r})
+async_hold.using(max_attempts=1).delay({gate!r})
+TenantQueue.objects.create(tenant="later", name="default", paused=True)
+noop.using(tenant="later").enqueue_many([()] * 20)
+"""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Yield a server of the test's own."""
+    directory = Path(tempfile.mkdtemp(prefix="tenantqueue-"))
+    directory.chmod(0o755)
+    cluster = Cluster(directory)
+    yield cluster
+    cluster.destroy()
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    """Return the rows of a query to the server."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_running_jobs_succeed_once_when_the_server_is_restarted(
+    workers: Workers, cluster: Cluster, gate: Gate
+):
+    url = cluster.start()
+    env = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS, "PYTHONPATH": str(ROOT)}
+    script = PREPARE.format(gate=str(gate))
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True)
+    runner = workers.launch("--processes=2", database_url=url)
+    wait_until(lambda: len(list(gate.path.parent.glob("gate.*.1"))) == 2)
+    children = {child.pid for child in runner.children()}
+
+    cluster.stop()
+    wait_until(lambda: "connection to the database was lost" in runner.output)
+    assert cluster.start() == url
+    gate.open()
+
+    done = "SELECT state, attempt FROM tenantqueue_job WHERE final"
+    wait_until(lambda: len(rows(url, done)) == 2)
+    assert rows(url, done) == [("success", 1)] * 2
+    rows(url, "UPDATE tenantqueue_tenantqueue SET paused = false RETURNING id")
+    wait_until(lambda: len(rows(url, done)) == 22)
+    assert {child.pid for child in runner.children()} == children

@@ -1,0 +1,155 @@
+"""A table as it looks in bad times: many queues, most of them blocked, and dead rows among all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import connection
+
+from django_tenantqueue.operations.maintain import history
+
+QUEUES = 2000
+READY_OF_A_QUEUE = 100
+SCHEDULED = 20_000
+DUE = 50
+FINISHED = 300_000
+WORKERS = 3000
+SLEEPING = 5
+RARE = "tests.testapp.tasks.rare"
+OUR_WORKER = 1
+OTHER_WORKER = 2
+
+COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
+NAME = "'tests.testapp.tasks.noop'"
+CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
+VALUES = f"{NAME}, {CALL}"
+FILL = (
+    # a quarter of the queues is paused, a quarter has one slot, which is taken
+    (
+        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, created_at) "
+        "SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE 5 END, n % 4 = 0, now() "
+        f"FROM generate_series(1, {QUEUES}) n"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) "
+        f"SELECT q.id, p.priority, p.priority, {VALUES} "
+        f"FROM generate_series(1, {READY_OF_A_QUEUE}) n, tenantqueue_tenantqueue q, "
+        "LATERAL (SELECT (ARRAY[120, 240, 240, 240, 340])[n % 5 + 1] AS priority) p"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, run_at) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'scheduled', now() + (n * {QUEUES} - {DUE} + q.id) * "
+        f"interval '1 minute' FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, "
+        "tenantqueue_tenantqueue q"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at) SELECT q.id, 240, 240, {VALUES}, 'running', {OTHER_WORKER}, 1, "
+        "1, 5, now() FROM tenantqueue_tenantqueue q WHERE q.num_slots = 1 AND NOT q.paused"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at) SELECT q.id, 240, 240, {VALUES}, 'queued', {OUR_WORKER}, 1, 1, "
+        "5, now() FROM tenantqueue_tenantqueue q WHERE q.num_slots = 5 AND NOT q.paused LIMIT 100"
+    ),
+    (
+        "INSERT INTO tenantqueue_worker (name, host, pid, supervisor_pid, version, started_at, "
+        "heartbeat_at, queues, exclude_queues, tenants, threads, async_slots, draining, leased, "
+        "sleeping_until) SELECT 'worker', 'here', 1, 1, '0', now(), now(), '{}', '{}', '{}', 8, 9, "
+        f"false, false, CASE WHEN n <= {SLEEPING} THEN now() + interval '1 hour' "
+        f"WHEN n <= {WORKERS} / 2 THEN now() - interval '1 minute' END "
+        f"FROM generate_series(1, {WORKERS}) n"
+    ),
+)
+HISTORY = (
+    f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, attempt, claim_seq, "
+    "queued_at, started_at, finished_at) "
+    f"SELECT q.id, 240, 240, CASE n %% 100 WHEN 7 THEN '{RARE}' ELSE {NAME} END, {CALL}, true, "
+    "CASE n %% 20 WHEN 7 THEN 'error' WHEN 8 THEN 'cancelled' ELSE 'success' END, 1, 1, "
+    "%(since)s::timestamptz + n * interval '25 minutes', "
+    "%(since)s::timestamptz + n * interval '25 minutes', "
+    "%(since)s::timestamptz + n * interval '25 minutes' "
+    f"FROM generate_series(1, {FINISHED} / {QUEUES}) n, tenantqueue_tenantqueue q"
+)
+CHURN = (
+    # claims that were rolled back
+    (
+        "BEGIN; UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now() "
+        "WHERE state = 'created' AND priority = 120; ROLLBACK"
+    ),
+    # jobs that came and went: their dead entries stand in front of what is ready
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) SELECT q.id, 100, 100, {VALUES} "
+        "FROM generate_series(1, 10) n, tenantqueue_tenantqueue q"
+    ),
+    (
+        "UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now(), "
+        "claim_seq = claim_seq + 1 WHERE lane = 100"
+    ),
+    "DELETE FROM tenantqueue_job_hot WHERE lane = 100",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Ids that statements are given."""
+
+    held: list[int]
+    """Jobs of OUR_WORKER."""
+    ready: list[int]
+    scheduled: list[int]
+    failed: list[int]
+    """In the history."""
+    open_queues: list[int]
+
+
+def fill() -> Filled:
+    """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
+    _set_autovacuum("SET (autovacuum_enabled = false)")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
+        )
+        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        for statement in FILL:
+            cursor.execute(statement)
+        month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        cursor.execute(HISTORY, {"since": month})
+        for statement in CHURN:
+            cursor.execute(statement)
+    return Filled(
+        held=_ids("tenantqueue_job_hot WHERE worker_id = 1 AND state = 'queued'"),
+        ready=_ids("tenantqueue_job_hot WHERE state = 'created' AND id % 97 = 0"),
+        scheduled=_ids("tenantqueue_job_hot WHERE state = 'scheduled'"),
+        failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
+        open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),
+    )
+
+
+def empty() -> None:
+    """Empty the tables again."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
+        )
+        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+    _set_autovacuum("RESET (autovacuum_enabled)")
+
+
+def _ids(where: str) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {where} ORDER BY id LIMIT 100")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _set_autovacuum(change: str) -> None:
+    tables = [
+        "tenantqueue_job_hot",
+        "tenantqueue_tenantqueue",
+        "tenantqueue_worker",
+        *(leaf.name for leaf in history.list_leaves("default")),
+    ]
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"ALTER TABLE {table} {change}")

@@ -1,0 +1,525 @@
+"""Every statement of sql/ uses its index on a filled table, however unlucky the planner was.
+
+A statement of a worker runs on the worker's connection (generic plans, made once and kept: here
+also one that was made while the table was empty). Behind a pooler it is planned with its values
+and the server's own settings; in web processes and maintenance in both ways, as the server likes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_django
+from django.db import connection, connections
+from psycopg import sql
+
+from django_tenantqueue.queries import claim as claim_queries
+from django_tenantqueue.queries import listing
+from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
+from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
+from django_tenantqueue.worker.connection import connect
+from tests.queries.filled import OUR_WORKER, RARE, Filled, empty, fill
+
+Raw = psycopg.Connection[Any]
+JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
+NAMES = {
+    "tenantqueue_job_hot_pkey": "primary key",
+    "tenantqueue_history_pkey": "primary key of each",
+    "tenantqueue_tenantqueue_pkey": "primary key",
+    "tenantqueue_worker_pkey": "primary key",
+}
+"""How head comments call an index, when not by its name."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """How one statement is tried."""
+
+    params: Callable[[Filled], dict[str, Any]]
+    indexes: tuple[str, ...] = ()
+    """What the plan must use. Its head comment names them."""
+    buffers: int = 100
+    """The pages it may touch; a look-up by primary key takes about four, a change ten more."""
+    worker: bool = False
+    """It runs on a worker's connection."""
+    before: str = ""
+    """A statement of the same transaction that runs first."""
+    scans: bool = False
+    """Its head comment says that it reads a table whole."""
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda filled: {"ids": array(getattr(filled, name)), **more}
+
+
+def listed(*, states: Any = None, queues: bool = False, name: Any = None, state: Any = None):
+    return lambda filled: {
+        "before": listing.NEWEST,
+        "page": 100,
+        "most": 1000,
+        "states": states,
+        "queues": filled.open_queues[:3] if queues else None,
+        "name": name,
+        "state": state,
+    }
+
+
+def request(**changes: Any) -> ClaimRequest:
+    return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
+
+
+def finished(filled: Filled) -> dict[str, Any]:
+    ends = [Finished(job_id, 1, "success", 0.1, '{"rows": 1}') for job_id in filled.held]
+    return claim_queries._finish_params(OUR_WORKER, ends, 10)
+
+
+def failed(filled: Filled) -> dict[str, Any]:
+    ends = [Failed(job_id, 1, 5.0, '{"error": {"message": "no"}}') for job_id in filled.held]
+    return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
+
+
+def dead(filled: Filled) -> dict[str, Any]:
+    return {
+        "worker": OUR_WORKER,
+        "started": array(filled.held[:50]),
+        "error": '{"message": "died"}',
+        "max_errors": 10,
+    }
+
+
+def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda filled: {
+        "queue_id": filled.open_queues[0],
+        "lane": 240,
+        "priority": 240,
+        "is_async": False,
+        "run_at": None,
+        "delay_seconds": 0.0,
+        "expires_at": None,
+        "max_attempts": 5,
+        "timeout_seconds": None,
+        "name": "noop",
+        "source_type": "task",
+        "source_id": "",
+        "source_method": "noop",
+        "args": '{"args": []}',
+        "labels": None,
+        "created_by": None,
+        "context": None,
+        "unseen": False,
+        **changes,
+    }
+
+
+HOT_KEY = ("tenantqueue_job_hot_pkey",)
+READY = ("tenantqueue_job_ready",)
+SLOTS = ("tenantqueue_job_slots",)
+DUE = ("tenantqueue_job_due",)
+ORDERED = dict.fromkeys(listing._AVOIDED, "off")
+TASK = "tests.testapp.tasks.noop"
+DEAD_ROWS = 45_000
+"""Pages touched by the first walk that meets all dead rows; the next one is spared."""
+SLOT_INDEX = 30_000
+"""Pages touched to read the slot index whole, dead entries and all."""
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+CASES: dict[str, list[Case]] = {
+    "bury_jobs": [Case(dead, (), SLOT_INDEX)],
+    "cancel_waiting_jobs": [Case(ids("ready"), HOT_KEY, 4000)],
+    "claim_jobs": [
+        Case(
+            lambda _: claim_queries._claim_params(request()),
+            (*SLOTS, *READY, *HOT_KEY),
+            20_000,
+            worker=True,
+            before="lock_queues",
+        ),
+        Case(
+            lambda _: claim_queries._claim_params(request(recheck=True, position=Position(240))),
+            (*SLOTS, *READY),
+            20_000,
+            worker=True,
+            before="lock_queues",
+        ),
+    ],
+    "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
+    "count_queues": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues), "most": 1000},
+            (*SLOTS, *READY),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "create_queue": [
+        Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5}),
+        Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5}),
+    ],
+    "delete_worker": [
+        Case(lambda _: {"worker": OUR_WORKER}, worker=True, buffers=SLOT_INDEX),
+        Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),
+    ],
+    "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
+    "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
+    "find_dead_workers": [
+        Case(
+            lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0},
+            SLOTS,
+            SLOT_INDEX,
+        )
+    ],
+    "find_queue": [
+        Case(lambda _: {"tenant": "tenant-7", "name": "default"}, ("tenantqueue_queue_unique",), 10)
+    ],
+    "find_queue_names": [
+        Case(
+            lambda filled: {"queue_id": filled.open_queues[0]},
+            ("tenantqueue_tenantqueue_pkey",),
+            10,
+            worker=True,
+        )
+    ],
+    "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
+    "heartbeat_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
+    "insert_job": [
+        Case(new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping")),
+        Case(new_job(unseen=True)),
+    ],
+    "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
+    "insert_worker": [
+        Case(
+            lambda _: {
+                "name": "worker",
+                "host": "here",
+                "pid": 1,
+                "supervisor_pid": 1,
+                "version": "0",
+                "queues": [],
+                "exclude_queues": [],
+                "tenants": [],
+                "threads": 8,
+                "async_slots": 100,
+                "leased": False,
+            },
+            worker=True,
+        )
+    ],
+    "list_active_jobs": [
+        Case(listed(), SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(listed(queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
+    ],
+    "list_history_in_state": [
+        Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
+    ],
+    "list_history_jobs": [
+        Case(listed(), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+        Case(listed(queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+    ],
+    "list_history_of_name": [
+        Case(listed(name=RARE), ("tenantqueue_history_name",), 3000, settings=ORDERED),
+        Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
+    ],
+    "list_history_of_queues": [
+        Case(listed(queues=True), ("tenantqueue_history_queue",), 3000, settings=ORDERED)
+    ],
+    "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
+    "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
+    "list_unfinished_jobs": [
+        Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+        Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+    ],
+    "lock_queues": [
+        Case(
+            lambda _: claim_queries._lock_params(request()),
+            (*READY, *SLOTS),
+            20_000,
+            worker=True,
+        ),
+        Case(
+            lambda _: claim_queries._lock_params(request(position=Position(240, 1000, 500, False))),
+            (*READY, *SLOTS),
+            20_000,
+            worker=True,
+        ),
+        Case(
+            lambda _: claim_queries._lock_params(
+                request(tenants=["tenant-1999"], skip_queues=list(range(400)), skip_lanes=[120])
+            ),
+            READY,
+            20_000,
+            worker=True,
+        ),
+    ],
+    "next_due": [Case(lambda _: {}, DUE, 3000)],
+    "promote_jobs": [
+        Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
+        Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
+    ],
+    "record_runs": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "ages": array(0.5 for _ in filled.held),
+                "extras": array("NULL" for _ in filled.held),
+            },
+            HOT_KEY,
+            4000,
+            worker=True,
+        )
+    ],
+    "relane_jobs": [Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20000)],
+    "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
+    "rescue_jobs": [Case(dead, SLOTS, SLOT_INDEX)],
+    "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
+    "retry_jobs": [Case(ids("failed", by_tenant=False), ("tenantqueue_history_pkey",), 8000)],
+    "return_jobs": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "delay_seconds": 0.0,
+            },
+            HOT_KEY,
+            4000,
+            worker=True,
+        )
+    ],
+    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
+    "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
+    "set_queue": [
+        Case(
+            lambda filled: {"ids": array(filled.ready), "queue_id": filled.open_queues[5]},
+            HOT_KEY,
+            4000,
+        )
+    ],
+    "set_run_at": [Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000)],
+    "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
+    "sleep_worker": [Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0}, worker=True)],
+    "wake_any_workers": [Case(lambda _: {"most": 2, "worker": OUR_WORKER}, worker=True)],
+    "wake_workers": [
+        Case(
+            lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1},
+            ("tenantqueue_worker_sleeping",),
+            # read whole while it has no statistics, with its dead rows
+            buffers=400,
+        )
+    ],
+    "watch_jobs": [
+        Case(
+            lambda filled: {"worker": OUR_WORKER, "ids": array(filled.held)},
+            HOT_KEY,
+            2000,
+            worker=True,
+        )
+    ],
+}
+ALL = [(name, number) for name, cases in CASES.items() for number in range(len(cases))]
+PREPARED_ELSEWHERE = [
+    (name, number)
+    for name, number in ALL
+    if not CASES[name][number].worker and not CASES[name][number].settings
+]
+OF_WORKERS = [(name, number) for name, number in ALL if CASES[name][number].worker]
+
+
+def test_every_statement_is_tried_when_it_is_added():
+    assert {path.stem for path in SQL_FOLDER.glob("*.sql")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_head_comment_names_the_indexes_when_the_plan_needs_some(name):
+    head = " ".join(
+        line.removeprefix("--").strip()
+        for line in statement(name).decode().splitlines()
+        if line.startswith("--")
+    )
+
+    for case in CASES[name]:
+        for index in case.indexes:
+            assert NAMES.get(index, index) in head
+        assert not case.scans or "sequential scan on purpose" in head
+
+
+class Planner:
+    """Explains statements, undoing what they do."""
+
+    def __init__(self) -> None:
+        self.worker = connect("default", "test")
+        self.web = connection.copy()
+        self.web.ensure_connection()
+        self.web.connection.execute("SET plan_cache_mode = force_generic_plan")
+        for raw in (self.worker, self.web.connection):
+            # a claim gets these from lock_queues.sql, for the length of a transaction
+            for name in ("lanes", "queues"):
+                raw.execute(f"SET tenantqueue.{name} = '{{}}'".encode())
+        self.filled: Filled
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.worker.close()
+        self.web.close()
+
+    def plan_ahead(self) -> None:
+        """Make the plans of all statements of a worker now, while the tables are empty."""
+        nothing = Filled([1], [1], [1], [1], [1] * 10)
+        for name, number in OF_WORKERS:
+            run = execution(self.worker, name, number, nothing)
+            self.worker.execute(sql.SQL("EXPLAIN ") + run)
+
+    def replan(self) -> None:
+        """Forget all plans."""
+        self.worker.execute("DISCARD PLANS")
+        self.web.connection.execute("DISCARD PLANS")
+
+    def explain_prepared(self, raw: Raw, name: str, number: int) -> dict[str, Any]:
+        """Run a statement that is prepared there, undo it, and return its plan."""
+        case = CASES[name][number]
+        with raw.transaction(force_rollback=True):
+            if case.before:
+                raw.execute(execution(raw, case.before, 0, self.filled))
+            return explained(psycopg.Cursor(raw), execution(raw, name, number, self.filled), None)
+
+    def explain_with_values(self, name: str, number: int) -> dict[str, Any]:
+        """Run a statement with its values and the server's settings; return its plan."""
+        case = CASES[name][number]
+        connection.ensure_connection()
+        raw: Raw = connection.connection
+        with raw.transaction(force_rollback=True):
+            for setting, value in case.settings.items():
+                raw.execute("SELECT set_config(%s, %s, true)", [setting, value])
+            cursor = psycopg.Cursor(raw)
+            if case.before:
+                cursor.execute(statement(case.before), CASES[case.before][0].params(self.filled))
+            return explained(cursor, sql.SQL(statement(name).decode()), case.params(self.filled))
+
+
+def execution(raw: Raw, name: str, number: int, filled: Filled) -> sql.Composable:
+    """Return EXECUTE of a statement with a case's values; it is prepared at its first use."""
+    text = statement(name).decode()
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    prepared = f"{name}_{number}"
+    if not raw.execute("SELECT FROM pg_prepared_statements WHERE name = %s", [prepared]).rowcount:
+        numbered = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", text)
+        raw.execute(f"PREPARE {prepared} AS {numbered}".encode())
+    values = CASES[name][number].params(filled)
+    if not values:
+        return sql.SQL("EXECUTE {}").format(sql.Identifier(prepared))
+    return sql.SQL("EXECUTE {} ({})").format(
+        sql.Identifier(prepared), sql.SQL(", ").join(sql.Literal(values[name]) for name in names)
+    )
+
+
+def explained(
+    cursor: psycopg.Cursor[Any], run: sql.Composable, params: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Run a statement and return its plan."""
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ")
+    row = cursor.execute(explain + run, params).fetchone()
+    assert row is not None
+    return row[0][0]["Plan"]
+
+
+@pytest.fixture(scope="module")
+def planner(
+    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> Iterator[Planner]:
+    with django_db_blocker.unblock():
+        made = Planner()
+        try:
+            empty()
+            made.plan_ahead()
+            made.filled = fill()
+            yield made
+        finally:
+            made.close()
+            empty()
+            connections.close_all()
+
+
+@pytest.fixture(scope="module", params=["empty", "filled"])
+def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
+    """Say when the tables were analysed last; filled comes after empty."""
+    if request.param == "filled":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+    planner.replan()
+    return request.param
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize(("name", "number"), OF_WORKERS)
+def test_index_is_used_when_a_worker_planned_on_an_empty_table(planner, name, number):
+    check(planner.explain_prepared(planner.worker, name, number), name, number)
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize(("name", "number"), OF_WORKERS)
+def test_index_is_used_when_a_worker_plans(planner, analyzed, name, number):
+    check(planner.explain_prepared(planner.worker, name, number), name, number)
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize(("name", "number"), PREPARED_ELSEWHERE)
+def test_index_is_used_when_a_web_process_plans_for_any_values(planner, analyzed, name, number):
+    check(planner.explain_prepared(planner.web.connection, name, number), name, number, analyzed)
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize(("name", "number"), ALL)
+def test_index_is_used_when_the_values_are_known(planner, analyzed, name, number):
+    check(planner.explain_with_values(name, number), name, number, analyzed)
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from nodes(below)
+
+
+def check(plan: dict[str, Any], name: str, number: int, analyzed: str = "filled") -> None:
+    case = CASES[name][number]
+    indexes = set(case.indexes)
+    if analyzed == "empty":
+        # with no statistics, reading the small table of workers whole costs the planner nothing
+        indexes.discard("tenantqueue_worker_sleeping")
+    scanned = {
+        node["Relation Name"]
+        for node in nodes(plan)
+        if node["Node Type"] == "Seq Scan"
+        and JOB_TABLES.match(node["Relation Name"])
+        # an empty leaf is read as cheaply in one way as in the other
+        and node["Shared Hit Blocks"] + node["Shared Read Blocks"] > 1
+    }
+    used = {parent_of(node["Index Name"]) for node in nodes(plan) if "Index Name" in node}
+    touched = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+
+    assert case.scans or not scanned
+    assert indexes <= used
+    assert touched <= case.buffers
+
+
+def parent_of(index: str) -> str:
+    """Return the name of an index of the history by that of one of its leaves."""
+    if index.startswith("tenantqueue_job_history_"):
+        for column, parent in (
+            ("queue_id", "tenantqueue_history_queue"),
+            ("name", "tenantqueue_history_name"),
+            ("state", "tenantqueue_history_failed"),
+            ("pkey", "tenantqueue_history_pkey"),
+        ):
+            if f"_{column}" in index:
+                return parent
+    return index

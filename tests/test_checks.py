@@ -1,0 +1,182 @@
+"""System checks: each configuration mistake has an id, says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.db import connection, connections, models
+from django.db.utils import OperationalError
+from django.test import override_settings
+from django.test.utils import isolate_apps
+
+from django_tenantqueue import checks
+from django_tenantqueue.models import Job
+
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+
+
+@contextmanager
+def other_database(alias: str, settings: dict[str, Any]) -> Iterator[None]:
+    """Let `alias` be another database inside the with block."""
+    connections.settings[alias] = connections.configure_settings({alias: settings, "default": {}})[
+        alias
+    ]
+    try:
+        yield
+    finally:
+        del connections.settings[alias]
+        if hasattr(connections._connections, alias):
+            connections[alias].close()
+            delattr(connections._connections, alias)
+
+
+def found(function: Any, **options: Any) -> list[tuple[str, str]]:
+    return [(message.id, message.msg) for message in function(**options)]
+
+
+def test_nothing_is_found_when_the_settings_are_right():
+    assert checks.check_settings() == []
+    assert checks.check_references() == []
+
+
+@override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
+def test_typo_is_found_when_a_setting_is_unknown():
+    ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E001"
+    assert "did you mean 'DEFAULT_NUM_SLOTS'" in message
+
+
+@override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
+def test_other_checks_are_silent_when_the_settings_are_wrong():
+    assert checks.check_database(databases=["default"]) == []
+
+
+@override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
+def test_project_does_not_start_when_a_setting_is_unknown():
+    with pytest.raises(SystemCheckError, match="DEFAULT_NUM_SLOT"):
+        call_command("check")
+
+
+@override_settings(TENANTQUEUE={"DATABASE": "jobs"})
+def test_alias_is_found_when_it_is_not_configured():
+    assert found(checks.check_settings) == [
+        ("tenantqueue.E002", "TENANTQUEUE['DATABASE'] is 'jobs', which is not in DATABASES.")
+    ]
+
+
+@override_settings(TENANTQUEUE={"DATABASE": "lite"})
+def test_sqlite_is_found_when_it_is_to_hold_the_jobs():
+    with other_database("lite", SQLITE):
+        ((number, message),) = found(checks.check_settings)
+        assert checks.check_database(databases=["lite"]) == []
+
+    assert number == "tenantqueue.E002"
+    assert "'lite' is SQLite: django_tenantqueue needs PostgreSQL 15 or later" in message
+
+
+@pytest.mark.parametrize("name", ["RESULT_STORE", "LARGE_RESULTS"])
+def test_cache_is_found_when_it_is_not_configured(name):
+    with override_settings(TENANTQUEUE={name: "nowhere"}):
+        ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E003"
+    assert f"TENANTQUEUE['{name}'] is 'nowhere': neither" in message
+
+
+@override_settings(TENANTQUEUE={"RESULT_STORE": "default"})
+def test_cache_is_warned_of_when_other_processes_do_not_see_it():
+    assert [number for number, _ in found(checks.check_settings)] == ["tenantqueue.W003"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"TENANT_RESOLVER": "tests.nowhere.resolver"},
+        {"WRAPPERS": ["tests.sample_tasks.nothing"]},
+        {"CONTEXT": ["nothing"]},
+    ],
+    ids=str,
+)
+def test_path_is_found_when_it_cannot_be_imported(settings):
+    with override_settings(TENANTQUEUE=settings):
+        ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E004"
+    assert "which cannot be used" in message
+
+
+@isolate_apps("tests.testapp")
+def test_foreign_key_is_found_when_it_has_a_constraint(monkeypatch):
+    class Wrong(models.Model):
+        job = models.ForeignKey(Job, on_delete=models.CASCADE)
+
+        class Meta:
+            app_label = "testapp"
+
+    class Right(models.Model):
+        job = models.ForeignKey(
+            Job, on_delete=models.DO_NOTHING, db_constraint=False, related_name="+"
+        )
+
+        class Meta:
+            app_label = "testapp"
+
+    monkeypatch.setattr(checks.apps, "get_models", lambda: [Wrong, Right])
+    ((number, message),) = found(checks.check_references)
+
+    assert number == "tenantqueue.E005"
+    assert "testapp.Wrong.job references Job with a database constraint" in message
+
+
+@pytest.mark.django_db
+def test_nothing_is_found_when_the_database_is_right():
+    assert checks.check_database(databases=["default"]) == []
+    assert checks.check_database(databases=None) == []
+
+
+@pytest.mark.django_db
+def test_server_is_found_when_it_is_too_old(monkeypatch):
+    monkeypatch.setattr(checks, "OLDEST_SERVER", 990000)
+
+    ((number, message),) = found(checks.check_database, databases=["default"])
+
+    assert number == "tenantqueue.E006"
+    assert message.startswith("The server of 'default' is PostgreSQL ")
+    assert message.endswith(": 15 is the oldest supported.")
+
+
+@pytest.mark.django_db
+def test_table_is_found_when_the_migrations_did_not_make_it():
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE tenantqueue_job RENAME TO was_partitioned")
+        cursor.execute("CREATE TABLE tenantqueue_job (id bigint)")
+
+    assert found(checks.check_database, databases=["default"]) == [
+        ("tenantqueue.E007", "The table tenantqueue_job is not partitioned.")
+    ]
+
+
+@pytest.mark.django_db
+def test_server_is_warned_of_when_it_cannot_be_reached(monkeypatch):
+    def refuse(alias):
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(checks, "_check_server", refuse)
+
+    assert found(checks.check_database, databases=["default"]) == [
+        ("tenantqueue.W006", "The jobs' database 'default' cannot be reached: connection refused")
+    ]
+
+
+def test_every_message_has_a_hint_when_it_is_shown():
+    with override_settings(TENANTQUEUE={"DATABASE": "jobs", "WRAPPERS": ["x"], "CONTEXT": ["y"]}):
+        messages = checks.check_settings()
+
+    assert len(messages) == 3
+    assert all(message.hint for message in messages)

@@ -1,0 +1,79 @@
+"""Settings: typos and wrong values are named."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import override_settings
+
+from django_tenantqueue.conf import Settings, get_settings, read_settings
+from django_tenantqueue.exceptions import InvalidOption
+
+
+def test_defaults_hold_when_nothing_is_set():
+    assert read_settings({}) == Settings()
+
+
+def test_values_are_read_when_they_are_right():
+    made = read_settings(
+        {"DEFAULT_NUM_SLOTS": 3, "CALLABLES": ["a.b"], "POLL_INTERVAL": 2, "HISTORY_KEEP": None}
+    )
+
+    assert made.default_num_slots == 3
+    assert made.callables == ("a.b",)
+    assert made.poll_interval == 2.0
+    assert made.history_keep is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"DEFAULT_NUM_SLOT": 3}, "TENANTQUEUE['DEFAULT_NUM_SLOT'] is not a setting; did you mean"),
+        ({"COLOUR": 3}, "TENANTQUEUE['COLOUR'] is not a setting; known are DATABASE,"),
+        ({"default_queue": "x"}, "TENANTQUEUE['default_queue'] is not a setting"),
+        ({5: "x"}, "TENANTQUEUE[5] is not a setting"),
+        ({"DEFAULT_NUM_SLOTS": "3"}, "TENANTQUEUE['DEFAULT_NUM_SLOTS'] is '3': it must be int"),
+        ({"DEFAULT_NUM_SLOTS": -1}, "is -1: it must be from 0 to 1000000"),
+        ({"DEFAULT_NUM_SLOTS": True}, "is True: it must be int"),
+        ({"DEFAULT_MAX_ATTEMPTS": 0}, "is 0: it must be from 1 to 32767"),
+        ({"NOTIFY": 1}, "TENANTQUEUE['NOTIFY'] is 1: it must be bool"),
+        ({"POLL_INTERVAL": 0}, "TENANTQUEUE['POLL_INTERVAL'] is 0.0: it must be above 0"),
+        ({"BACKOFF_BASE": "5"}, "TENANTQUEUE['BACKOFF_BASE'] is '5': it must be float"),
+        ({"CALLABLES": "a.b"}, "TENANTQUEUE['CALLABLES'] is 'a.b'"),
+        ({"WRAPPERS": [1]}, "TENANTQUEUE['WRAPPERS'] is [1]"),
+        ({"PRIORITY_SCOPE": "all"}, "it must be 'global' or 'tenant'"),
+        ({"HISTORY_KEEP": 0}, "TENANTQUEUE['HISTORY_KEEP'] is 0: it must be 1 or more"),
+        ({"HISTORY_AHEAD": 0}, "TENANTQUEUE['HISTORY_AHEAD'] is 0: it must be 1 or more"),
+        ({"TENANT_RESOLVER": 5}, "TENANTQUEUE['TENANT_RESOLVER'] is 5"),
+    ],
+    ids=str,
+)
+def test_setting_is_named_when_it_is_wrong(raw, message):
+    with pytest.raises(InvalidOption) as caught:
+        read_settings(raw)
+
+    assert message in str(caught.value)
+
+
+def test_settings_are_refused_when_they_are_no_dict():
+    with (
+        override_settings(TENANTQUEUE=["x"]),
+        pytest.raises(InvalidOption, match=r"TENANTQUEUE is .*: it must be a dict"),
+    ):
+        get_settings()
+
+
+def test_settings_follow_when_they_are_overridden():
+    with override_settings(TENANTQUEUE={"DEFAULT_QUEUE": "mail"}):
+        assert get_settings().default_queue == "mail"
+    assert get_settings().default_queue == "default"
+
+
+def test_every_setting_has_a_description_when_it_is_added():
+    import inspect
+
+    source = inspect.getsource(Settings).split("\n    ")
+    names = list(Settings.__slots__)
+    for name in names:
+        (at,) = [i for i, line in enumerate(source) if line.startswith(f"{name}:")]
+        following = " ".join(source[at : at + 8])
+        assert '"""' in following, name

@@ -1,0 +1,304 @@
+"""What a user can name is documented, and what the documentation shows can be run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import sys
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.dispatch import Signal
+
+import django_tenantqueue
+from django_tenantqueue import exceptions, signals, states, tasks, testing
+from django_tenantqueue.conf import Settings, read_settings
+from django_tenantqueue.models import Job, TenantQueue, Worker
+from django_tenantqueue.models.job import JobQuerySet
+from django_tenantqueue.operations import control, maintain
+from django_tenantqueue.operations.options import Options
+from django_tenantqueue.operations.running import RunningJob
+from django_tenantqueue.web.views import describe_job
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PACKAGE = Path(django_tenantqueue.__file__).parent
+LAYERS = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+    ]
+)
+
+
+sys.path.insert(0, str(DOCS / "_ext"))
+from_code = importlib.import_module("from_code")
+sys.path.pop(0)
+MEMBER = type(vars(RunningJob)["tenant"])
+"""The type of a slot."""
+
+
+@cache
+def text_of(page: str) -> str:
+    """Return a page's Markdown with the parts made from the code."""
+    return str(from_code.expand((DOCS / page).read_text()))
+
+
+def assert_named(page: str, names: Any) -> None:
+    """Fail when one of `names` does not stand in backquotes (or in a signature) on a page."""
+    text = text_of(page)
+    found = re.findall(r"`([^`\n]+)`|^```\{py:\w+\} (.+)$", text, re.MULTILINE)
+    spans = " ".join(first or second for first, second in found)
+    words = set(re.findall(r"[\w.\-]+", spans)) | set(re.findall(r"\w+", spans))
+    missing = [name for name in names if name not in words]
+    assert not missing, f"docs/{page} does not document {missing}"
+
+
+def public(owner: Any) -> list[str]:
+    """Return the names that a class itself defines and users may call."""
+    return [name for name in vars(owner) if not name.startswith("_")]
+
+
+def functions_of(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, found in vars(module).items()
+        if inspect.isfunction(found)
+        and found.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+
+
+# everything is there
+
+
+def test_every_setting_is_documented() -> None:
+    docs = from_code.field_docs(PACKAGE / "conf.py", "Settings")
+    for field in fields(Settings):
+        assert docs[field.name], f"conf.Settings.{field.name} has no text below it"
+        assert f"### `{field.name.upper()}`" in text_of("reference/settings.md")
+
+
+def test_every_worker_option_is_documented() -> None:
+    options = from_code.worker_options()
+    assert "--processes" in options
+    for option, (_, text) in options.items():
+        assert text, f"runworker {option} has no help"
+        assert f"`{option}" in text_of("reference/runworker.md")
+
+
+def test_every_system_check_is_documented() -> None:
+    source = "".join(path.read_text() for path in PACKAGE.rglob("checks.py"))
+    ids = set(re.findall(r'"(tenantqueue\.[EW]\d{3})"', source))
+    rows = re.findall(r"^\| `(tenantqueue\.[EW]\d{3})`", text_of("reference/checks.md"), re.M)
+    assert set(rows) == ids
+
+
+def test_every_exception_is_documented() -> None:
+    names = [
+        name
+        for name, found in vars(exceptions).items()
+        if inspect.isclass(found) and issubclass(found, exceptions.TenantQueueError)
+    ]
+    assert_named("reference/exceptions.md", names)
+
+
+def test_every_statement_says_what_it_does() -> None:
+    for path in sorted((PACKAGE / "sql").glob("*.sql")):
+        assert from_code.sql_head(path), f"{path.name} has no comment at its head"
+        assert f"### `{path.name}`" in text_of("reference/sql.md")
+
+
+def test_every_public_name_is_documented() -> None:
+    names = set(django_tenantqueue.__all__)
+    in_exceptions = {name for name in names if hasattr(exceptions, name)}
+    assert_named("reference/tasks.md", sorted(names))
+    assert_named("reference/exceptions.md", sorted(in_exceptions))
+
+
+def test_every_option_of_a_job_is_documented() -> None:
+    own = [
+        name for name in inspect.signature(tasks.Task).parameters if name not in ("func", "options")
+    ]
+    assert_named("reference/tasks.md", [*Options.__slots__, *own])
+
+
+def test_every_method_of_a_task_is_documented() -> None:
+    internal = {"check_call", "as_call", "wants_retry", "backoff_seconds"}
+    names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
+    assert_named("reference/tasks.md", sorted(names - internal))
+
+
+def test_everything_of_the_current_job_is_documented() -> None:
+    properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
+    names = [*(set(properties) - {"said"}), "tenant", "queue", "cancel_requested", "lost"]
+    assert_named("reference/tasks.md", sorted(names))
+
+
+def test_every_priority_is_documented() -> None:
+    text = text_of("reference/tasks.md")
+    for name, number in vars(states.Priority).items():
+        if not name.startswith("_"):
+            assert f"`{name}`" in text
+            assert name in ("DEFAULT", "LOWEST_NUMBER", "HIGHEST_NUMBER") or (
+                f"`{name}` {number}" in text
+            )
+
+
+def test_every_operation_is_documented() -> None:
+    assert_named("reference/operations.md", [*functions_of(control), *control.TUNABLE])
+    duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
+    assert_named("reference/operations.md", duties)
+
+
+def test_every_column_is_documented() -> None:
+    for model in (Job, TenantQueue, Worker):
+        assert_named("reference/models.md", [field.column for field in model._meta.local_fields])
+
+
+def test_every_property_of_a_job_is_documented() -> None:
+    columns = {name for field in Job._meta.fields for name in (field.name, field.attname)}
+    inherited = {"objects", "DoesNotExist", "MultipleObjectsReturned", "NotUpdated", "detail"}
+    names = {
+        name
+        for name in [*public(Job), *public(JobQuerySet)]
+        if not re.match(r"get_(next_by|previous_by|\w+_display)", name)
+    }
+    assert_named("reference/models.md", sorted(names - columns - inherited))
+
+
+def test_every_state_and_transition_is_documented() -> None:
+    text = text_of("reference/states.md")
+    for old, after in states.TRANSITIONS.items():
+        assert f"| `{old.value}` | " in text
+        for new in after:
+            assert f"| `{old.value}` | `{new.value}` | " in text
+            assert f"<title>{old.value} → {new.value}</title>" in text
+
+
+def test_every_signal_is_documented() -> None:
+    names = [name for name, found in vars(signals).items() if isinstance(found, Signal)]
+    assert_named("reference/signals.md", names)
+
+
+def test_every_testing_helper_is_documented() -> None:
+    assert_named("reference/testing.md", [*functions_of(testing), "TEST_WORKER"])
+    assert_named("reference/testing.md", inspect.signature(testing.run_pending).parameters)
+
+
+def test_every_key_of_the_status_is_documented() -> None:
+    (example,) = (
+        json.loads(code) for kind, code in snippets(DOCS / "reference/status.md") if kind == "json"
+    )
+    status = describe_job(Job(pk=1, state="created"))
+    assert list(example) == list(status)
+    assert list(example["progress"]) == list(status["progress"])
+
+
+# what is shown works
+
+
+def snippets(page: Path) -> list[tuple[str, str]]:
+    """Return (language, code) of the fenced blocks of a page, those in lists included."""
+    found = re.findall(r"^([ \t]*)```(\w+)\n(.*?)^\1```$", page.read_text(), re.M | re.S)
+    return [(kind, re.sub(f"^{indent}", "", code, flags=re.M)) for indent, kind, code in found]
+
+
+PYTHON = [
+    pytest.param(code, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, (kind, code) in enumerate(snippets(page))
+    if kind == "python"
+]
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_compiles(code: str) -> None:
+    compile(code, "snippet", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_imports_what_exists(code: str) -> None:
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("django_tenantq"):
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                assert hasattr(module, alias.name), f"from {node.module} import {alias.name}"
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_uses_options_that_exist(code: str) -> None:
+    for_task = {*Options.__slots__, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        allowed = {"using": set(Options.__slots__), "task": for_task}.get(name)
+        for keyword in node.keywords if allowed else ():
+            assert keyword.arg in allowed, f"{name}({keyword.arg}=…)"
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_shows_valid_settings(code: str) -> None:
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TENANTQUEUE":
+            read_settings(ast.literal_eval(node.value))
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_snippet_calls_operations_that_exist(code: str) -> None:
+    for module in (control, maintain):
+        short = module.__name__.rpartition(".")[2]
+        for name in re.findall(rf"\b{short}\.(\w+)\(", code):
+            assert hasattr(module, name), f"{short}.{name}()"
+
+
+def test_files_that_pages_name_exist() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`([\w/]+\.(?:py|sql))`", page.read_text()):
+            if name.split("/")[0] in LAYERS:
+                assert (PACKAGE / name).exists(), f"{page.name}: {name}"
+
+
+def test_functions_that_the_architecture_names_exist() -> None:
+    found = re.findall(r"`([\w/]+\.py)`, `(\w+)\(\)`", text_of("explanation/architecture.md"))
+    assert found
+    for name, function in found:
+        assert f"def {function}(" in (PACKAGE / name).read_text(), f"{name}: {function}()"
+
+
+def test_readme_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / target).exists(), target
+
+
+def test_readme_names_targets_that_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"\bmake (\w+)", (ROOT / "README.md").read_text()):
+        assert re.search(rf"^{target}:", makefile, re.M), f"make {target}"
+
+
+def test_first_screen_of_the_readme_shows_both_commands_and_the_example() -> None:
+    first = (ROOT / "README.md").read_text().splitlines()[:40]
+    assert any(line.startswith("    make demo") for line in first)
+    assert any(line.startswith("    make test") for line in first)
+    assert any("runworker" in line for line in first)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_avoids_belittling_words(page: Path) -> None:
+    assert re.findall(r"\b(?:simply|just|easily|obviously)\b", page.read_text(), re.I) == []
+
+
+def test_marker_of_an_unknown_part_fails() -> None:
+    with pytest.raises(KeyError):
+        from_code.expand("<!-- from the code: nothing -->")

@@ -1,0 +1,432 @@
+"""@task, .using(), .delay(), delay() and Delayable, as users call them."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import override_settings
+from django.utils import timezone
+
+from django_tenantqueue import Priority, Task, delay, task
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, NotAllowed
+from django_tenantqueue.models import Job
+from django_tenantqueue.testing import run_pending
+from tests import sample_tasks
+from tests.testapp.models import Plain, Report
+from tests.testapp.tasks import add, async_add, echo, noop, whoami
+
+pytestmark = pytest.mark.django_db
+NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+
+def ran(job: Job) -> Job:
+    run_pending()
+    return job.refresh()
+
+
+# calls
+
+
+def test_function_runs_at_once_when_it_is_called():
+    assert add(1, second=2) == 3
+    assert not Job.objects.exists()
+
+
+def test_result_is_stored_when_a_job_has_run():
+    job = ran(add.delay(1, second=2))
+
+    assert (job.state, job.result, job.attempt) == ("success", 3, 1)
+    assert job.created_at <= job.queued_at <= job.started_at <= job.finished_at
+
+
+def test_coroutine_runs_when_it_is_enqueued():
+    job = async_add.delay(1, 2)
+
+    assert job.is_async
+    assert ran(job).result == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        ((), {}, "missing a required argument: 'first'"),
+        ((1, 2, 3), {}, "too many positional arguments"),
+        ((1,), {"third": 3}, "unexpected keyword argument 'third'"),
+    ],
+    ids=["missing", "too many", "unexpected"],
+)
+def test_call_is_refused_when_it_does_not_fit_the_function(args, kwargs, message):
+    with pytest.raises(TypeError, match=f"tests.testapp.tasks.add: .*{message}"):
+        add.delay(*args, **kwargs)
+    assert not Job.objects.exists()
+
+
+def test_job_is_returned_with_its_columns_when_it_is_enqueued(django_assert_num_queries):
+    job = add.using(tenant="acme").delay(1)
+
+    with django_assert_num_queries(0):
+        assert job.pk == job.id
+        assert job.state == "created"
+        assert job.name == "tests.testapp.tasks.add"
+        assert job.priority == Priority.USER
+        assert job.max_attempts == 5
+        assert str(job) == f"tests.testapp.tasks.add #{job.pk}"
+    assert job.args == {"args": [1]}
+
+
+async def _adelay() -> tuple[Job, list[int]]:
+    return await add.adelay(1), await add.using(tenant="acme").aenqueue_many([(1, 2), {"first": 3}])
+
+
+def test_async_twins_enqueue_when_they_are_awaited():
+    job, ids = async_to_sync(_adelay)()
+
+    assert sorted(done.result for done in run_pending()) == [1, 3, 3]
+    assert Job.objects.filter(pk__in=[job.pk, *ids]).count() == 3
+
+
+def test_calls_may_be_tuples_dicts_or_single_arguments_when_many_are_enqueued():
+    ids = add.using(tenant="acme").enqueue_many([(1, 2), {"first": 3, "second": 4}, 5])
+
+    results = {job.pk: job.result for job in run_pending()}
+    assert [results[job_id] for job_id in ids] == [3, 7, 5]
+
+
+def test_nothing_happens_when_no_calls_are_enqueued():
+    assert add.enqueue_many([]) == []
+
+
+def test_nothing_is_stored_when_one_of_many_calls_does_not_fit():
+    with pytest.raises(TypeError, match="too many"):
+        add.enqueue_many([(1, 2), (1, 2, 3)])
+
+    assert not Job.objects.exists()
+
+
+# options
+
+
+def test_columns_are_filled_when_options_are_given():
+    at = datetime(2070, 1, 1, tzinfo=UTC)
+    job = (
+        noop.using(tenant="acme", queue="reports", priority=Priority.ADMIN_HIGH, run_at=at)
+        .using(expires_at=timedelta(hours=1), max_attempts=7, timeout=timedelta(minutes=1))
+        .using(labels=["nightly", "büro"], created_by="ann")
+        .delay()
+        .refresh()
+    )
+
+    assert (job.queue.tenant, job.queue.name) == ("acme", "reports")
+    assert (job.priority, job.lane) == (120, 120)
+    assert (job.state, job.run_at) == ("scheduled", at)
+    assert timedelta(minutes=59) < job.expires_at - timezone.now() < timedelta(minutes=61)
+    assert (job.max_attempts, job.timeout_seconds) == (7, 60.0)
+    assert (job.labels, job.created_by) == (["nightly", "büro"], "ann")
+
+
+def test_options_apply_to_all_when_many_are_enqueued():
+    ids = noop.using(tenant="acme", priority=7, labels=["a"]).enqueue_many([()] * 3)
+
+    rows = Job.objects.filter(pk__in=ids).values_list("queue__tenant", "priority", "labels")
+    assert list(rows) == [("acme", 7, ["a"])] * 3
+
+
+def test_last_value_wins_when_an_option_is_given_twice():
+    bound = noop.using(priority=1, tenant="acme")
+
+    assert bound.using(priority=2).delay().priority == 2
+    assert bound.delay().priority == 1
+
+
+def test_default_counts_when_an_option_is_none():
+    assert noop.using(priority=3).using(priority=None).delay().priority == Priority.DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"priorty": 1}, "unknown option 'priorty': did you mean 'priority'"),
+        ({"colour": 1}, "unknown option 'colour': known are created_by, expires_at"),
+        ({"priority": "high"}, "priority='high': it must be an int from -32768 to 32767"),
+        ({"priority": 32768}, "priority=32768: it must be an int"),
+        ({"priority": True}, "priority=True: it must be an int"),
+        ({"tenant": 5}, "tenant=5: it must be a str"),
+        ({"tenant": "a\x00"}, "without NUL"),
+        ({"tenant": "a" * 201}, "at most 200 characters"),
+        ({"queue": ""}, "queue='': it must be from 1 to 100"),
+        ({"run_at": NAIVE}, "is naive: use django.utils.timezone"),
+        ({"run_at": 5}, "run_at=5: it must be an aware datetime or a timedelta"),
+        ({"expires_at": "soon"}, "expires_at='soon'"),
+        ({"max_attempts": 0}, "max_attempts=0: it must be an int from 1 to 32767"),
+        ({"timeout": -1}, "timeout=-1: it must be seconds or a timedelta, above 0"),
+        ({"timeout": True}, "timeout=True"),
+        ({"labels": "nightly"}, "labels='nightly': it must be a list of str"),
+        ({"labels": [1]}, "labels=1: it must be a str"),
+        ({"created_by": 1}, "created_by=1"),
+    ],
+    ids=str,
+)
+def test_option_is_refused_when_it_is_wrong(options, message):
+    with pytest.raises(InvalidOption) as caught:
+        noop.using(**options)
+    assert message in str(caught.value)
+
+    with pytest.raises(InvalidOption):
+        delay(Report, **options)
+
+
+def test_options_of_the_task_count_when_none_are_given():
+    @task(name="tests.with_options", queue="mail", priority=5, max_attempts=2, tenant="acme")
+    def with_options() -> None:
+        """Do nothing."""
+
+    job = with_options.delay().refresh()
+
+    assert (job.name, job.queue.name, job.queue.tenant) == ("tests.with_options", "mail", "acme")
+    assert (job.priority, job.max_attempts) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quue": "mail"}, "unknown option 'quue': did you mean 'queue'"),
+        ({"priority": "x"}, "priority='x'"),
+        ({"retry_when": 5}, "retry_when=5 must be an exception class"),
+        ({"backoff": "long"}, "backoff='long' must be seconds or a callable"),
+    ],
+    ids=str,
+)
+def test_declaration_is_refused_when_an_option_is_wrong(options, message):
+    def function() -> None:
+        """Do nothing."""
+
+    with pytest.raises(InvalidOption, match=message):
+        task(name="tests.wrong", **options)(function)
+
+
+def test_declaration_is_refused_when_a_coroutine_is_to_be_atomic():
+    async def function() -> None:
+        """Do nothing."""
+
+    with pytest.raises(InvalidOption, match="a coroutine cannot be atomic"):
+        task(name="tests.wrong", atomic=True)(function)
+
+
+def test_declaration_is_refused_when_no_worker_could_find_the_function():
+    with pytest.raises(InvalidOption, match="is local to a function"):
+
+        @task
+        def local() -> None:
+            """Do nothing."""
+
+
+def test_declaration_is_refused_when_options_are_not_named():
+    with pytest.raises(InvalidOption, match="options must be named"):
+        task("mail")
+
+
+def test_function_keeps_its_name_and_doc_when_it_is_a_task():
+    assert isinstance(add, Task)
+    assert (add.__name__, add.__doc__) == ("add", "Return the sum.")
+    assert repr(add) == "<Task tests.testapp.tasks.add>"
+
+
+def test_job_runs_at_its_time_when_it_is_enqueued_for_later():
+    later = noop.using(run_at=timedelta(hours=1)).delay()
+    past = noop.using(run_at=timezone.now() - timedelta(hours=1)).delay()
+
+    assert (later.state, past.state) == ("scheduled", "created")
+    assert [job.pk for job in run_pending()] == [past.pk]
+    assert [job.pk for job in run_pending(scheduled=True)] == [later.pk]
+
+
+# delay() and Delayable
+
+
+def test_method_of_an_instance_runs_on_the_loaded_row_when_it_is_delayed():
+    report = Report.objects.create(title="Sales")
+
+    job = ran(report.delay(priority=3, tenant="acme").execute("pdf"))
+
+    assert (job.result, job.priority, job.queue.tenant) == ("Sales as pdf", 3, "acme")
+    assert (job.name, job.source_type, job.source_id) == (
+        "testapp.Report.execute",
+        "testapp.report",
+        str(report.pk),
+    )
+    report.refresh_from_db()
+    assert report.rows == 1
+
+
+@pytest.mark.parametrize("form", ["mixin", "function"])
+def test_class_method_runs_when_it_is_delayed(form):
+    Report.objects.create(title="Sales")
+
+    job = Report.delay.count() if form == "mixin" else delay(Report, tenant="acme").count()
+
+    assert ran(job).result == 1
+
+
+def test_job_ends_for_good_when_its_instance_was_deleted():
+    report = Report.objects.create(title="Sales")
+    job = report.delay(max_attempts=5).execute()
+    report.delete()
+
+    job = ran(job)
+
+    assert (job.state, job.attempt) == ("error", 1)
+    assert "testapp.Report" in job.last_error["message"]
+    assert "does not exist any more" in job.last_error["message"]
+
+
+def test_instance_is_refused_when_it_is_not_saved():
+    with pytest.raises(InvalidArgument, match=r"testapp\.Report is not saved yet"):
+        delay(Report(title="new")).execute()
+    with pytest.raises(InvalidArgument, match=r"testapp\.Report is not saved yet"):
+        Report(title="new").delay.execute()
+
+
+def test_method_is_refused_when_its_class_is_neither_delayable_nor_listed():
+    plain = Plain.objects.create(title="x")
+
+    with pytest.raises(NotAllowed, match=r"Plain\.execute may not be run: give the class the Del"):
+        delay(plain).execute()
+
+    with override_settings(TENANTQUEUE={"CALLABLES": ["tests.testapp.models.Plain.*"]}):
+        assert ran(delay(plain).execute()).result == "x"
+
+
+def test_run_is_refused_when_the_list_has_changed_since_the_enqueue():
+    plain = Plain.objects.create(title="x")
+    with override_settings(TENANTQUEUE={"CALLABLES": ["tests.testapp.models.Plain.execute"]}):
+        job = delay(plain, max_attempts=5).execute()
+
+    job = ran(job)
+
+    assert (job.state, job.attempt) == ("error", 1)
+    assert "may not be run" in job.last_error["message"]
+
+
+@pytest.mark.parametrize("method", ["_secret", "_meta", "_state"])
+def test_method_is_refused_when_it_has_a_leading_underscore(method):
+    report = Report.objects.create(title="x")
+
+    with pytest.raises(NotAllowed, match=f"'{method}' has a leading underscore"):
+        getattr(report.delay, method)
+
+
+def test_method_is_refused_when_there_is_none():
+    report = Report.objects.create(title="x")
+
+    with pytest.raises(InvalidArgument, match=r"testapp.Report has no method 'exectue'"):
+        report.delay.exectue()
+    with pytest.raises(InvalidArgument, match=r"testapp.Report has no method 'title'"):
+        report.delay.title()
+
+
+def test_method_of_instances_is_refused_when_it_is_delayed_on_the_class():
+    with pytest.raises(InvalidArgument, match="is a method of instances"):
+        Report.delay.execute()
+
+
+LISTED = {"CALLABLES": ["tests.sample_tasks.listed_function", "tests.sample_tasks.Tools.*"]}
+
+
+@override_settings(TENANTQUEUE=LISTED)
+def test_function_runs_when_it_is_listed():
+    job = ran(delay(sample_tasks.listed_function, tenant="acme")(4, second=5))
+
+    assert job.result == [4, 5]
+    assert job.name == "tests.sample_tasks.listed_function"
+
+
+@override_settings(TENANTQUEUE=LISTED)
+def test_methods_of_a_class_run_when_they_are_listed():
+    assert ran(delay(sample_tasks.Tools).make(7)).result == 7
+    assert ran(delay(sample_tasks.Tools).fixed()).result == "fixed"
+    with pytest.raises(InvalidArgument, match="is a method of instances"):
+        delay(sample_tasks.Tools).of_instances()
+    with pytest.raises(InvalidArgument, match="has no method 'attribute'"):
+        delay(sample_tasks.Tools).attribute()
+
+
+def test_function_is_refused_when_it_is_not_listed():
+    with pytest.raises(NotAllowed, match="listed_function may not be run: make it a @task"):
+        delay(sample_tasks.listed_function)
+
+
+@override_settings(TENANTQUEUE={"CALLABLES": ["tests.*", "os.*"]})
+def test_function_is_refused_when_it_is_hidden_although_all_are_listed():
+    with pytest.raises(NotAllowed, match="leading underscore"):
+        delay(sample_tasks._hidden_function)
+    with pytest.raises(NotAllowed, match="leading underscore"):
+        delay(os._exit)
+
+
+@pytest.mark.parametrize("target", [5, "text", lambda: None], ids=["int", "str", "lambda"])
+def test_target_is_refused_when_it_is_nothing_that_can_be_named(target):
+    with pytest.raises(InvalidArgument):
+        delay(target)
+
+
+def test_task_is_enqueued_when_it_is_given_to_delay():
+    assert ran(delay(add, tenant="acme")(1, 2)).result == 3
+
+
+def test_forged_row_is_not_run_when_it_names_something_else():
+    job = noop.delay()
+    for source_type, source_id, method in (
+        ("callable", "", "os:system"),
+        ("callable", "", "tests.sample_tasks:_hidden_function"),
+        ("class", "tests.sample_tasks:Tools", "fixed"),
+        ("testapp.plain", "1", "execute"),
+    ):
+        Job.objects.filter(pk=job.pk).update(
+            source_type=source_type, source_id=source_id, source_method=method
+        )
+        job = ran(job)
+        assert (job.state, job.result) == ("error", None)
+        assert job.last_error["class"].endswith(".NotAllowed")
+        job = noop.delay()
+
+
+# eager mode
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_job_runs_in_place_when_mode_is_eager():
+    job = add.using(tenant="acme").delay(1, 2)
+
+    assert (job.state, job.result, job.attempt) == ("success", 3, 1)
+    assert job.pk < 0
+    assert async_add.delay(1, 2).result == 3
+    assert not Job.objects.exists()
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_tenant_is_set_when_mode_is_eager():
+    assert whoami.using(tenant="acme").delay().result["tenant"] == "acme"
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_error_surfaces_when_mode_is_eager():
+    with pytest.raises(ValueError, match="it failed"):
+        sample_tasks.raises.delay("it failed")
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_arguments_are_encoded_when_mode_is_eager():
+    assert echo.delay((1, 2)).result == [1, 2]
+    with pytest.raises(InvalidArgument, match="argument 1 is of type object"):
+        echo.delay(object())
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_methods_run_in_place_when_mode_is_eager():
+    report = Report.objects.create(title="Sales")
+
+    assert report.delay.execute("pdf").result == "Sales as pdf"
+    assert all(job_id < 0 for job_id in add.enqueue_many([(1, 2), (3, 4)]))

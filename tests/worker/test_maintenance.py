@@ -1,0 +1,127 @@
+"""One worker of the fleet does the maintenance."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import override_settings
+from django.utils import timezone
+
+from django_tenantqueue.operations import maintain
+from django_tenantqueue.worker.connection import connect
+from django_tenantqueue.worker.lease import Lease
+from django_tenantqueue.worker.maintenance import LOCK_KEY, Maintenance
+from tests.factories import make_job, state_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def pair():
+    leases = [Lease("default", f"test-{number}") for number in range(2)]
+    yield [Maintenance(lease) for lease in leases]
+    for lease in leases:
+        if lease.connection is not None:
+            lease.connection.close()
+
+
+@pytest.fixture
+def other():
+    connection = connect("default", "test")
+    yield connection
+    connection.close()
+
+
+def test_one_leads_when_there_are_two(pair):
+    first, second = pair
+
+    first.run_once()
+    pause = second.run_once()
+
+    assert (first.leading, second.leading) == (True, False)
+    assert pause == 1.0
+
+
+def test_another_takes_over_when_the_leader_resigns(pair):
+    first, second = pair
+    first.run_once()
+    second.run_once()
+
+    first.resign()
+    second.run_once()
+    first.run_once()
+
+    assert (first.leading, second.leading) == (False, True)
+
+
+def test_due_jobs_are_promoted_when_it_is_run(pair):
+    due = make_job(state="scheduled", run_at=timezone.now())
+
+    pair[0].run_once()
+
+    assert state_of(due.pk) == "created"
+
+
+def test_pause_ends_when_the_next_job_is_due(pair):
+    make_job(state="scheduled", run_at=timezone.now() + timedelta(milliseconds=200))
+
+    pause = pair[0].run_once()
+
+    assert pause <= 0.2
+
+
+def test_other_duties_are_done_when_one_fails(pair, monkeypatch, caplog):
+    def refuse(using):
+        raise ZeroDivisionError
+
+    maintenance = pair[0]
+    name, _, interval = maintenance._duties[0]
+    done: list[str] = []
+    maintenance._duties[:] = [(name, refuse, interval), ("other", done.append, 60.0)]
+    maintenance._due = {name: 0.0, "other": 0.0}
+
+    maintenance.run_once()
+
+    assert done == ["default"]
+    assert f"maintenance duty {name} failed" in caplog.text
+
+
+def test_another_takes_over_when_the_leaders_connection_breaks(pair):
+    first, second = pair
+    first.run_once()
+    first._lease.connection.close()
+    second.run_once()
+
+    first.run_once()
+
+    assert (first.leading, second.leading) == (False, True)
+
+
+def test_steps_are_bounded_when_many_jobs_are_due(pair, monkeypatch):
+    monkeypatch.setattr(maintain, "PROMOTE_ROWS", 3)
+    for _ in range(4):
+        make_job(state="scheduled", run_at=timezone.now())
+
+    assert pair[0].run_once() == 0.0
+    pair[0].run_once()
+
+    assert maintain.promote("default") == 0
+
+
+def test_all_lead_in_turn_when_a_pooler_gives_sessions_to_others():
+    with override_settings(TENANTQUEUE={"POOLER": True}):
+        made = [Maintenance(Lease("default", "test")) for _ in range(2)]
+        for maintenance in made:
+            due = make_job(state="scheduled", run_at=timezone.now())
+            maintenance.run_once()
+            assert state_of(due.pk) == "created"
+
+
+def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):
+    with override_settings(TENANTQUEUE={"POOLER": True}), other.transaction():
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+        due = make_job(state="scheduled", run_at=timezone.now())
+
+        assert Maintenance(Lease("default", "test")).run_once() == 1.0
+        assert state_of(due.pk) == "scheduled"
