@@ -18,7 +18,8 @@ from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations.enqueue import forget_queues
 from django_tenantqueue.queries.enqueue import wake_any_workers
 
-from .meter import Meter, wait_for_quiet
+from .fleet import Fleet
+from .meter import Meter, Spender, wait_for_quiet
 from .results import Incorrect
 from .server import APPLICATION, Server
 from .workers import Workers
@@ -28,6 +29,8 @@ WIDE = 1_000_000
 STALL_SECONDS = 60.0
 """Jobs of which none ends for so long are taken for lost."""
 LOOK_SECONDS = 0.03
+SPARE_CONNECTIONS = 15
+"""Connections that a fleet leaves to the benchmark itself."""
 
 Got = TypeVar("Got")
 
@@ -167,7 +170,27 @@ class Bench:
         """Start workers on the current database. Use as a context manager."""
         return Workers(commands, processes, url=self._url, log=self.log, directory=self.directory)
 
-    def wait_until_idle(self, workers: Workers) -> None:
+    def fleet(
+        self, workers: int, *, threads: int = 1, seconds: float, supervised: bool = False
+    ) -> Fleet:
+        """Start many workers on the current database, whose jobs take `seconds` and do nothing.
+
+        Use as a context manager.
+        """
+        needed = workers * (1 + supervised) + SPARE_CONNECTIONS
+        allowed = int(self.value("SHOW max_connections"))
+        if allowed < needed:
+            raise RuntimeError(f"max_connections is {allowed}: {needed} are needed")
+        return Fleet(
+            workers,
+            url=self._url,
+            directory=self.directory,
+            threads=threads,
+            seconds=seconds,
+            supervised=supervised,
+        )
+
+    def wait_until_idle(self, workers: Workers | Fleet) -> None:
         """Wait until all children have signed on and announced that they sleep."""
         workers.wait_for(
             lambda: (
@@ -184,11 +207,11 @@ class Bench:
         if self.patience:
             wait_for_quiet(self.patience)
 
-    def meter(self, workers: Workers | None = None, *, beside: Workers | None = None) -> Meter:
+    def meter(self, workers: Spender | None = None, *, beside: Spender | None = None) -> Meter:
         """Start to count costs."""
         return Meter(self.server, workers, beside=beside)
 
-    def wait_until_done(self, workers: Workers) -> None:
+    def wait_until_done(self, workers: Workers | Fleet) -> None:
         """Wait until no job is left; raise Incorrect when they stop ending."""
         last: tuple[int | None, int | None] = (None, None)
         since = time.monotonic()

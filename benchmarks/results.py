@@ -94,6 +94,34 @@ class Row:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a process of a fleet is told at its start."""
+
+    name: str
+    workers: int
+    threads: int
+    """Jobs that a worker runs at once."""
+    seconds: float
+    """How long a job takes."""
+    supervised: bool
+    """Each worker has a supervisor, with a connection of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a fleet, or a process of it, has done."""
+
+    least_claims: int
+    """Claims of the worker that made the fewest."""
+    claims: int
+    empty_claims: int
+    seconds: list[float]
+    """How long each claim took."""
+    begun: list[tuple[int, float]]
+    """(job id, monotonic time) of each start."""
+
+
 def at_least(bound: float) -> Target:
     """Return a lower bound."""
     return Target(bound, at_least=True)

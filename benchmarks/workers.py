@@ -96,6 +96,19 @@ class Workers:
         """Return the processes that run jobs."""
         return [child for supervisor in self._supervisors for child in supervisor.children()]
 
+    def kill_child(self, pid: int) -> None:
+        """Kill one child; its supervisor lives."""
+        os.kill(pid, signal.SIGKILL)
+
+    def kill_command_of(self, pid: int) -> None:
+        """Kill the whole command to which a child belongs, and expect no more of it."""
+        supervisor = psutil.Process(pid).ppid()
+        os.killpg(supervisor, signal.SIGKILL)
+        (command,) = [command for command in self._commands if command.pid == supervisor]
+        command.wait()
+        self._commands.remove(command)
+        self._supervisors = [process for process in self._supervisors if process.pid != supervisor]
+
     def cpu_seconds(self) -> float:
         """Return the CPU time of all commands with their children, ended ones included."""
         used = 0.0

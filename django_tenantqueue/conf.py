@@ -27,6 +27,10 @@ class Settings:
     """How often a job is started at most, the first start included."""
     default_timeout: float | None = None
     """Seconds after which a run is told to stop; None is no limit."""
+    default_hard_timeout: float | None = None
+    """Seconds after which the process of a run is killed; None: HARD_TIMEOUT_GRACE decides."""
+    hard_timeout_grace: float | None = 30.0
+    """So many seconds after it was told to stop, the process of a run is killed; None: never."""
     backoff_base: float = 5.0
     """Seconds before the second attempt; it doubles with each further one."""
     backoff_max: float = 3600.0
@@ -63,7 +67,7 @@ class Settings:
     pooler: bool = False
     """A transaction pooler (pgbouncer) stands before the server: no LISTEN, nothing prepared."""
     cancel_grace: float = 10.0
-    """Seconds a running job has to notice that it was cancelled."""
+    """Seconds a running job has to notice that it was cancelled, before it is told to stop."""
     history_ahead: int = 3
     """Months of history partitions made in advance."""
     history_keep: int | None = None
@@ -112,7 +116,9 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 _POSITIVE = (
     "backoff_base",
     "backoff_max",
+    "default_hard_timeout",
     "default_timeout",
+    "hard_timeout_grace",
     "max_errors",
     "max_result_bytes",
     "poll_interval",

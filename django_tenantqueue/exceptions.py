@@ -61,6 +61,16 @@ class WorkerDied(TenantQueueError):
     """The worker process that ran a job died. Never raised: the class of the error kept with it."""
 
 
+class HardTimeLimitExceeded(TenantQueueError):
+    """The worker process was killed since a run passed its hard time limit. Never raised: the class
+    of the error kept with the job."""
+
+
+class MemoryLimitExceeded(TenantQueueError):
+    """The worker process was killed since it took too much memory. Never raised: the class of the
+    error kept with the jobs that may be the reason."""
+
+
 class ResultRefused(TenantQueueError):
     """The return value of a task cannot be stored."""
 

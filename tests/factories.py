@@ -6,13 +6,14 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.models import Duty, Job, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import workers as worker_queries
@@ -138,6 +139,36 @@ class Clock:
     def __call__(self) -> float:
         """Return the time that the test has set."""
         return self.now
+
+
+def make_worker(**columns: Any) -> Worker:
+    """Insert the row of a worker process that nobody runs."""
+    now = timezone.now()
+    values: dict[str, Any] = {
+        "name": "web-1:100",
+        "host": "web-1",
+        "pid": 100,
+        "supervisor_pid": 99,
+        "version": "0.1.0",
+        "started_at": now - timedelta(hours=3, minutes=5),
+        "heartbeat_at": now,
+        "threads": 4,
+        "async_slots": 100,
+        **columns,
+    }
+    return Worker.objects.create(**values)
+
+
+def make_duty(name: str = "promote", **columns: Any) -> Duty:
+    """Insert what a duty of the maintenance did last."""
+    values: dict[str, Any] = {
+        "worker": "web-1",
+        "ran_at": timezone.now(),
+        "duration_seconds": 0.012,
+        "runs": 1234,
+        **columns,
+    }
+    return Duty.objects.create(name=name, **values)
 
 
 def register_worker(db: psycopg.Connection[Any], **changes: Any) -> int:

@@ -20,9 +20,9 @@ from django.dispatch import Signal
 import django_tenantqueue
 from django_tenantqueue import exceptions, signals, states, tasks, testing
 from django_tenantqueue.conf import Settings, read_settings
-from django_tenantqueue.models import Job, TenantQueue, Worker
+from django_tenantqueue.models import Duty, Job, TenantQueue, Worker
 from django_tenantqueue.models.job import JobQuerySet
-from django_tenantqueue.operations import control, maintain
+from django_tenantqueue.operations import control, fleet, maintain
 from django_tenantqueue.operations.options import Options
 from django_tenantqueue.operations.running import RunningJob
 from django_tenantqueue.web.views import describe_job
@@ -88,12 +88,23 @@ def test_every_setting_is_documented() -> None:
         assert f"### `{field.name.upper()}`" in text_of("reference/settings.md")
 
 
-def test_every_worker_option_is_documented() -> None:
-    options = from_code.worker_options()
-    assert "--processes" in options
-    for option, (_, text) in options.items():
-        assert text, f"runworker {option} has no help"
-        assert f"`{option}" in text_of("reference/runworker.md")
+@pytest.mark.parametrize("name", from_code.commands())
+def test_every_command_and_option_is_documented(name: str) -> None:
+    own = text_of("reference/runworker.md")
+    text = own if name == "runworker" else _section("reference/commands.md", name)
+    options = from_code.command_options(name)
+    assert "--database" in options
+    for option, (_, said) in options.items():
+        assert said, f"{name} {option} has no help"
+        assert f"| `{option}" in text, f"{name} {option} is not documented"
+    assert "exit code" in text.lower()
+
+
+def _section(page: str, command: str) -> str:
+    """Return the part of a page about a command; fails when there is none."""
+    found = re.search(rf"^## `manage\.py {command}`\n(.*?)(?=^## |\Z)", text_of(page), re.M | re.S)
+    assert found, f"docs/{page} does not document {command}"
+    return found[1]
 
 
 def test_every_system_check_is_documented() -> None:
@@ -158,10 +169,11 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", [*functions_of(control), *control.TUNABLE])
     duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
     assert_named("reference/operations.md", duties)
+    assert_named("reference/operations.md", functions_of(fleet))
 
 
 def test_every_column_is_documented() -> None:
-    for model in (Job, TenantQueue, Worker):
+    for model in (Job, TenantQueue, Worker, Duty):
         assert_named("reference/models.md", [field.column for field in model._meta.local_fields])
 
 
@@ -256,7 +268,7 @@ def test_snippet_shows_valid_settings(code: str) -> None:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_snippet_calls_operations_that_exist(code: str) -> None:
-    for module in (control, maintain):
+    for module in (control, fleet, maintain):
         short = module.__name__.rpartition(".")[2]
         for name in re.findall(rf"\b{short}\.(\w+)\(", code):
             assert hasattr(module, name), f"{short}.{name}()"

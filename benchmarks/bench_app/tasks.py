@@ -9,7 +9,7 @@ import os
 import time
 from functools import cache
 
-from django_tenantqueue import task
+from django_tenantqueue import current_job, task
 
 WORK_SECONDS = 0.005
 
@@ -38,6 +38,15 @@ async def stamp(number: int) -> None:
     """Write when the body began."""
     now = time.monotonic_ns()
     _write(0, number, now, now)
+
+
+@task
+async def linger_once(number: int) -> None:
+    """Write when the body began; in the first attempt, wait to be killed."""
+    now = time.monotonic_ns()
+    _write(0, number, now, now)
+    if current_job().attempt == 1:
+        await asyncio.sleep(600)
 
 
 @task

@@ -21,8 +21,8 @@ from ..workers import Workers
 
 COLUMNS = (
     "queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, "
-    "timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, "
-    "context"
+    "timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, "
+    "labels, created_by, context"
 )
 """What insert_job.sql writes."""
 JSON_COLUMNS = ("args", "context")

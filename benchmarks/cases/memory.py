@@ -13,6 +13,7 @@ from ..server import APPLICATION
 from .noop import KINDS, fill
 
 MOST_MB = 80
+MOST_GROWTH = 1.1
 MOST_CONNECTIONS_BESIDE = 2
 MIB = 2**20
 
@@ -31,6 +32,17 @@ def run(bench: Bench) -> Iterator[Row]:
             higher_is_better=False,
             target=at_most(MOST_MB),
             digits=1,
+        )
+    few, many = bench.size(10_000, 2_000), bench.size(100_000, 10_000)
+    for kind in KINDS:
+        yield Row(
+            "memory",
+            f"RSS of a child after {many:,} {kind} jobs against {few:,}",
+            "×",
+            bench.rounds(partial(_growth, bench, kind, few, many)),
+            higher_is_better=False,
+            target=at_most(MOST_GROWTH),
+            digits=3,
         )
     for kind in KINDS:
         yield Row(
@@ -59,6 +71,24 @@ def _memory(bench: Bench, kind: str, jobs: int) -> Sample:
         after.rss / MIB,
         note=f"USS {after.uss / MIB:.1f} MB; before the first job RSS {before.rss / MIB:.1f}",
     )
+
+
+def _growth(bench: Bench, kind: str, few: int, many: int) -> Sample:
+    """Let one child do a few jobs and then many more."""
+    fill(bench, kind, few)
+    with bench.workers() as workers:
+        bench.wait_until_idle(workers)
+        (child,) = workers.children()
+        bench.resume()
+        bench.wait_until_done(workers)
+        before = child.memory_info().rss
+        KINDS[kind].using(tenant="wide").enqueue_many([()] * (many - few))
+        bench.wait_until_done(workers)
+        if workers.children() != [child]:
+            raise Incorrect("the child that did the jobs was replaced")
+        after = child.memory_info().rss
+    bench.check_finished(many)
+    return Sample(after / before, note=f"{before / MIB:.1f} MB, then {after / MIB:.1f}")
 
 
 def _connections(bench: Bench, kind: str, jobs: int) -> Sample:

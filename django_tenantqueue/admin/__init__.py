@@ -1,7 +1,8 @@
-"""The operators' seat: tenant queues, jobs and workers in Django's admin."""
+"""The operators' seat: tenant queues, jobs, workers and maintenance in Django's admin."""
 
+from .duties import DutyAdmin
 from .jobs import JobAdmin
 from .queues import TenantQueueAdmin
 from .workers import WorkerAdmin
 
-__all__ = ["JobAdmin", "TenantQueueAdmin", "WorkerAdmin"]
+__all__ = ["DutyAdmin", "JobAdmin", "TenantQueueAdmin", "WorkerAdmin"]

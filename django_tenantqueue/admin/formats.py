@@ -12,33 +12,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
+from ..operations.figures import NOTHING as NOTHING
+from ..operations.figures import duration_text as duration_text
+from ..operations.figures import rough_text
 from ..states import State
 
-NOTHING = "–"
 LONGEST_TEXT = 20_000
 """Characters of arguments or results that a page shows."""
-
-_DAY = 86400.0
-_UNITS = (("d", _DAY), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-
-
-def duration_text(value: timedelta | float | None) -> str:
-    """Return a duration with the two units that matter: 12 ms, 1.2 s, 3 min 4 s, 2 d 3 h."""
-    if value is None:
-        return NOTHING
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if seconds < 0:
-        seconds = 0.0  # clocks of two machines
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < _DAY:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+SHORT_TEXT = 80
+"""Characters of an error that a row of a list shows."""
 
 
 def moment_text(value: datetime, now: datetime | None = None) -> str:
@@ -48,20 +30,17 @@ def moment_text(value: datetime, now: datetime | None = None) -> str:
         return gettext("now")
     if seconds < 0:
         return gettext("in %s") % duration_text(float(int(-seconds)))
-    unit, size = next(entry for entry in _UNITS if seconds >= entry[1])
-    return gettext("%s ago") % f"{int(seconds // size)} {unit}"
+    return gettext("%s ago") % rough_text(seconds)
 
 
 def ongoing(value: timedelta, title: str) -> SafeString:
     """Return how long something has taken that is not over yet, as HTML."""
     seconds = max(value.total_seconds(), 0.0)
-    unit, size = next((entry for entry in _UNITS if seconds >= entry[1]), _UNITS[-1])
     return format_html(
-        '<span class="tq-ongoing" title="{}: {}">{} {}…</span>',
+        '<span class="tq-ongoing" title="{}: {}">{}…</span>',
         title,
         duration_text(seconds),
-        int(seconds // size),
-        unit,
+        rough_text(seconds),
     )
 
 
@@ -93,6 +72,21 @@ def state_badge(state: str) -> SafeString:
     """Return a job's state as a coloured label."""
     label = State(state).label if state in State.values else state
     return format_html('<span class="tq-state tq-state-{}">{}</span>', state, label)
+
+
+def failure_text(text: str, at: datetime | None) -> SafeString | str:
+    """Return the beginning of an error as HTML, all of it as its tooltip, and when it happened."""
+    if not text:
+        return NOTHING
+    short = " ".join(text.split())
+    if len(short) > SHORT_TEXT:
+        short = f"{short[: SHORT_TEXT - 1]}…"
+    return format_html(
+        '<span class="tq-error" title="{}">{}</span> <small>{}</small>',
+        text[:LONGEST_TEXT],
+        short,
+        moment(at),
+    )
 
 
 def progress_bar(percent: float | None, label: str = "") -> SafeString | str:

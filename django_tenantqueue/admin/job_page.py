@@ -93,7 +93,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     load = loads(using, [queue.pk]).get(queue.pk)
     if load is not None and load.running >= queue.num_slots:
         return gettext("All %d slots of its queue are taken.") % queue.num_slots
-    if not Worker.objects.using(using).filter(draining=False).exists():
+    if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
         return gettext("No worker is running: start one with “manage.py runworker”.")
     return gettext("It waits for its turn and a free worker.")
 

@@ -1,83 +1,153 @@
-"""Workers: which processes run, what they take, and draining them."""
+"""Workers: what the processes do, what they take and run, and how operators end them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Case, F, QuerySet, When
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Worker
+from ..models import Job, Worker
 from ..operations import fleet
+from ..operations.figures import memory_text, rate_text
+from ..operations.fleet import WorkerState
+from ..queries.fleet import RunningClaim
 from .base import TenantQueueModelAdmin, changed_columns
-from .formats import duration_text, moment
+from .formats import NOTHING, breakable, duration_text, failure_text, moment, state_badge
 
-SILENT = timedelta(seconds=30)
-"""A worker without a heartbeat for so long is shown as silent."""
+BADGES = {
+    WorkerState.WORKING: "success",
+    WorkerState.IDLE: "created",
+    WorkerState.DRAINING: "scheduled",
+    WorkerState.STOPPING: "scheduled",
+    WorkerState.SILENT: "error",
+}
+"""The state of a job whose colours a worker's state has."""
 
 
 @admin.register(Worker)
 class WorkerAdmin(TenantQueueModelAdmin[Worker]):
-    """Shows worker processes; the one thing an operator sets is that they drain."""
+    """Shows worker processes; what an operator sets is that they drain or stop."""
 
     list_display = (
-        "name",
-        "host",
-        "pid",
-        "status",
-        "version",
-        "uptime",
-        "heartbeat",
+        "process",
+        "state",
+        "running",
+        "memory",
+        "claims",
+        "ends",
         "takes",
-        "room",
+        "uptime",
+        "failure",
     )
-    list_filter = ("draining",)
     list_per_page = 100
     search_fields = ("host", "name")
     search_help_text = _("A part of the host's or the worker's name.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions = ("drain_selected",)
-    fields = (
-        "name",
-        ("host", "pid", "supervisor_pid"),
-        "version",
-        ("status", "uptime", "heartbeat"),
-        "takes",
-        ("threads", "async_slots"),
+    actions = ("drain_selected", "stop_selected")
+    fieldsets = (
+        (None, {"fields": ("name", ("host", "pid", "supervisor_pid"), "takes")}),
+        (
+            _("Now"),
+            {
+                "fields": (
+                    ("status", "heartbeat", "uptime"),
+                    ("running", "memory"),
+                    ("claims", "ends"),
+                    "last_failure",
+                )
+            },
+        ),
     )
+    readonly_fields = (
+        *(field.name for field in Worker._meta.fields),
+        "status",
+        "heartbeat",
+        "uptime",
+        "takes",
+        "running",
+        "memory",
+        "claims",
+        "ends",
+        "last_failure",
+    )
+
+    @admin.display(description=_("worker"), ordering="name")
+    def process(self, worker: Worker) -> SafeString:
+        """Return the worker's name, host and process id."""
+        return format_html("{}<br><small>{} · {}</small>", worker.name, worker.host, worker.pid)
 
     @admin.display(description=_("state"))
     def status(self, worker: Worker) -> SafeString:
-        """Return what the worker is doing, as far as its row tells."""
-        now = timezone.now()
-        if now - worker.heartbeat_at > SILENT:
-            kind, text = "error", gettext("silent")
-        elif worker.draining:
-            kind, text = "scheduled", gettext("draining")
-        elif worker.sleeping_until is not None and worker.sleeping_until > now:
-            kind, text = "created", gettext("idle")
-        else:
-            kind, text = "success", gettext("working")
-        return format_html('<span class="tq-state tq-state-{}">{}</span>', kind, text)
+        """Return what the worker is doing."""
+        state = fleet.state_of(worker, timezone.now())
+        return format_html(
+            '<span class="tq-state tq-state-{}">{}</span>', BADGES[state], state.label
+        )
+
+    @admin.display(
+        description=_("state"),
+        ordering=Case(
+            When(heartbeat_at__lt=Now() - fleet.SILENT, then=0),
+            When(stopping=True, then=1),
+            When(draining=True, then=2),
+            default=3,
+        ),
+    )
+    def state(self, worker: Worker) -> SafeString:
+        """Return what the worker is doing, and, when it is silent, since when."""
+        if fleet.state_of(worker, timezone.now()) != WorkerState.SILENT:
+            return self.status(worker)
+        since = moment(worker.heartbeat_at)
+        return format_html("{}<br><small>{}</small>", self.status(worker), since)
+
+    @admin.display(description=_("running"), ordering="-jobs_running")
+    def running(self, worker: Worker) -> SafeString:
+        """Return how many jobs ran at the last heartbeat, and how many could."""
+        room = gettext("of %(threads)d + %(coroutines)d async") % {
+            "threads": worker.threads,
+            "coroutines": worker.async_slots,
+        }
+        return format_html(
+            '<span class="tq-number">{}</span><br><small>{}</small>', worker.jobs_running, room
+        )
+
+    @admin.display(description=_("memory"), ordering=F("rss_bytes").desc(nulls_last=True))
+    def memory(self, worker: Worker) -> SafeString:
+        """Return how much memory the process has."""
+        return _number(memory_text(worker.rss_bytes))
+
+    @admin.display(description=_("claims/s"), ordering="-claims_per_second")
+    def claims(self, worker: Worker) -> SafeString:
+        """Return how often the worker asks for jobs."""
+        return _number(rate_text(worker.claims_per_second))
+
+    @admin.display(description=_("jobs/s"), ordering="-jobs_per_second")
+    def ends(self, worker: Worker) -> SafeString:
+        """Return how many jobs the worker ends in a second."""
+        return _number(rate_text(worker.jobs_per_second))
 
     @admin.display(description=_("uptime"), ordering="-started_at")
     def uptime(self, worker: Worker) -> SafeString:
-        """Return for how long the process has been running."""
+        """Return for how long the process has been running, and which version."""
         return format_html(
-            '<span title="{}">{}</span>',
+            '<span class="tq-time" title="{}">{}</span><br><small>{}</small>',
             worker.started_at.isoformat(),
             duration_text(timezone.now() - worker.started_at),
+            worker.version,
         )
 
-    @admin.display(description=_("last heartbeat"), ordering="heartbeat_at")
+    @admin.display(description=_("last heartbeat"))
     def heartbeat(self, worker: Worker) -> SafeString | str:
         """Return when the process last gave a sign of life."""
         return moment(worker.heartbeat_at)
@@ -96,27 +166,21 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
             parts.append(gettext("tenants: %s") % ", ".join(worker.tenants))
         return "; ".join(parts)
 
-    @admin.display(description=_("threads"), ordering="threads")
-    def room(self, worker: Worker) -> str:
-        """Return how much the worker runs at once: in threads, and as coroutines."""
-        return gettext("%(threads)d + %(coroutines)d async") % {
-            "threads": worker.threads,
-            "coroutines": worker.async_slots,
-        }
+    @admin.display(description=_("last error"), ordering=F("last_error_at").desc(nulls_last=True))
+    def failure(self, worker: Worker) -> SafeString | str:
+        """Return the beginning of what went wrong last, and when it did."""
+        return failure_text(worker.last_error, worker.last_error_at)
+
+    @admin.display(description=_("last error"))
+    def last_failure(self, worker: Worker) -> SafeString | str:
+        """Return all of what went wrong last, and when it did."""
+        if not worker.last_error:
+            return NOTHING
+        return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: a worker signs on when it starts."""
         return False
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Worker | None = None) -> Any:
-        """Return everything: workers write their rows themselves."""
-        return (
-            *(field.name for field in Worker._meta.fields),
-            "status",
-            "uptime",
-            "heartbeat",
-            "takes",
-        )
 
     def changeform_view(
         self,
@@ -131,16 +195,70 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
             request, object_id, form_url, {**nothing, **(extra_context or {})}
         )
 
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show a worker with the jobs that it runs, to those who may see jobs."""
+        worker = context.get("original")
+        job_admin = self.admin_site._registry.get(Job)
+        context["may_view_jobs"] = bool(job_admin and job_admin.has_view_permission(request))
+        if worker is not None and context["may_view_jobs"]:
+            claims = fleet.list_running(self.using, worker.pk)
+            context["jobs"] = [_row(claim) for claim in claims]
+            context["more_jobs"] = claims[0].of_worker - len(claims) if claims else 0
+        return super().render_change_form(request, context, *args, **kwargs)
+
     @admin.action(
         permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop")
     )
     def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         """Let workers end what they run and then stop."""
+        done, late = self._order(request, queryset, "draining", fleet.drain)
+        text = ngettext("%d worker drains.", "%d workers drain.", done) % done
+        self._say(request, text, done, late)
+
+    @admin.action(
+        permissions=["change"], description=_("Stop: drain for the shutdown timeout at most")
+    )
+    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        """Let workers drain for as long as their shutdown timeout, and then stop."""
+        done, late = self._order(request, queryset, "stopping", fleet.stop)
+        text = ngettext("%d worker stops:", "%d workers stop:", done) % done
+        text += " " + gettext("what still runs after the shutdown timeout starts again elsewhere.")
+        self._say(request, text, done, late)
+
+    def _order(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Worker],
+        column: str,
+        operation: Callable[..., list[int]],
+    ) -> tuple[int, int]:
+        """Set a column; return how many workers it was new to, and how many it was not."""
         workers = list(queryset)
-        ids = fleet.drain([worker.pk for worker in workers], using=self.using)
-        drained = [worker for worker in workers if worker.pk in ids]
-        self.log_for(request, drained, changed_columns([gettext("draining no → yes")]))
-        text = ngettext("%d worker drains.", "%d workers drain.", len(drained)) % len(drained)
-        if late := len(workers) - len(drained):
+        ids = frozenset(operation([worker.pk for worker in workers], using=self.using))
+        done = [worker for worker in workers if worker.pk in ids]
+        self.log_for(request, done, changed_columns([gettext("%s no → yes") % gettext(column)]))
+        return len(done), len(workers) - len(done)
+
+    def _say(self, request: HttpRequest, text: str, done: int, late: int) -> None:
+        if late:
             text += " " + gettext("%d did so already, or stopped meanwhile.") % late
-        self.message_user(request, text, messages.SUCCESS if drained else messages.WARNING)
+        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
+
+
+def _number(text: str) -> SafeString:
+    return format_html('<span class="tq-number">{}</span>', text)
+
+
+def _row(claim: RunningClaim) -> dict[str, Any]:
+    """Return what the page of a worker shows of a job that it runs."""
+    return {
+        "id": claim.id,
+        "url": reverse("admin:tenantqueue_job_change", args=[claim.id]),
+        "name": breakable(claim.name),
+        "where": f"{claim.tenant or NOTHING} / {claim.queue or NOTHING}",
+        "badge": state_badge(claim.state),
+        "attempt": f"{claim.attempt} / {claim.max_attempts}",
+        "age": duration_text(claim.age_seconds),
+    }

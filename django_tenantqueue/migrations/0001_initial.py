@@ -24,6 +24,29 @@ class Migration(migrations.Migration):
     dependencies = []
     operations = [
         migrations.CreateModel(
+            name="Duty",
+            fields=[
+                (
+                    "name",
+                    models.CharField(
+                        max_length=50, primary_key=True, serialize=False, verbose_name="name"
+                    ),
+                ),
+                ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("ran_at", models.DateTimeField(verbose_name="last run")),
+                ("duration_seconds", models.FloatField(verbose_name="took")),
+                ("outcome", models.TextField(blank=True, default="", verbose_name="did")),
+                ("acted_at", models.DateTimeField(null=True, verbose_name="last did something")),
+                ("runs", models.BigIntegerField(default=0, verbose_name="runs")),
+                ("error", models.TextField(blank=True, default="", verbose_name="error")),
+            ],
+            options={
+                "verbose_name": "maintenance duty",
+                "verbose_name_plural": "maintenance duties",
+                "ordering": ("name",),
+            },
+        ),
+        migrations.CreateModel(
             name="TenantQueue",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
@@ -142,6 +165,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "stopping",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Drains, and gives back what has not ended within its shutdown timeout.",
+                        verbose_name="stopping",
+                    ),
+                ),
+                (
                     "leased",
                     models.BooleanField(
                         default=False,
@@ -152,6 +184,29 @@ class Migration(migrations.Migration):
                 (
                     "sleeping_until",
                     models.DateTimeField(blank=True, null=True, verbose_name="sleeping until"),
+                ),
+                (
+                    "jobs_running",
+                    models.IntegerField(db_default=0, default=0, verbose_name="running"),
+                ),
+                ("rss_bytes", models.BigIntegerField(blank=True, null=True, verbose_name="memory")),
+                (
+                    "claims_per_second",
+                    models.FloatField(db_default=0, default=0, verbose_name="claims per second"),
+                ),
+                (
+                    "jobs_per_second",
+                    models.FloatField(db_default=0, default=0, verbose_name="jobs per second"),
+                ),
+                (
+                    "last_error",
+                    models.TextField(
+                        blank=True, db_default="", default="", verbose_name="last error"
+                    ),
+                ),
+                (
+                    "last_error_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="last error at"),
                 ),
             ],
             options={
@@ -233,10 +288,22 @@ class Migration(migrations.Migration):
                             "max_attempts",
                             models.SmallIntegerField(default=1, verbose_name="most attempts"),
                         ),
+                        (
+                            "crashes",
+                            models.SmallIntegerField(
+                                default=0,
+                                help_text="Worker processes that died while they ran it.",
+                                verbose_name="crashes",
+                            ),
+                        ),
                         ("claim_seq", models.IntegerField(default=0, editable=False)),
                         (
                             "timeout_seconds",
-                            models.FloatField(null=True, verbose_name="timeout in seconds"),
+                            models.FloatField(null=True, verbose_name="time limit in seconds"),
+                        ),
+                        (
+                            "hard_timeout_seconds",
+                            models.FloatField(null=True, verbose_name="hard time limit in seconds"),
                         ),
                         ("held_by", models.TextField(null=True, verbose_name="held by")),
                         ("session_key", models.TextField(null=True, verbose_name="session")),

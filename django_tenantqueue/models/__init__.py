@@ -1,7 +1,8 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
+from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
 from .worker import Worker
 
-__all__ = ["Job", "TenantQueue", "Worker"]
+__all__ = ["Duty", "Job", "TenantQueue", "Worker"]

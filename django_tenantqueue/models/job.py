@@ -119,6 +119,9 @@ class Job(models.Model):
     cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True)
     attempt = models.SmallIntegerField(_("attempt"), default=0)
     max_attempts = models.SmallIntegerField(_("most attempts"), default=1)
+    crashes = models.SmallIntegerField(
+        _("crashes"), default=0, help_text=_("Worker processes that died while they ran it.")
+    )
     claim_seq = models.IntegerField(default=0, editable=False)
     worker = models.ForeignKey(
         "tenantqueue.Worker",
@@ -129,7 +132,8 @@ class Job(models.Model):
         related_name="+",
         verbose_name=_("worker"),
     )
-    timeout_seconds = models.FloatField(_("timeout in seconds"), null=True)
+    timeout_seconds = models.FloatField(_("time limit in seconds"), null=True)
+    hard_timeout_seconds = models.FloatField(_("hard time limit in seconds"), null=True)
     held_by = models.TextField(_("held by"), null=True)
     session_key = models.TextField(_("session"), null=True)
     user_key = models.TextField(_("user"), null=True)

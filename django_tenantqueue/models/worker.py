@@ -31,10 +31,22 @@ class Worker(models.Model):
     draining = models.BooleanField(
         _("draining"), default=False, help_text=_("Ends what it runs and claims nothing more.")
     )
+    stopping = models.BooleanField(
+        _("stopping"),
+        default=False,
+        db_default=False,
+        help_text=_("Drains, and gives back what has not ended within its shutdown timeout."),
+    )
     leased = models.BooleanField(
         _("leased"), default=False, help_text=_("An advisory lock shows whether it lives.")
     )
     sleeping_until = models.DateTimeField(_("sleeping until"), null=True, blank=True)
+    jobs_running = models.IntegerField(_("running"), default=0, db_default=0)
+    rss_bytes = models.BigIntegerField(_("memory"), null=True, blank=True)
+    claims_per_second = models.FloatField(_("claims per second"), default=0, db_default=0)
+    jobs_per_second = models.FloatField(_("jobs per second"), default=0, db_default=0)
+    last_error = models.TextField(_("last error"), default="", db_default="", blank=True)
+    last_error_at = models.DateTimeField(_("last error at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("worker")

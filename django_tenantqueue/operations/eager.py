@@ -47,6 +47,7 @@ def run_now(
         source_method=source.source_method,
         args=text,
         timeout_seconds=None,
+        hard_timeout_seconds=None,
         expires_at=None,
         context=None,
         nth_served=1,

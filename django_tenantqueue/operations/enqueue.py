@@ -106,6 +106,7 @@ def _new_job(source: Source, options: Options, queue_id: int, args: str) -> quer
         expires_at=_as_datetime(options.expires_at),
         max_attempts=options.max_attempts or settings.default_max_attempts,
         timeout_seconds=options.timeout or settings.default_timeout,
+        hard_timeout_seconds=options.hard_timeout or settings.default_hard_timeout,
         name=source.name,
         source_type=source.source_type,
         source_id=source.source_id,
@@ -207,6 +208,8 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
         "attempt": 0,
         "max_attempts": new.max_attempts,
         "timeout_seconds": new.timeout_seconds,
+        "hard_timeout_seconds": new.hard_timeout_seconds,
+        "crashes": 0,
         "labels": new.labels,
         "created_by": new.created_by,
     }

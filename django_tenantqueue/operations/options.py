@@ -25,6 +25,7 @@ class Options:
     expires_at: datetime | timedelta | None = None
     max_attempts: int | None = None
     timeout: float | None = None
+    hard_timeout: float | None = None
     labels: tuple[str, ...] | None = None
     created_by: str | None = None
 
@@ -114,6 +115,7 @@ _CHECKS = {
     "expires_at": _moment,
     "max_attempts": _attempts,
     "timeout": _seconds,
+    "hard_timeout": _seconds,
     "labels": _labels,
     "created_by": _text,
 }

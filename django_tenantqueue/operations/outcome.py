@@ -121,16 +121,21 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
     )
 
 
+def backoff_seconds(attempt: int) -> float:
+    """Return the seconds before another attempt by the settings: base × 2^(attempt-1) ± 20 %."""
+    settings = get_settings()
+    delay = min(settings.backoff_max, settings.backoff_base * 2.0 ** min(attempt - 1, 30))
+    return delay * random.uniform(0.8, 1.2)
+
+
 def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseException) -> float:
-    """Seconds before the next attempt: the task's own, or base × 2^(attempt-1) ± 20 %, capped."""
+    """Seconds before the next attempt: the task's own, or those of the settings."""
     if isinstance(error, Retry) and error.after_seconds is not None:
         return error.after_seconds
     own = None if task is None else task.backoff_seconds(attempt, error)
     if own is not None:
         return max(0.0, float(own))
-    settings = get_settings()
-    delay = min(settings.backoff_max, settings.backoff_base * 2.0 ** min(attempt - 1, 30))
-    return delay * random.uniform(0.8, 1.2)
+    return backoff_seconds(attempt)
 
 
 def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:

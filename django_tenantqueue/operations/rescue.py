@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection
+from dataclasses import dataclass
 
 from django.utils import timezone
 
 from ..conf import get_settings
+from ..exceptions import TenantQueueError, WorkerDied
 from ..queries import enqueue, rescue
-from ..queries.rescue import Rescued
+from ..queries.rescue import Held, Verdict
+from .outcome import backoff_seconds
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -22,30 +24,102 @@ LOOK_SECONDS = 2.0
 """A worker must look dead twice, so far apart."""
 
 
-def rescue_worker(
-    using: str, worker_id: int, *, reason: str, started: Collection[int] | None = None
-) -> Rescued:
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a worker process died, as far as is known.
+
+    `started`: the jobs it had begun; None: unknown, all that it held may have begun. `culprit`: the
+    job for whose sake it was killed; nothing is held against the others. `crashed`: it alone died,
+    by itself or of its memory, so that one of its jobs is likely to be the reason. `blameless`: it
+    was stopped; no job loses an attempt.
+    """
+
+    reason: str
+    started: frozenset[int] | None = None
+    culprit: int | None = None
+    crashed: bool = False
+    blameless: bool = False
+    error: type[TenantQueueError] = WorkerDied
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """What became of the jobs of a dead worker, by id."""
+
+    returned: list[int]
+    """Ready again, no attempt counted."""
+    retried: list[int]
+    """Ready again, now or after a while, with the attempt counted."""
+    ended: list[int]
+    """Attempts spent, or cancelled: final."""
+    complete: bool
+    """Nothing is left, and the worker's row is gone. Else somebody has locked a job's row."""
+
+    def __bool__(self) -> bool:
+        return bool(self.returned or self.retried or self.ended)
+
+
+def judge(held: list[Held], death: Death) -> list[Verdict]:
+    """Say which jobs of a dead worker process count the attempt, and which of them end.
+
+    When a process crashed under several jobs, those of them count that have seen the most crashes:
+    a job that kills its process each time soon stands alone, and its neighbours lose nothing more.
+    """
+    begun = [job for job in held if job.running or death.started is None or job.id in death.started]
+    if death.blameless:
+        begun = []
+    elif death.culprit is not None:
+        begun = [job for job in begun if job.id == death.culprit]
+    elif death.crashed:
+        most = max((job.crashes for job in begun), default=0)
+        begun = [job for job in begun if job.crashes == most]
+    counted = {job.id for job in begun}
+    return [_verdict(job, job.id in counted, death) for job in held]
+
+
+def _verdict(job: Held, counted: bool, death: Death) -> Verdict:
+    ends = job.cancel or (counted and job.attempt >= job.max_attempts)
+    delay = 0.0
+    if counted and not ends:
+        if death.culprit is not None:
+            delay = backoff_seconds(job.attempt)
+        elif death.crashed and job.crashes:
+            delay = backoff_seconds(job.crashes)
+    return Verdict(job.id, ends, counted, delay)
+
+
+def rescue_worker(using: str, worker_id: int, death: Death) -> Rescued:
     """Take back the jobs of a dead worker process and delete its row.
 
-    Jobs in `started` (None: all it held) count the attempt and keep `reason` as their error; they
-    run again while they have attempts, else they end in `error`. The others are ready again as if
-    they had never been claimed.
+    Jobs that count the attempt keep the reason as their error; they run again while they have
+    attempts, else they end in `error`. The others are ready again as if never claimed.
     """
     settings = get_settings()
     error = {
         "at": timezone.now().isoformat(),
-        "class": "django_tenantqueue.exceptions.WorkerDied",
-        "message": reason,
+        "class": f"{death.error.__module__}.{death.error.__qualname__}",
+        "message": death.reason,
         "traceback": "",
     }
-    rescued = rescue.rescue_worker(
-        using, worker_id, started=started, error=json.dumps(error), max_errors=settings.max_errors
+    verdicts, complete = rescue.rescue_worker(
+        using,
+        worker_id,
+        lambda held: judge(held, death),
+        error=json.dumps(error),
+        crashed=death.crashed,
+        max_errors=settings.max_errors,
+    )
+    rescued = Rescued(
+        returned=[v.id for v in verdicts if not v.ends and not v.counted],
+        retried=[v.id for v in verdicts if not v.ends and v.counted],
+        ended=[v.id for v in verdicts if v.ends],
+        complete=complete,
     )
     if rescued:
         logger.warning(
-            "worker %s died (%s): %d jobs run again, %d were returned unstarted, %d ended",
+            "worker %s died (%s): %d jobs run again, %d were returned unharmed, %d ended",
             worker_id,
-            reason,
+            death.reason,
             len(rescued.retried),
             len(rescued.returned),
             len(rescued.ended),
@@ -71,7 +145,7 @@ class Coroner:
         self._suspects = {w: self._suspects.get(w, now) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]
         for worker_id in dead:
-            reason = "the worker process and its supervisor are gone"
-            if rescue_worker(using, worker_id, reason=reason).complete:
+            death = Death("the worker process and its supervisor are gone")
+            if rescue_worker(using, worker_id, death).complete:
                 del self._suspects[worker_id]
         return len(dead)

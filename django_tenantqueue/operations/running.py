@@ -33,6 +33,7 @@ class RunningJob:
         "interrupted",
         "lost",
         "on_begin",
+        "on_end",
         "queue",
         "recorded",
         "started",
@@ -60,6 +61,7 @@ class RunningJob:
         self.interrupted = False
         self.lost = False
         self.on_begin: Callable[[], None] | None = None
+        self.on_end: Callable[[], None] | None = None
         self.thread_id: int | None = None
         self._progress: dict[str, Any] = {}
         self._stats: dict[str, Any] | None = None
@@ -154,4 +156,7 @@ def enter(running: RunningJob) -> None:
 
 def leave() -> None:
     """Leave the current job."""
+    running = _current.get()
+    if running is not None and running.on_end is not None:
+        running.on_end()
     _current.set(None)

@@ -74,6 +74,7 @@ class ClaimedJob:
     source_method: str
     args: str
     timeout_seconds: float | None
+    hard_timeout_seconds: float | None
     expires_at: datetime | None
     context: str | None
     nth_served: int

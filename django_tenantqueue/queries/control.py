@@ -19,6 +19,23 @@ class QueueLoad:
     waiting: int
 
 
+@dataclass(frozen=True, slots=True)
+class DutyRun:
+    """What a maintenance duty did. `outcome`: None when it found nothing to do."""
+
+    name: str
+    worker: str
+    duration_seconds: float
+    outcome: str | None
+    runs: int
+    error: str
+
+
+def record_duty(using: str, run: DutyRun) -> None:
+    """Keep what a maintenance duty did last."""
+    fetch(using, "record_duty", {name: getattr(run, name) for name in DutyRun.__slots__})
+
+
 def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> list[int]:
     return [row[0] for row in fetch(using, name, {"ids": array(ids), **params})]
 

@@ -28,6 +28,7 @@ class NewJob:
     expires_at: datetime | None
     max_attempts: int
     timeout_seconds: float | None
+    hard_timeout_seconds: float | None
     name: str
     source_type: str
     source_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,20 +16,28 @@ LOCK_CLASS = 0x7471
 
 
 @dataclass(frozen=True, slots=True)
-class Rescued:
-    """What became of the jobs of a dead worker, by id."""
+class Held:
+    """A job that a dead worker process held."""
 
-    returned: list[int]
-    """Not started: ready again, no attempt counted."""
-    retried: list[int]
-    """Started: ready again."""
-    ended: list[int]
-    """Started with attempts spent, or cancelled: final."""
-    complete: bool
-    """Nothing is left, and the worker's row is gone. Else somebody has locked a job's row."""
+    id: int
+    running: bool
+    """Its start was recorded."""
+    attempt: int
+    max_attempts: int
+    crashes: int
+    cancel: bool
+    """Its cancellation was asked for."""
 
-    def __bool__(self) -> bool:
-        return bool(self.returned or self.retried or self.ended)
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to become of one of them."""
+
+    id: int
+    ends: bool = False
+    counted: bool = False
+    """The attempt counts, and the error is kept."""
+    delay_seconds: float = 0.0
 
 
 def hold_lease(connection: psycopg.Connection[Any], worker_id: int) -> bool:
@@ -56,33 +64,34 @@ def find_dead_workers(using: str, *, settle_seconds: float, lease_seconds: float
 def rescue_worker(
     using: str,
     worker_id: int,
+    judge: Callable[[list[Held]], list[Verdict]],
     *,
-    started: Collection[int] | None,
     error: str,
+    crashed: bool,
     max_errors: int,
-) -> Rescued:
+) -> tuple[list[Verdict], bool]:
     """Take back the jobs of a dead worker and, when none is left, delete its row.
 
-    In one transaction; jobs whose rows are locked are left for the next try.
-
-    `started` are the ids of the jobs it had begun (None: unknown); `error` is the JSON text of the
-    error to keep with those.
+    In one transaction. `judge` says what becomes of each job; `error` is the JSON text of the
+    error to keep with those that count. Returns its verdicts, and whether nothing is left: jobs
+    whose rows somebody has locked wait for the next try.
     """
-    params = {
-        "worker": worker_id,
-        "started": None if started is None else array(sorted(started)),
-        "error": error,
-        "max_errors": max_errors,
-    }
+    shared = {"worker": worker_id, "error": error, "crashed": crashed, "max_errors": max_errors}
     with transaction.atomic(using=using):
-        ended = [row[0] for row in fetch(using, "bury_jobs", params)]
-        rescued = fetch(using, "rescue_jobs", params)
-        left = fetch(using, "count_claims", {"worker": worker_id})[0][0]
-        if not left:
+        held = [Held(*row) for row in fetch(using, "lock_claims", {"worker": worker_id})]
+        verdicts = judge(held) if held else []
+        ended = [v.id for v in verdicts if v.ends]
+        again = [v for v in verdicts if not v.ends]
+        if ended:
+            fetch(using, "bury_jobs", {**shared, "ids": array(ended)})
+        if again:
+            params = {
+                "ids": array(v.id for v in again),
+                "counted": array(v.counted for v in again),
+                "delays": array(v.delay_seconds for v in again),
+            }
+            fetch(using, "rescue_jobs", {**shared, **params})
+        complete = not fetch(using, "count_claims", {"worker": worker_id})[0][0]
+        if complete:
             fetch(using, "delete_worker", {"worker": worker_id})
-    return Rescued(
-        returned=[job_id for job_id, begun in rescued if not begun],
-        retried=[job_id for job_id, begun in rescued if begun],
-        ended=ended,
-        complete=not left,
-    )
+    return verdicts, complete

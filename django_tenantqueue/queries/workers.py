@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from .base import execute, fetch
+from .base import array, execute, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,50 @@ def delete_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool:
     return bool(fetch(connection, "delete_worker", {"worker": worker_id}))
 
 
-def heartbeat_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool | None:
-    """Write a sign of life; return whether the worker is to drain, None when its row is gone."""
-    row = execute(connection, "heartbeat_worker", {"worker": worker_id}).fetchone()
+def heartbeat_worker(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    *,
+    jobs_running: int,
+    rss_bytes: int | None,
+    claims_per_second: float,
+    jobs_per_second: float,
+    error: str | None,
+) -> bool | None:
+    """Write a sign of life; return whether the worker is to drain, None when its row is gone.
+
+    `error` is what went wrong since the last one.
+    """
+    params = {
+        "worker": worker_id,
+        "jobs_running": jobs_running,
+        "rss_bytes": rss_bytes,
+        "claims_per_second": claims_per_second,
+        "jobs_per_second": jobs_per_second,
+        "error": error,
+    }
+    row = execute(connection, "heartbeat_worker", params).fetchone()
     return None if row is None else bool(row[0])
+
+
+def connection_budget(using: str) -> tuple[int, int]:
+    """Return how many connections the server allows, and how many the workers may open."""
+    allowed, fleet = fetch(using, "connection_budget", {})[0]
+    return allowed, fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What an operator wants of a worker process."""
+
+    worker_id: int
+    drain: bool
+    stop: bool
+
+
+def read_orders(connection: psycopg.Connection[Any], worker_ids: Sequence[int]) -> list[Orders]:
+    """Return what operators want of these worker processes."""
+    return [Orders(*row) for row in fetch(connection, "read_orders", {"ids": array(worker_ids)})]
 
 
 def sleep_worker(connection: psycopg.Connection[Any], worker_id: int, seconds: float) -> None:

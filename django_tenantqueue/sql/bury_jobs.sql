@@ -1,39 +1,24 @@
--- End the jobs of a worker process that died and shall not run again: those that it had started and
--- whose attempts are spent (error), and those whose cancellation was asked for (cancelled).
--- `started`, locks and index as in rescue_jobs.sql.
-WITH dead AS MATERIALIZED (
-    SELECT j.id
-    FROM tenantqueue_job_hot j
-    WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
-        AND (
-            j.cancel_requested_at IS NOT NULL
-            OR (
-                j.attempt >= j.max_attempts
-                AND (
-                    j.state = 'running' OR %(started)s::bigint[] IS NULL
-                    OR j.id = ANY (%(started)s::bigint[])
-                )
-            )
-        )
-    ORDER BY j.id
-    FOR UPDATE SKIP LOCKED
-), removed AS (
+-- End jobs of a worker process that died and shall not run again: those whose cancellation was asked
+-- for (cancelled), and the others, whose attempts are spent (error).
+-- `crashed`: they may be what killed it. The caller has locked them by lock_claims.sql.
+-- Index: primary key.
+WITH removed AS (
     DELETE FROM tenantqueue_job_hot AS job
-    USING dead
-    WHERE job.id = dead.id AND job.worker_id = %(worker)s::bigint
+    WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     RETURNING job.*
 )
 INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
-    worker_id, monitor_id, timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, final, is_async, state, name, source_type, source_id,
+    worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
+    lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
     source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
     id, run_at, created_at, queued_at, started_at, clock_timestamp(), expires_at,
-    cancel_requested_at, worker_id, monitor_id, timeout_seconds, progress_done, progress_total,
-    queue_id, claim_seq, lane, priority, attempt, max_attempts, true, is_async,
+    cancel_requested_at, worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total,
+    queue_id, claim_seq, lane, priority, attempt, max_attempts,
+    CASE WHEN %(crashed)s::boolean THEN least(crashes, 32766) + 1 ELSE crashes END, true, is_async,
     CASE WHEN cancel_requested_at IS NULL THEN 'error' ELSE 'cancelled' END,
     name, source_type, source_id, source_method, args, NULL, session_key, user_key, exclusive_key,
     unique_key, labels, created_by, context, progress_message, stats, result, result_ref,

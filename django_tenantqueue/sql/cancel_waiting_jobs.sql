@@ -15,15 +15,15 @@ WITH target AS MATERIALIZED (
 )
 INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
-    worker_id, monitor_id, timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, final, is_async, state, name, source_type, source_id,
+    worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
+    lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
     source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
     id, run_at, created_at, queued_at, started_at, clock_timestamp(), expires_at,
-    coalesce(cancel_requested_at, clock_timestamp()), worker_id, monitor_id, timeout_seconds,
-    progress_done, progress_total, queue_id, claim_seq, lane, priority, attempt, max_attempts,
+    coalesce(cancel_requested_at, clock_timestamp()), worker_id, monitor_id, timeout_seconds, hard_timeout_seconds,
+    progress_done, progress_total, queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes,
     true, is_async, 'cancelled', name, source_type, source_id, source_method, args, NULL,
     session_key, user_key, exclusive_key, unique_key, labels, created_by, context,
     progress_message, stats, result, result_ref, errors

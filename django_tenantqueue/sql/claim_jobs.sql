@@ -155,5 +155,5 @@ WHERE job.id = chosen.id
 RETURNING
     job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
     job.name, job.source_type, job.source_id, job.source_method, job.args::text,
-    job.timeout_seconds, job.expires_at, job.context::text,
+    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight

@@ -23,18 +23,18 @@ WITH done AS MATERIALIZED (
 )
 INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
-    worker_id, monitor_id, timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, final, is_async, state, name, source_type, source_id,
+    worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
+    lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
     source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
     id, run_at, created_at, queued_at,
     clock_timestamp() - make_interval(secs => age), clock_timestamp(),
-    expires_at, cancel_requested_at, worker_id, monitor_id, timeout_seconds,
+    expires_at, cancel_requested_at, worker_id, monitor_id, timeout_seconds, hard_timeout_seconds,
     coalesce((extra ->> 'done')::float8, progress_done),
     coalesce((extra ->> 'total')::float8, progress_total),
-    queue_id, claim_seq, lane, priority, attempt, max_attempts, true, is_async, new_state, name,
+    queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes, true, is_async, new_state, name,
     source_type, source_id, source_method, args, held_by, session_key, user_key, exclusive_key,
     unique_key, labels, created_by, context,
     coalesce(extra ->> 'message', progress_message),

@@ -1,5 +1,13 @@
--- Sign of life of one worker process; tells it whether an operator wants it to drain.
+-- Sign of life of one worker process, with what it is doing; tells it whether an operator wants it to
+-- drain. `error` is NULL when nothing has gone wrong since the last one.
+-- Index: primary key. No indexed column is written, so that the update stays within its page.
 UPDATE tenantqueue_worker
-SET heartbeat_at = clock_timestamp()
+SET heartbeat_at = clock_timestamp(),
+    jobs_running = %(jobs_running)s,
+    rss_bytes = %(rss_bytes)s,
+    claims_per_second = %(claims_per_second)s::float8,
+    jobs_per_second = %(jobs_per_second)s::float8,
+    last_error = coalesce(%(error)s::text, last_error),
+    last_error_at = CASE WHEN %(error)s::text IS NULL THEN last_error_at ELSE clock_timestamp() END
 WHERE id = %(worker)s
-RETURNING draining
+RETURNING draining OR stopping

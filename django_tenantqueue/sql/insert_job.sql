@@ -7,13 +7,13 @@
 -- Indexes: primary key of the queue, tenantqueue_worker_sleeping.
 INSERT INTO tenantqueue_job_hot (
     queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, timeout_seconds,
-    name, source_type, source_id, source_method, args, labels, created_by, context
+    hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
 )
 SELECT
     %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,
     CASE WHEN due.at > clock_timestamp() THEN 'scheduled' ELSE 'created' END,
     due.at, %(expires_at)s::timestamptz, %(max_attempts)s::smallint, %(timeout_seconds)s::float8,
-    %(name)s::text, %(source_type)s::text, %(source_id)s::text, %(source_method)s::text,
+    %(hard_timeout_seconds)s::float8, %(name)s::text, %(source_type)s::text, %(source_id)s::text, %(source_method)s::text,
     %(args)s::jsonb, %(labels)s::text[], %(created_by)s::text, %(context)s::jsonb
 FROM (
     SELECT coalesce(

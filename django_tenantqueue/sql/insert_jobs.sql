@@ -2,13 +2,14 @@
 -- for each. Ids rise in the order of the array. Otherwise as insert_job.sql.
 INSERT INTO tenantqueue_job_hot (
     id, queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts,
-    timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
+    timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
 )
 SELECT
     nextval('tenantqueue_job_id_seq'),
     %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,
     due.state, due.at, %(expires_at)s::timestamptz, %(max_attempts)s::smallint,
-    %(timeout_seconds)s::float8, %(name)s::text, %(source_type)s::text, %(source_id)s::text,
+    %(timeout_seconds)s::float8, %(hard_timeout_seconds)s::float8,
+    %(name)s::text, %(source_type)s::text, %(source_id)s::text,
     %(source_method)s::text, element.args, %(labels)s::text[], %(created_by)s::text,
     %(context)s::jsonb
 FROM (

@@ -1,31 +1,34 @@
--- Take back the jobs of a worker process that died and may run again. Those it had not started
--- (`started` holds the ids that it had; NULL: unknown, all count as started) lose no attempt.
--- Run after bury_jobs.sql, in the same transaction.
--- Locks: the job rows, SKIP LOCKED: one that an operator holds is rescued at the next try.
--- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+-- Take back jobs of a worker process that died, to run again after `delays` seconds (0: at once).
+-- Those that are not `counted` lose no attempt. `crashed`: counted ones may be what killed it.
+-- The caller has locked them by lock_claims.sql. Index: primary key.
+WITH dead AS MATERIALIZED (
+    SELECT d.*
+    FROM unnest(%(ids)s::bigint[], %(counted)s::boolean[], %(delays)s::float8[])
+        AS d (id, counted, delay)
+)
 UPDATE tenantqueue_job_hot AS job
-SET state = 'created',
+SET state = CASE WHEN dead.delay > 0 THEN 'scheduled' ELSE 'created' END,
+    run_at = CASE
+        WHEN dead.delay > 0 THEN clock_timestamp() + make_interval(secs => dead.delay)
+        ELSE job.run_at
+    END,
     worker_id = NULL,
     queued_at = NULL,
     started_at = NULL,
-    attempt = CASE WHEN dead.started THEN job.attempt ELSE job.attempt - 1 END,
+    attempt = CASE WHEN dead.counted THEN job.attempt ELSE job.attempt - 1 END,
+    crashes = CASE
+        WHEN dead.counted AND %(crashed)s::boolean THEN least(job.crashes, 32766) + 1
+        ELSE job.crashes
+    END,
     errors = CASE
-        WHEN NOT dead.started THEN job.errors
+        WHEN NOT dead.counted THEN job.errors
         WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
             THEN job.errors - 0 || (%(error)s::jsonb || jsonb_build_object('attempt', job.attempt))
         ELSE coalesce(job.errors, '[]')
             || (%(error)s::jsonb || jsonb_build_object('attempt', job.attempt))
     END
-FROM (
-    SELECT
-        j.id,
-        j.state = 'running' OR %(started)s::bigint[] IS NULL OR j.id = ANY (%(started)s::bigint[])
-            AS started
-    FROM tenantqueue_job_hot j
-    WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
-    ORDER BY j.id
-    FOR NO KEY UPDATE SKIP LOCKED
-) dead
-WHERE job.id = dead.id AND job.state IN ('queued', 'running')
-    AND job.worker_id = %(worker)s::bigint
-RETURNING job.id, dead.started
+FROM dead
+WHERE job.id = dead.id AND job.worker_id = %(worker)s::bigint
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (%(ids)s::bigint[])
+RETURNING job.id

@@ -13,12 +13,12 @@ WITH target AS MATERIALIZED (
     RETURNING job.*
 )
 INSERT INTO tenantqueue_job_hot (
-    id, run_at, created_at, monitor_id, timeout_seconds, queue_id, claim_seq, lane, priority,
+    id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq, lane, priority,
     max_attempts, is_async, state, name, source_type, source_id, source_method, args,
     session_key, user_key, exclusive_key, unique_key, labels, created_by, context, stats, errors
 )
 SELECT
-    id, clock_timestamp(), created_at, monitor_id, timeout_seconds, queue_id, claim_seq,
+    id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq,
     CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts, is_async, 'created', name, source_type, source_id, source_method, args,
     session_key, user_key, exclusive_key, unique_key, labels, created_by, context, stats, errors
 FROM removed

@@ -22,6 +22,13 @@ class WorkerConfig:
     burst: bool = False
     shutdown_timeout: float = 30.0
     maintenance: bool = True
+    max_jobs: int | None = None
+    """Jobs that a child runs before a new one takes its place."""
+    max_rss: int | None = None
+    """Bytes of memory beyond which a child ends what it runs and a new one takes its place."""
+    kill_rss: int | None = None
+    """Bytes of memory beyond which a child is killed."""
+    heartbeat_file: str | None = None
 
     @property
     def filters(self) -> Filters:

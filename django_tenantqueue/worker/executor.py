@@ -18,6 +18,9 @@ from ..operations.running import RunningJob
 
 logger = logging.getLogger("django_tenantqueue")
 
+BLOCKED_SECONDS = 0.2
+"""An event loop that does not answer for so long is blocked by one of its coroutines."""
+
 Report = Callable[[RunningJob, Outcome], None]
 """Called with each outcome, in the thread where the job ran."""
 
@@ -59,9 +62,7 @@ class ThreadExecutor:
         with self._lock:
             if running.thread_id is None or running.ended is not None:
                 return
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(running.thread_id), ctypes.py_object(error)
-            )
+            _raise_in_thread(running.thread_id, error)
 
     def stop(self) -> None:
         """Let idle threads end."""
@@ -94,6 +95,14 @@ class ThreadExecutor:
         connections.close_all()
 
 
+def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:
+    """Raise `error` in a thread at its next bytecode; nothing happens when it has none to run."""
+    if thread_id is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread_id), ctypes.py_object(error)
+        )
+
+
 def _claim(running: RunningJob) -> tuple[int, int]:
     return running.id, running.claimed.claim_seq
 
@@ -118,9 +127,18 @@ class LoopExecutor:
         self._loop.call_soon_threadsafe(self._start, jobs)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Cancel the coroutine of a job; may be called from any thread."""
+        """Cancel the coroutine of a job; called in the pump's thread.
+
+        A coroutine that blocks the loop cannot be cancelled: `error` is raised in its thread.
+        """
         reason = "cancelled while it ran" if error is Cancelled else "it ran too long"
-        self._loop.call_soon_threadsafe(self._cancel, running.id, reason)
+        heard = threading.Event()
+        self._loop.call_soon_threadsafe(self._cancel, running.id, reason, heard)
+        if heard.wait(BLOCKED_SECONDS):
+            return
+        task = self._tasks.get(running.id)
+        if task is not None and asyncio.current_task(self._loop) is task:
+            _raise_in_thread(running.thread_id, error)
 
     def revoke(self, running: RunningJob) -> bool:
         """Return False: coroutines begin as soon as they are claimed."""
@@ -130,7 +148,8 @@ class LoopExecutor:
         for running in jobs:
             self._tasks[running.id] = self._loop.create_task(self._run(running))
 
-    def _cancel(self, job_id: int, reason: str) -> None:
+    def _cancel(self, job_id: int, reason: str, heard: threading.Event) -> None:
+        heard.set()
         found = self._tasks.get(job_id)
         if found is not None:
             found.cancel(reason)

@@ -8,12 +8,24 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
-from ..exceptions import TenantQueueError
+from ..conf import get_settings
+from ..exceptions import Cancelled, TenantQueueError
 from ..operations.running import RunningJob
-from .marks import Marks
+from .marks import Marks, Why
 from .pace import MOST_AHEAD, Pace
 
 logger = logging.getLogger("django_tenantqueue")
+
+
+def hard_limit(running: RunningJob) -> float | None:
+    """Return the seconds of run after which a job's process is killed; None: never."""
+    claimed = running.claimed
+    if claimed.hard_timeout_seconds is not None:
+        return claimed.hard_timeout_seconds
+    grace = get_settings().hard_timeout_grace
+    if claimed.timeout_seconds is None or grace is None:
+        return None
+    return claimed.timeout_seconds + grace
 
 
 class Executor(Protocol):
@@ -66,7 +78,9 @@ class Flight:
         for running in jobs:
             running.claimed_at = now
             place = self.marks.reserve(running.id)
-            running.on_begin = partial(self.marks.begin, place, running.id)
+            limit = hard_limit(running)
+            running.on_begin = partial(self.marks.begin, place, running.id, limit)
+            running.on_end = partial(self.marks.end, place)
             self._jobs[running.id] = running
             (coroutines if running.claimed.is_async else blocking).append(running)
         self._threaded += len(blocking)
@@ -135,3 +149,6 @@ class Flight:
         running.interrupted = True
         logger.warning("job %s (%s) is interrupted: %s", running.id, running.name, error.__name__)
         executor.interrupt(running, error)
+        grace = get_settings().hard_timeout_grace
+        if error is Cancelled and grace is not None:
+            self.marks.limit(running.id, grace, Why.CANCEL)

@@ -18,6 +18,7 @@ from ..conf import get_settings
 from ..operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from ..queries import rescue as queries
 from ..queries import workers as worker_queries
+from ..queries.workers import Orders
 from .connection import connect
 
 logger = logging.getLogger("django_tenantqueue")
@@ -101,22 +102,32 @@ class Lease:
         if self.uses_locks and self.connection is not None and not self.connection.closed:
             queries.end_lease(self.connection, worker_id)
 
-    def check(self) -> None:
-        """Try the connection now and then; take the locks again when it was lost."""
+    @property
+    def is_held(self) -> bool:
+        """Whether the connection stood when it was last tried."""
+        return self._lost_at is None
+
+    def check(self) -> list[Orders]:
+        """Try the connection now and then; take the locks again when it was lost.
+
+        It is tried by reading what operators want of the children, which is returned.
+        """
         now = time.monotonic()
         if now < self._probe_at and self._lost_at is None:
-            return
+            return []
         self._probe_at = now + PROBE_SECONDS
         try:
             connection = self.open()
-            connection.execute(b"SELECT 1", prepare=False)
+            orders = worker_queries.read_orders(connection, sorted(self._held))
             self._take_missing(connection)
+            return orders
         except psycopg.Error as error:
             if self._lost_at is None:
                 logger.warning("the supervisor lost its connection: %s", error)
                 self._lost_at = now
             if _is_refused(error):
                 self._lost_at = now  # the server is down: nobody can rescue
+            return []
 
     def close(self) -> None:
         """End the connection, and with it the locks."""

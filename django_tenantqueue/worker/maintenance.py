@@ -6,13 +6,15 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 
 from ..operations import maintain
 from ..operations.rescue import Coroner
+from ..queries.control import DutyRun, record_duty
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
@@ -21,30 +23,48 @@ LOCK_KEY = 0x74717565
 """Advisory lock of the one who does the maintenance ("tque")."""
 STANDBY_SECONDS = 1.0
 """How often the others try to get the lock."""
-CORONER_SECONDS = 0.7
-"""How often dead workers are looked for."""
 LONGEST_PAUSE = 0.5
 """How often due jobs are looked for at least."""
+RECORD_SECONDS = 10.0
+"""How often a duty that finds nothing to do is recorded."""
+
+
+@dataclass(slots=True)
+class Duty:
+    """One thing that is done for the whole fleet, in bounded steps, again and again."""
+
+    name: str
+    step: Callable[[str], object]
+    """Does one step; returns something true when it found something to do."""
+    interval: float
+    pause_after: Callable[[object], float] | None = None
+    """Seconds to wait after a step that returned this, at most `interval`."""
+    due_at: float = 0.0
+    runs: int = 0
+    """Runs that are not recorded yet."""
+    record_at: float = 0.0
 
 
 class Maintenance:
     """Runs each duty when it is due, if this process holds the lock.
 
-    The lock is held on the supervisor's own connection, so it is free as soon as that dies.
+    The lock is held on the supervisor's own connection, so it is free as soon as that dies. What
+    each did last is recorded for operators (`tenantqueue_duty`).
     """
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, name: str = "") -> None:
         self.alias = lease.alias
         self.leading = False
         self._lease = lease
+        self._name = name
         self._led_on: psycopg.Connection[Any] | None = None
         self._coroner = Coroner()
-        self._duties: list[tuple[str, Callable[[str], object], float]] = [
-            ("make_history", maintain.make_history, 60.0),
-            ("drop_history", maintain.drop_history, 600.0),
+        self._duties = [
+            Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
+            Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
+            Duty("make_history", maintain.make_history, 60.0),
+            Duty("drop_history", maintain.drop_history, 600.0),
         ]
-        self._look_at = 0.0
-        self._due = dict.fromkeys((name for name, _, _ in self._duties), 0.0)
 
     def run_once(self) -> float:
         """Do what is due; return the seconds until the next look."""
@@ -60,16 +80,50 @@ class Maintenance:
             return STANDBY_SECONDS
 
     def _round(self) -> float:
-        pause = self._promote()
+        for duty in self._duties:
+            if duty.due_at <= time.monotonic():
+                self._do(duty)
+        return max(0.0, min(duty.due_at for duty in self._duties) - time.monotonic())
+
+    def _do(self, duty: Duty) -> None:
+        began = time.monotonic()
+        done: object = None
+        error = ""
+        try:
+            done = duty.step(self.alias)
+        except (psycopg.OperationalError, OperationalError, InterfaceError):
+            raise  # the connection is gone, and perhaps the lock: see run_once()
+        except Exception as failure:
+            logger.exception("maintenance duty %s failed", duty.name)
+            connections[self.alias].close_if_unusable_or_obsolete()
+            error = f"{type(failure).__name__}: {failure}"
         now = time.monotonic()
-        if self._look_at <= now:
-            self._look_at = now + CORONER_SECONDS
-            self._coroner.look(self.alias, now)
-        for name, duty, interval in self._duties:
-            if self._due[name] <= now:
-                self._due[name] = now + interval
-                self._do(name, duty)
-        return pause
+        pause = duty.interval if duty.pause_after is None else duty.pause_after(done)
+        duty.due_at = now + min(duty.interval, pause)
+        duty.runs += 1
+        if done or error or duty.record_at <= now:
+            duty.record_at = now + RECORD_SECONDS
+            self._record(duty, now - began, done, error)
+
+    def _until_next_due(self, promoted: object) -> float:
+        if promoted == maintain.PROMOTE_ROWS:
+            return 0.0
+        next_due = maintain.seconds_to_next_due(self.alias)
+        return LONGEST_PAUSE if next_due is None else max(0.0, next_due)
+
+    def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
+        record_duty(
+            self.alias,
+            DutyRun(
+                name=duty.name,
+                worker=self._name,
+                duration_seconds=seconds,
+                outcome=_told(done) if done else None,
+                runs=duty.runs,
+                error=error,
+            ),
+        )
+        duty.runs = 0
 
     def _lead_for_transaction(self) -> bool:
         with connections[self.alias].cursor() as cursor:
@@ -93,21 +147,6 @@ class Maintenance:
             self.leading = row is not None and bool(row[0])
         return self.leading
 
-    def _promote(self) -> float:
-        if maintain.promote(self.alias) >= maintain.PROMOTE_ROWS:
-            return 0.0
-        next_due = maintain.seconds_to_next_due(self.alias)
-        return LONGEST_PAUSE if next_due is None else min(LONGEST_PAUSE, max(0.0, next_due))
-
-    def _do(self, name: str, duty: Callable[[str], object]) -> None:
-        try:
-            done = duty(self.alias)
-            if done:
-                logger.info("maintenance %s: %s", name, done)
-        except Exception:
-            logger.exception("maintenance duty %s failed", name)
-            connections[self.alias].close_if_unusable_or_obsolete()
-
     def _let_go(self) -> None:
         self.leading, self._led_on = False, None
         connections[self.alias].close()
@@ -115,3 +154,10 @@ class Maintenance:
     def close(self) -> None:
         """Close what is open besides the supervisor's own connection."""
         self._let_go()
+
+
+def _told(done: object) -> str:
+    """Put what a duty did into words for operators."""
+    if isinstance(done, list):
+        return ", ".join(map(str, done))
+    return str(done)

@@ -1,23 +1,53 @@
-"""Which jobs a child has begun, in memory that it shares with its supervisor.
+"""What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
+process must be killed for one of them, when its loop turned last, and that it wants a successor.
 
 So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
-costs a write to the database.
+costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
 """
 
 from __future__ import annotations
 
 import mmap
+import time
+from dataclasses import dataclass
+from enum import IntEnum
 
 WIDTH = 8
+HEADER = 2
+TURNED, RETIRING = range(HEADER)
+"""The header: when the loop turned last (monotonic ns), and whether a successor is wanted."""
+ENTRY = 4
+ID, BEGUN, LIMIT, WHY = range(ENTRY)
+"""A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
+
+
+class Why(IntEnum):
+    """What a job's limit stands for."""
+
+    TIME = 0
+    CANCEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A job that a child has begun; times are monotonic seconds."""
+
+    job_id: int
+    begun_at: float
+    limit_at: float | None
+    why: Why
 
 
 class Marks:
-    """A table of job ids. Made before the fork; the child writes, the supervisor reads."""
+    """A table made before the fork; the child writes, the supervisor reads."""
 
     def __init__(self, size: int) -> None:
-        self._table = memoryview(mmap.mmap(-1, size * WIDTH)).cast("q")
-        self._free = list(range(size))
+        self._table = memoryview(mmap.mmap(-1, (HEADER + size * ENTRY) * WIDTH)).cast("q")
+        self._free = [HEADER + n * ENTRY for n in range(size)]
         self._places: dict[int, int] = {}
+        self._table[TURNED] = time.monotonic_ns()
+
+    # written by the child
 
     def reserve(self, job_id: int) -> int:
         """Return a place for a job that was claimed; -1 when there is none left."""
@@ -26,18 +56,66 @@ class Marks:
         place = self._places[job_id] = self._free.pop()
         return place
 
-    def begin(self, place: int, job_id: int) -> None:
-        """Mark a job as begun; called in the thread that runs it."""
+    def begin(self, place: int, job_id: int, limit_seconds: float | None) -> None:
+        """Mark a job as begun; called in the thread that runs it. The id is written last."""
+        if place < 0:
+            return
+        now = time.monotonic_ns()
+        self._table[place + BEGUN] = now
+        self._table[place + LIMIT] = 0 if limit_seconds is None else now + int(limit_seconds * 1e9)
+        self._table[place + WHY] = Why.TIME
+        self._table[place + ID] = job_id
+
+    def end(self, place: int) -> None:
+        """Lift the limit of a job that has ended, though its end is not stored yet."""
         if place >= 0:
-            self._table[place] = job_id
+            self._table[place + LIMIT] = 0
+
+    def limit(self, job_id: int, seconds: float, why: Why) -> None:
+        """Have the process killed for a job in so many seconds, if that is sooner."""
+        place = self._places.get(job_id)
+        if place is None or not self._table[place + ID]:
+            return
+        at = time.monotonic_ns() + int(seconds * 1e9)
+        old = self._table[place + LIMIT]
+        if not old or at < old:
+            self._table[place + WHY] = why
+            self._table[place + LIMIT] = at
 
     def clear(self, job_id: int) -> None:
         """Forget a job whose end is stored, or that was given back."""
         place = self._places.pop(job_id, None)
         if place is not None:
-            self._table[place] = 0
+            self._table[place + ID] = 0
+            self._table[place + LIMIT] = 0
             self._free.append(place)
 
-    def begun(self) -> set[int]:
-        """Return the ids of the jobs that have begun and whose end is not known to be stored."""
-        return {job_id for job_id in self._table if job_id}
+    def turn(self) -> None:
+        """Note that the loop turns."""
+        self._table[TURNED] = time.monotonic_ns()
+
+    def retire(self) -> None:
+        """Ask for a successor: this process ends what it runs and no more."""
+        self._table[RETIRING] = 1
+
+    # read by the supervisor
+
+    @property
+    def is_retiring(self) -> bool:
+        """Whether the child asked for a successor."""
+        return bool(self._table[RETIRING])
+
+    @property
+    def stuck_seconds(self) -> float:
+        """Return how long ago the child's loop turned last."""
+        return (time.monotonic_ns() - self._table[TURNED]) / 1e9
+
+    def begun(self) -> list[Mark]:
+        """Return the jobs that have begun and whose end is not known to be stored."""
+        found = []
+        for place in range(HEADER, len(self._table), ENTRY):
+            job_id, begun, limit, why = self._table[place : place + ENTRY]
+            if job_id:
+                at = limit / 1e9 if limit else None
+                found.append(Mark(job_id, begun / 1e9, at, Why(why)))
+        return found

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from ..exceptions import Cancelled, TimeLimitExceeded
 from ..queries import workers as queries
 from .config import WorkerConfig
 from .connection import connect
@@ -30,6 +31,10 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_AT_ONCE = signal.SIGQUIT
 """What the supervisor passes on when it is told again. It is another signal on purpose: a terminal
 and systemd signal every process, and the child must not take that for a second one."""
+DRAIN = signal.SIGUSR1
+"""What the supervisor passes on when an operator wants the child to drain, without a time limit."""
+HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
+"""What waits while a child is forked, until it can handle it."""
 BURST_EMPTY_ROUNDS = 2
 """Claims in a row that find nothing before a burst worker ends."""
 
@@ -70,30 +75,46 @@ class WorkerProcess:
             target=self._drive, args=(pump, loop), name="tenantqueue-pump", daemon=True
         )
         loop.call_soon(thread.start)
-        loop.run_forever()
+        self._turn(loop)
         thread.join()
         # threads that still run a job end with the process: their jobs have been given back
         sys.stdout.flush()
         sys.stderr.flush()
         return 0
 
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the event loop until it is stopped.
+
+        What stops a coroutine that blocks the loop may arrive just after the coroutine has ended.
+        """
+        while True:
+            try:
+                loop.run_forever()
+                return
+            except (TimeLimitExceeded, Cancelled):
+                logger.info("%s: a coroutine ended before it could be stopped", self.name)
+
     def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the loop handle signals, those included that were held during the fork."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, self._ask_stop)
         loop.add_signal_handler(STOP_AT_ONCE, self._ask_stop, True)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        loop.add_signal_handler(DRAIN, self._drain)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_SIGNALS)
 
     def _reconnect(self) -> psycopg.Connection[Any]:
         return connect(self.config.database, f"tenantqueue {self.name}")
+
+    def _drain(self) -> None:
+        if self._pump is not None:
+            self._pump.draining = True
+            self._pump.waiter.wake()
 
     def _ask_stop(self, at_once: bool = False) -> None:
         if self._stop_at is None:
             self._stop_at = time.monotonic()
         self._at_once = self._at_once or at_once
-        if self._pump is not None:
-            self._pump.draining = True
-            self._pump.waiter.wake()
+        self._drain()
 
     def _drive(self, pump: Pump, loop: asyncio.AbstractEventLoop) -> None:
         """Turn the pump until the process is to end."""

@@ -26,6 +26,7 @@ from .flight import Flight
 from .marks import Marks
 from .sleep import Sleep
 from .store import RETRY_SECONDS, Store
+from .vitals import Vitals
 from .waiter import Waiter
 from .watch import Watch
 
@@ -33,10 +34,12 @@ logger = logging.getLogger("django_tenantqueue")
 
 GROUP_SECONDS = 0.005
 """A lone completion waits at most so long for company."""
+GROUP_STRETCH = 2.0
+MOST_GROUP_SECONDS = 0.05
+"""When the database is slow to answer, completions wait for GROUP_STRETCH times what the last round
+trip took, at most MOST_GROUP_SECONDS: fewer and larger transactions are what relieves it."""
 GROUP_SIZE = 100
 """So many completions are written at once."""
-HEARTBEAT_SECONDS = 5.0
-"""How often a worker gives a sign of life."""
 SEARCH_SECONDS = 0.05
 """Pause between two looks for coroutines while all threads are taken."""
 DOUBT_SECONDS = 90.0
@@ -51,10 +54,6 @@ RETRIABLE = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
 )
-
-
-class Disowned(Exception):
-    """This process was taken for dead and its jobs were rescued: it must end at once."""
 
 
 class Pump:
@@ -76,6 +75,7 @@ class Pump:
         self.store = Store(worker_id)
         self.sleep = Sleep(worker_id, burst=config.burst)
         self.watch = Watch(worker_id, self.flight, self.store)
+        self.vitals = Vitals(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
         self.waiter = Waiter()
         self.draining = False
         self.idle_rounds = 0
@@ -88,7 +88,7 @@ class Pump:
         self._queue_names: dict[int, tuple[str, str]] = {}
         self._claim_at = time.monotonic()
         self._exchanged_at = 0.0
-        self._heartbeat_at = 0.0
+        self._group_seconds = GROUP_SECONDS
         self._return_at = 0.0
         self._doubt_until = 0.0
         self._attend_notifications()
@@ -109,6 +109,7 @@ class Pump:
             return self._round(time.monotonic())
         except psycopg.Error as error:
             self._doubt()
+            self.vitals.note_error(str(error))
             if not self._is_lost(error):
                 logger.warning("a statement of the worker failed, it is repeated: %s", error)
                 self._claim_at = time.monotonic() + 1.0
@@ -118,6 +119,7 @@ class Pump:
 
     def _round(self, now: float) -> float:
         self._wanted = 1
+        self.flight.marks.turn()
         self._collect()
         self.store.take_held_back(now)
         self._duties(now)
@@ -126,7 +128,7 @@ class Pump:
         claim = may_claim and (waiting > 0 or self._claim_at <= now)
         if not waiting and not claim:
             return self._rest(now)
-        pause = self._exchanged_at + GROUP_SECONDS - now
+        pause = self._exchanged_at + self._group_seconds - now
         if waiting and pause > 0 and waiting < GROUP_SIZE and len(self.flight):
             # nobody needs to wake this thread before the group is full, or nothing runs any more
             self._wanted = min(GROUP_SIZE - waiting, len(self.flight))
@@ -147,7 +149,7 @@ class Pump:
 
     def _rest(self, now: float) -> float:
         """Return how long there is nothing to do."""
-        due = [self._heartbeat_at]
+        due = [self.vitals.next_at]
         if len(self.flight):
             due.append(self.watch.next_at)
         if self.store.next_try_at is not None:
@@ -167,6 +169,7 @@ class Pump:
                 continue
             claimed = running.claimed
             self._landed.append(claimed.id)
+            self.vitals.count_job()
             self.claimer.finished(claimed.queue_id)
             record = outcome.finished or outcome.failed
             if record is not None:
@@ -184,6 +187,7 @@ class Pump:
     def _exchange(self, claim: bool) -> None:
         finished, failed = self.store.take()
         request = self.claimer.request(*self.flight.room()) if claim else None
+        began = time.monotonic()
         try:
             answer = queries.exchange(
                 self.connection,
@@ -201,9 +205,13 @@ class Pump:
             self.store.store_singly(self.connection, finished, failed)
             return
         self._exchanged_at = now = time.monotonic()
+        self._group_seconds = max(
+            GROUP_SECONDS, min(MOST_GROUP_SECONDS, GROUP_STRETCH * (now - began))
+        )
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
         if request is not None:
+            self.vitals.count_claim()
             self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
             self._plan_claim(self.claimer.learn(request, answer), request, answer, now)
 
@@ -214,6 +222,7 @@ class Pump:
         else:
             self._doubt()
             logger.error("storing and claiming jobs failed: %s", error)
+            self.vitals.note_error(str(error))
             self._claim_at = now + 1.0
 
     def _plan_claim(
@@ -266,19 +275,20 @@ class Pump:
             self._return_claims(now)
         if len(self.flight):
             self.watch.run_once(self.connection, now)
-        if self._heartbeat_at <= now:
-            self._heartbeat_at = now + HEARTBEAT_SECONDS
-            wanted = worker_queries.heartbeat_worker(self.connection, self.worker_id)
-            if wanted is None:
-                raise Disowned(f"the row of worker {self.worker_id} is gone: it was taken for dead")
+        if self.vitals.next_at <= now:
+            wanted = self.vitals.beat(self.connection, now, len(self.flight.running()))
             self.draining = self.draining or wanted
             if now < self._doubt_until:
                 self._return_unknown()
+        if not self.draining and (why := self.vitals.age_limit(now)):
+            logger.info("%s makes room for a new process: %s", self.config.name, why)
+            self.draining = True
+            self.flight.marks.retire()
 
     def _doubt(self) -> None:
         """Compare the claims in the rows with those known here, now and for a while."""
         self._doubt_until = time.monotonic() + DOUBT_SECONDS
-        self._heartbeat_at = 0.0
+        self.vitals.hurry()
 
     def _return_unknown(self) -> None:
         """Give back claims that were committed but whose answer never came: nobody runs them."""

@@ -88,6 +88,7 @@ class Watch:
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
         """See what has become of the claims: cancelled, paused, lost, too old."""
+        self._stop_overdue()
         watched = self._flight.unfinished()
         if not watched:
             return
@@ -100,15 +101,21 @@ class Watch:
         if running.ended is not None:
             return
         if seen is None or seen.claim_seq != running.claimed.claim_seq:
-            running.lost = True
+            if not running.lost:
+                logger.warning("job %s (%s): the claim was lost", running.id, running.name)
+                running.lost = True
             return
         if seen.cancel:
             self._cancel(running, now)
         elif running.started is None and (seen.paused or now - running.claimed_at > STALE_SECONDS):
             self._flight.give_back(running)
-        limit = running.claimed.timeout_seconds
-        if limit is not None and running.age_seconds > limit:
-            self._flight.interrupt(running, TimeLimitExceeded)
+
+    def _stop_overdue(self) -> None:
+        """Stop the jobs that have passed their time limit; needs no database."""
+        for running in self._flight.running():
+            limit = running.claimed.timeout_seconds
+            if limit is not None and running.age_seconds > limit:
+                self._flight.interrupt(running, TimeLimitExceeded)
 
     def _cancel(self, running: RunningJob, now: float) -> None:
         if not running.cancel_requested:

@@ -10,6 +10,8 @@ import ast
 import re
 from argparse import SUPPRESS
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,22 +62,27 @@ def settings() -> str:
     return "\n".join(parts)
 
 
-# runworker
+# commands
 
 
-def worker_options() -> dict[str, tuple[str, str]]:
-    """Return option -> (argument, help) of runworker, without those that every command has."""
+def commands() -> list[str]:
+    """Return the names of the commands."""
+    folder = PACKAGE / "management" / "commands"
+    return sorted(path.stem for path in folder.glob("[!_]*.py"))
+
+
+def command_options(name: str) -> dict[str, tuple[str, str]]:
+    """Return option -> (argument, help) of a command, without those that every command has."""
     from django.core.management.base import BaseCommand
 
-    from django_tenantqueue.management.commands.runworker import Command
-
+    module = import_module(f"django_tenantqueue.management.commands.{name}")
     common = {
         option
-        for action in BaseCommand().create_parser("manage.py", "runworker")._actions
+        for action in BaseCommand().create_parser("manage.py", name)._actions
         for option in action.option_strings
     }
     found = {}
-    for action in Command().create_parser("manage.py", "runworker")._actions:
+    for action in module.Command().create_parser("manage.py", name)._actions:
         if common.intersection(action.option_strings) or action.help == SUPPRESS:
             continue
         takes = "" if action.nargs == 0 else action.metavar or "NUMBER"
@@ -85,11 +92,11 @@ def worker_options() -> dict[str, tuple[str, str]]:
     return found
 
 
-def worker_table() -> str:
-    """Return the table of runworker's options."""
+def options_table(name: str) -> str:
+    """Return the table of a command's options."""
     rows = [
         f"| `{f'{option} {takes}'.strip()}` | {text} |"
-        for option, (takes, text) in worker_options().items()
+        for option, (takes, text) in command_options(name).items()
     ]
     return "\n".join(["| option | meaning |", "| --- | --- |", *rows])
 
@@ -212,7 +219,7 @@ def state_diagram() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
-    "worker-options": worker_table,
+    **{f"{name}-options": partial(options_table, name) for name in commands()},
     "sql-statements": statements,
     "states": states_table,
     "transitions": transitions_table,

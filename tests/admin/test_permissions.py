@@ -10,10 +10,9 @@ from django.test import Client
 
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.states import State
-from tests.factories import make_job, make_queue, state_of
+from tests.factories import make_duty, make_job, make_queue, make_worker, state_of
 
 from .conftest import text_of, url_of
-from .test_workers import make_worker
 
 Operator = Callable[..., Client]
 
@@ -22,15 +21,16 @@ def test_without_permission_nothing_is_shown(operator: Operator) -> None:
     client = operator()
     job = make_job()
 
-    for model in ("job", "tenantqueue", "worker"):
+    for model in ("job", "tenantqueue", "worker", "duty"):
         assert client.get(url_of(model, "changelist")).status_code == 403
     assert client.get(url_of("job", "change", job.pk)).status_code == 403
 
 
 def test_who_may_only_look_sees_no_buttons(operator: Operator) -> None:
-    client = operator("view_job", "view_tenantqueue", "view_worker")
+    client = operator("view_job", "view_tenantqueue", "view_worker", "view_duty")
     job = make_job(state=State.ERROR)
-    make_worker()
+    worker = make_worker()
+    make_duty()
 
     pages = [
         client.get(url_of("job", "changelist")),
@@ -38,6 +38,8 @@ def test_who_may_only_look_sees_no_buttons(operator: Operator) -> None:
         client.get(url_of("tenantqueue", "changelist")),
         client.get(url_of("tenantqueue", "change", job.queue_id)),
         client.get(url_of("worker", "changelist")),
+        client.get(url_of("worker", "change", worker.pk)),
+        client.get(url_of("duty", "changelist")),
     ]
 
     for response in pages:
@@ -67,16 +69,24 @@ def test_who_may_only_look_can_do_nothing(operator: Operator) -> None:
         index="0",
     )
     attempt(url_of("tenantqueue", "change", queue.pk), num_slots="9", weight="1")
-    attempt(
-        url_of("worker", "changelist"),
-        action="drain_selected",
-        _selected_action=worker.pk,
-        index="0",
-    )
+    for action in ("drain_selected", "stop_selected"):
+        attempt(
+            url_of("worker", "changelist"), action=action, _selected_action=worker.pk, index="0"
+        )
 
     assert state_of(job.pk) == State.ERROR
     assert TenantQueue.objects.filter(pk=queue.pk, num_slots=3, paused=False).exists()
-    assert Worker.objects.filter(pk=worker.pk, draining=False).exists()
+    assert Worker.objects.filter(pk=worker.pk, draining=False, stopping=False).exists()
+
+
+def test_who_may_view_workers_alone_sees_none_of_their_jobs(operator: Operator) -> None:
+    worker = make_worker()
+    make_job(state=State.RUNNING, name="reports.build", worker_id=worker.pk)
+
+    text = text_of(operator("view_worker").get(url_of("worker", "change", worker.pk)))
+
+    assert "You are not allowed to view jobs." in text
+    assert "reports.build" not in text
 
 
 def test_change_permission_is_enough_to_act(operator: Operator) -> None:

@@ -1,4 +1,4 @@
-"""The list of workers."""
+"""The list of workers, and the page of one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from django_tenantqueue.models import Worker
+from django_tenantqueue.operations.fleet import LISTED
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of
 
@@ -18,22 +22,16 @@ pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/worker/"
 
 
-def make_worker(**columns: Any) -> Worker:
-    """Insert the row of a worker process."""
-    now = timezone.now()
-    values: dict[str, Any] = {
-        "name": "web-1:100",
-        "host": "web-1",
-        "pid": 100,
-        "supervisor_pid": 99,
-        "version": "0.1.0",
-        "started_at": now - timedelta(hours=3, minutes=5),
-        "heartbeat_at": now,
-        "threads": 4,
-        "async_slots": 100,
-        **columns,
-    }
-    return Worker.objects.create(**values)
+def page_of(worker: Worker) -> str:
+    """Return the address of a worker's page."""
+    return url_of("worker", "change", worker.pk)
+
+
+def order(client: Client, action: str, *workers: Worker) -> str:
+    """Tick workers, run an action, and return the page that follows as text."""
+    ticked = [worker.pk for worker in workers]
+    data = {"action": action, "_selected_action": ticked, "index": "0"}
+    return text_of(client.post(LIST, data, follow=True))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,8 @@ def make_worker(**columns: Any) -> Worker:
         ({}, "working"),
         ({"sleeping_until": timezone.now() + timedelta(days=1)}, "idle"),
         ({"draining": True}, "draining"),
-        ({"heartbeat_at": timezone.now() - timedelta(minutes=5)}, "silent"),
+        ({"draining": True, "stopping": True}, "stopping"),
+        ({"heartbeat_at": timezone.now() - timedelta(minutes=5)}, "silent 5 min ago"),
     ],
 )
 def test_list_tells_how_a_worker_is(
@@ -55,7 +54,7 @@ def test_list_tells_how_a_worker_is(
     assert f" {state} " in text
     assert "3 h 5 min" in text
     assert "all queues" in text
-    assert "4 + 100 async" in text
+    assert "of 4 + 100 async" in text
 
 
 def test_list_tells_what_a_worker_takes(admin_client: Client) -> None:
@@ -66,25 +65,155 @@ def test_list_tells_what_a_worker_takes(admin_client: Client) -> None:
     assert "queues: reports; but not: slow; tenants: acme, zeta" in text
 
 
+def test_list_tells_how_much_a_worker_does(admin_client: Client) -> None:
+    make_worker(
+        jobs_running=3, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
+    )
+
+    text = text_of(admin_client.get(LIST))
+
+    assert "3 of 4 + 100 async 150 MB 0.3 1,234 all queues" in text
+
+
+def test_list_shows_the_beginning_of_the_last_error(admin_client: Client) -> None:
+    failed_at = timezone.now() - timedelta(minutes=7)
+    make_worker(last_error="<b>lost</b>\n" + "x" * 500, last_error_at=failed_at)
+
+    content = admin_client.get(LIST).content.decode()
+
+    assert "&lt;b&gt;lost&lt;/b&gt; xxx" in content
+    assert "x…</span>" in content
+    assert "7 min ago" in content
+
+
+@pytest.mark.parametrize("column", range(1, 10))
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_list_is_sorted_by_any_column(admin_client: Client, column: int, sign: str) -> None:
+    make_worker(name="plain")
+    make_worker(name="busy", rss_bytes=1, last_error="no", last_error_at=timezone.now())
+
+    response = admin_client.get(LIST, {"o": f"{sign}{column}"})
+
+    assert {worker.name for worker in response.context["cl"].result_list} == {"plain", "busy"}
+
+
+def test_silent_and_leaving_workers_come_first_when_sorted_by_state(admin_client: Client) -> None:
+    make_worker(name="working")
+    make_worker(name="draining", draining=True)
+    make_worker(name="stopping", stopping=True)
+    make_worker(name="silent", heartbeat_at=timezone.now() - timedelta(minutes=5))
+
+    response = admin_client.get(LIST, {"o": "2"})
+
+    names = [worker.name for worker in response.context["cl"].result_list]
+    assert names == ["silent", "stopping", "draining", "working"]
+
+
+def test_list_of_many_workers_takes_no_more_statements(
+    admin_client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    Worker.objects.bulk_create(_copies(make_worker(), 1000))
+
+    with django_assert_num_queries(4):  # session, user, number of workers, one page of them
+        response = admin_client.get(LIST)
+
+    assert response.context["cl"].result_count == 1001
+
+
+def _copies(worker: Worker, count: int) -> list[Worker]:
+    values = {f.name: getattr(worker, f.name) for f in Worker._meta.fields if f.name != "id"}
+    return [Worker(**values) for _ in range(count)]
+
+
 def test_drain_sets_only_that_column(admin_client: Client) -> None:
     worker, other = make_worker(), make_worker(name="web-2:100", draining=True)
-    data = {"action": "drain_selected", "_selected_action": [worker.pk, other.pk], "index": "0"}
 
-    text = text_of(admin_client.post(LIST, data, follow=True))
+    text = order(admin_client, "drain_selected", worker, other)
 
     assert "1 worker drains. 1 did so already" in text
-    assert Worker.objects.filter(draining=True).count() == 2
+    assert Worker.objects.filter(draining=True, stopping=False).count() == 2
     assert LogEntry.objects.get().get_change_message() == "Changed draining no → yes."
 
 
-def test_page_of_a_worker_has_nothing_to_save(admin_client: Client) -> None:
-    worker = make_worker()
+def test_stop_sets_only_that_column(admin_client: Client) -> None:
+    worker, other = make_worker(), make_worker(name="web-2:100", stopping=True)
 
-    content = admin_client.get(url_of("worker", "change", worker.pk)).content.decode()
+    text = order(admin_client, "stop_selected", worker, other)
+
+    assert "1 worker stops: what still runs after the shutdown timeout starts again" in text
+    assert "1 did so already" in text
+    assert Worker.objects.filter(stopping=True, draining=False).count() == 2
+    assert LogEntry.objects.get().get_change_message() == "Changed stopping no → yes."
+
+
+def test_page_of_a_worker_has_nothing_to_save(admin_client: Client) -> None:
+    content = admin_client.get(page_of(make_worker())).content.decode()
 
     assert "web-1:100" in content
     assert 'name="_save"' not in content
     assert 'name="draining"' not in content
+
+
+def test_page_lists_the_jobs_that_the_worker_runs(admin_client: Client) -> None:
+    worker = make_worker()
+    job = make_job(
+        make_queue("acme", "reports"),
+        state=State.RUNNING,
+        name="reports.build",
+        worker_id=worker.pk,
+        attempt=2,
+        started_at=timezone.now() - timedelta(minutes=3),
+    )
+    foreign = make_job(state=State.RUNNING, worker_id=worker.pk + 1)
+
+    response = admin_client.get(page_of(worker))
+
+    assert f"#{job.pk} reports. build acme / reports running 2 / 5 3 min" in text_of(response)
+    assert url_of("job", "change", job.pk) in response.content.decode()
+    assert f"#{foreign.pk} " not in text_of(response)
+
+
+def test_page_says_how_many_more_jobs_there_are(admin_client: Client) -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), LISTED + 7, state=State.RUNNING, worker_id=worker.pk)
+
+    response = admin_client.get(page_of(worker))
+
+    assert "and 7 more" in text_of(response)
+    assert len(response.context["jobs"]) == LISTED
+
+
+def test_page_takes_no_statement_for_each_job(
+    admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), 40, state=State.RUNNING, worker_id=worker.pk)
+
+    with django_assert_max_num_queries(15):
+        response = admin_client.get(page_of(worker))
+
+    assert len(response.context["jobs"]) == 40
+
+
+def test_page_of_an_idle_worker_says_that_nothing_runs(admin_client: Client) -> None:
+    assert "It runs no job at the moment." in text_of(admin_client.get(page_of(make_worker())))
+
+
+def test_page_shows_the_whole_last_error(admin_client: Client) -> None:
+    error = "x" * 500
+    worker = make_worker(last_error=error, last_error_at=timezone.now())
+
+    assert f"<pre>{error}</pre>" in admin_client.get(page_of(worker)).content.decode()
+
+
+def test_page_of_a_worker_that_has_gone_leads_to_the_list(admin_client: Client) -> None:
+    worker = make_worker()
+    address = page_of(worker)
+    worker.delete()
+
+    response = admin_client.get(address, follow=True)
+
+    assert "Perhaps it was deleted?" in text_of(response)
 
 
 def test_empty_list_says_what_to_do(admin_client: Client) -> None:

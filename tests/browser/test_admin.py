@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from django_tenantqueue.models import Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
-from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
+from tests.factories import (
+    make_duty,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_worker,
+    state_of,
+    states_of,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUEUES = "/admin/tenantqueue/tenantqueue/"
 JOBS = "/admin/tenantqueue/job/"
+WORKERS = "/admin/tenantqueue/worker/"
+DUTIES = "/admin/tenantqueue/duty/"
 OpenPage = Callable[..., Page]
 
 
@@ -132,6 +144,50 @@ def test_filter_by_tenant_and_page_to_older_jobs(open_page: OpenPage) -> None:
     expect(page.locator("#result_list tbody tr")).to_have_count(100)
 
 
+def test_worker_is_stopped_from_the_list(open_page: OpenPage) -> None:
+    worker, other = make_worker(name="web.0"), make_worker(name="web.1")
+    page = open_page(WORKERS)
+
+    page.check(f"input[name=_selected_action][value='{worker.pk}']")
+    page.select_option("select[name=action]", "stop_selected")
+    page.click("button[name=index]")
+
+    expect(page.locator(".messagelist")).to_contain_text("1 worker stops: what still runs")
+    expect(page.locator("td.field-state")).to_have_text(["stopping", "working"])
+    assert list(Worker.objects.filter(stopping=False)) == [other]
+
+
+def test_job_is_reached_from_the_worker_that_runs_it(open_page: OpenPage) -> None:
+    worker = make_worker()
+    job = make_job(state=State.RUNNING, worker_id=worker.pk)
+    page = open_page(WORKERS)
+
+    page.get_by_role("link", name=worker.name).click()
+    page.locator(".tq-running").get_by_role("link", name=f"#{job.pk}").click()
+
+    expect(page.locator(".tq-head .tq-state")).to_have_text("running")
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_all_columns_of_the_workers_fit_a_usual_window(open_page: OpenPage, width: int) -> None:
+    make_worker(
+        name="worker-7d9f8b6c5d-x2x4z-1.12",
+        host="worker-7d9f8b6c5d-x2x4z",
+        jobs_running=108,
+        rss_bytes=10**10,
+        claims_per_second=1234,
+        jobs_per_second=12345,
+        queues=["reports", "imports"],
+        last_error="OperationalError: the connection is lost " * 5,
+        last_error_at=timezone.now(),
+    )
+
+    page = open_page(WORKERS, viewport={"width": width, "height": 800})
+
+    hidden = page.locator("#changelist .results").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert hidden == 0
+
+
 def brightness(page: Page, selector: str, column: str) -> float:
     """Return how bright a colour of an element is: 0 to 255."""
     colour: str = page.locator(selector).first.evaluate(
@@ -162,7 +218,7 @@ def test_states_and_code_can_be_read_in_both_colour_schemes(
     assert abs(text - ground) > 120
 
 
-@pytest.mark.parametrize("path", ["queues", "jobs", "job", "workers"])
+@pytest.mark.parametrize("path", ["queues", "jobs", "job", "workers", "worker", "duties", "duty"])
 def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, path: str) -> None:
     job = make_job(
         make_queue("a-tenant-with-a-rather-long-name"),
@@ -170,11 +226,19 @@ def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, path: str) -
         name="reports.tasks.a_task_with_a_very_long_name_that_must_be_broken_somewhere",
         errors=[{"class": "E", "message": "x" * 300, "traceback": "y" * 300, "attempt": 1}],
     )
+    worker = make_worker(
+        name="a" * 60, host="b" * 60, last_error="x" * 300, last_error_at=job.run_at
+    )
+    make_job(job.queue, state=State.RUNNING, name=job.name, worker_id=worker.pk)
+    make_duty(worker="c" * 60, outcome="d" * 60, acted_at=job.run_at, error="e" * 300)
     address = {
         "queues": QUEUES,
         "jobs": JOBS,
         "job": f"{JOBS}{job.pk}/change/",
-        "workers": "/admin/tenantqueue/worker/",
+        "workers": WORKERS,
+        "worker": f"{WORKERS}{worker.pk}/change/",
+        "duties": DUTIES,
+        "duty": f"{DUTIES}promote/change/",
     }[path]
 
     page = open_page(address, viewport={"width": 400, "height": 800})

@@ -29,6 +29,7 @@ def claimed_job() -> Callable[..., ClaimedJob]:
             "source_method": "tests.testapp.tasks.noop",
             "args": '{"args": []}',
             "timeout_seconds": None,
+            "hard_timeout_seconds": None,
             "expires_at": None,
             "context": None,
             "nth_served": 1,

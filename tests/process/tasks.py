@@ -6,6 +6,8 @@ A gate is the path of a file: tasks that hold wait until it is there.
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from django.db import connection, transaction
 
 from django_tenantqueue import Permanent, Retry, current_job, task
 from tests.testapp.models import Effect
-from tests.testapp.tasks import begin_interval, end_interval, noop
+from tests.testapp.tasks import begin_interval, end_interval, noop, spin
 
 HOLD_SECONDS = 60.0
 
@@ -112,3 +114,53 @@ def note_state(job_id: int) -> None:
             "SELECT id, 'seen after the commit: ' || state FROM tenantqueue_job WHERE id = %s",
             [job_id],
         )
+
+
+@task
+def refuse_to_stop(gate: str, seconds: float = 60.0) -> None:
+    """Go on whatever is raised in this thread."""
+    note_start(gate)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            time.sleep(0.01)
+        except Exception:  # noqa: BLE001 - that is the point of it
+            continue
+
+
+@task
+async def block_the_loop(seconds: float) -> None:
+    """Compute in a coroutine, giving way to no other."""
+    spin.func(seconds)
+
+
+@task
+def die(gate: str) -> None:
+    """Kill the process that runs this."""
+    note_start(gate)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+_leaked: list[bytearray] = []
+
+
+@task
+def leak(megabytes: int) -> int:
+    """Keep so much memory for ever; return the process's id."""
+    _leaked.append(bytearray(megabytes << 20))
+    return os.getpid()
+
+
+@task
+def swallow(gate: str, most_megabytes: int = 4000) -> None:
+    """Take memory until the process is killed, or so much."""
+    note_start(gate)
+    for _ in range(most_megabytes // 10):
+        leak.func(10)
+        time.sleep(0.002)
+
+
+@task
+def process_id() -> int:
+    """Return the id of the process that runs this."""
+    return os.getpid()

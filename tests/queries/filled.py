@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,11 +10,15 @@ from django.db import connection
 
 from django_tenantqueue.operations.maintain import history
 
-QUEUES = 2000
+FULL = bool(os.environ.get("TENANTQUEUE_FULL_SIZE"))
+"""Whether "make plans" asks for a million waiting jobs and ten million ended ones."""
+SCALE = 5 if FULL else 1
+"""So many times the usual number of queues, and thus of dead rows."""
+QUEUES = 2000 * SCALE
 READY_OF_A_QUEUE = 100
 SCHEDULED = 20_000
 DUE = 50
-FINISHED = 300_000
+FINISHED = 10_000_000 if FULL else 300_000
 WORKERS = 3000
 SLEEPING = 5
 RARE = "tests.testapp.tasks.rare"
@@ -67,9 +72,9 @@ HISTORY = (
     "queued_at, started_at, finished_at) "
     f"SELECT q.id, 240, 240, CASE n %% 100 WHEN 7 THEN '{RARE}' ELSE {NAME} END, {CALL}, true, "
     "CASE n %% 20 WHEN 7 THEN 'error' WHEN 8 THEN 'cancelled' ELSE 'success' END, 1, 1, "
-    "%(since)s::timestamptz + n * interval '25 minutes', "
-    "%(since)s::timestamptz + n * interval '25 minutes', "
-    "%(since)s::timestamptz + n * interval '25 minutes' "
+    "%(since)s::timestamptz + n * interval '90 seconds', "
+    "%(since)s::timestamptz + n * interval '90 seconds', "
+    "%(since)s::timestamptz + n * interval '90 seconds' "
     f"FROM generate_series(1, {FINISHED} / {QUEUES}) n, tenantqueue_tenantqueue q"
 )
 CHURN = (

@@ -24,7 +24,7 @@ from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
 from django_tenantqueue.worker.connection import connect
-from tests.queries.filled import OUR_WORKER, RARE, Filled, empty, fill
+from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
@@ -85,12 +85,21 @@ def failed(filled: Filled) -> dict[str, Any]:
     return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
 
 
-def dead(filled: Filled) -> dict[str, Any]:
+def buried(filled: Filled) -> dict[str, Any]:
     return {
         "worker": OUR_WORKER,
-        "started": array(filled.held[:50]),
+        "ids": array(filled.held),
         "error": '{"message": "died"}',
+        "crashed": True,
         "max_errors": 10,
+    }
+
+
+def rescued(filled: Filled) -> dict[str, Any]:
+    return {
+        **buried(filled),
+        "counted": array(number % 2 == 0 for number in range(len(filled.held))),
+        "delays": array(0.5 for _ in filled.held),
     }
 
 
@@ -105,6 +114,7 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "expires_at": None,
         "max_attempts": 5,
         "timeout_seconds": None,
+        "hard_timeout_seconds": None,
         "name": "noop",
         "source_type": "task",
         "source_id": "",
@@ -124,14 +134,14 @@ SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
-DEAD_ROWS = 45_000
+DEAD_ROWS = 45_000 * SCALE
 """Pages touched by the first walk that meets all dead rows; the next one is spared."""
-SLOT_INDEX = 30_000
+SLOT_INDEX = 30_000 * SCALE
 """Pages touched to read the slot index whole, dead entries and all."""
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
-    "bury_jobs": [Case(dead, (), SLOT_INDEX)],
+    "bury_jobs": [Case(buried, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready"), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
@@ -149,7 +159,16 @@ CASES: dict[str, list[Case]] = {
             before="lock_queues",
         ),
     ],
+    "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
     "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
+    "count_jobs": [
+        Case(
+            lambda _: {"most": 10_000},
+            (*READY, *DUE, *SLOTS),
+            DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
     "count_queues": [
         Case(
             lambda filled: {"ids": array(filled.open_queues), "most": 1000},
@@ -187,7 +206,19 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
-    "heartbeat_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "heartbeat_worker": [
+        Case(
+            lambda _: {
+                "worker": OUR_WORKER,
+                "jobs_running": 3,
+                "rss_bytes": 50_000_000,
+                "claims_per_second": 10.0,
+                "jobs_per_second": 90.0,
+                "error": None,
+            },
+            worker=True,
+        )
+    ],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "insert_job": [
         Case(new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping")),
@@ -216,6 +247,10 @@ CASES: dict[str, list[Case]] = {
         Case(listed(), SLOTS, SLOT_INDEX, settings=ORDERED),
         Case(listed(queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
     ],
+    "list_claims": [
+        Case(lambda _: {"worker": None, "most": 5}, SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(lambda _: {"worker": OUR_WORKER, "most": 100}, SLOTS, SLOT_INDEX, settings=ORDERED),
+    ],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
     ],
@@ -232,10 +267,19 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
+    "list_stuck_queues": [
+        Case(
+            lambda _: {"most": 2000, "silent_seconds": 30.0},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
     "list_unfinished_jobs": [
         Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
         Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
     ],
+    "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "lock_queues": [
         Case(
             lambda _: claim_queries._lock_params(request()),
@@ -263,6 +307,21 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
     ],
+    "read_orders": [
+        Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
+    ],
+    "record_duty": [
+        Case(
+            lambda _: {
+                "name": "promote",
+                "worker": "worker",
+                "duration_seconds": 0.1,
+                "outcome": "5 jobs",
+                "runs": 1,
+                "error": "",
+            }
+        )
+    ],
     "record_runs": [
         Case(
             lambda filled: {
@@ -279,7 +338,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "relane_jobs": [Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20000)],
     "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
-    "rescue_jobs": [Case(dead, SLOTS, SLOT_INDEX)],
+    "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
     "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
     "retry_jobs": [Case(ids("failed", by_tenant=False), ("tenantqueue_history_pkey",), 8000)],
     "return_jobs": [

@@ -13,7 +13,9 @@ from django.db import DatabaseError, connections
 from ...checks import check_database
 from ...conf import get_settings
 from ...operations.queues import unknown_queues
+from ...queries.workers import connection_budget
 from ...worker.config import WorkerConfig
+from ...worker.reload import Reloader
 from ...worker.supervisor import Supervisor, close_inherited
 
 
@@ -38,6 +40,10 @@ def _seconds(text: str) -> float:
     if not 0 <= value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
     return value
+
+
+def _bytes(megabytes: int | None) -> int | None:
+    return megabytes << 20 if megabytes else None
 
 
 def _names(values: list[str] | None) -> tuple[str, ...]:
@@ -72,6 +78,34 @@ class Command(BaseCommand):
             metavar="SECONDS",
             help="time that running jobs have to end (default 30)",
         )
+        add(
+            "--max-jobs",
+            type=_at_least(1),
+            metavar="N",
+            help="replace a child by a new one after so many jobs",
+        )
+        add(
+            "--max-rss",
+            type=_at_least(1),
+            metavar="MB",
+            help="replace a child by a new one, when its jobs have ended, beyond so much memory",
+        )
+        add(
+            "--kill-rss",
+            type=_at_least(1),
+            metavar="MB",
+            help="kill a child beyond so much memory (default: twice --max-rss)",
+        )
+        add(
+            "--heartbeat-file",
+            metavar="PATH",
+            help="write a file every second that tells probes how this worker is",
+        )
+        add(
+            "--reload",
+            action="store_true",
+            help="start anew when a Python file of the project changes (for development)",
+        )
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
         add("--name", help="name of this worker (default: host-pid)")
         add(
@@ -82,6 +116,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the supervisor."""
+        if options["reload"]:
+            code = Reloader(say=self.stderr.write).run()
+            raise SystemExit(code)
         config = self._config(options)
         if config.database not in connections.settings:
             raise CommandError(
@@ -102,6 +139,7 @@ class Command(BaseCommand):
             self.stderr.write(
                 self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")
             )
+        self._warn_of_connections(config)
         verbose = options["verbosity"] > 0
         if verbose:
             self.stdout.write(
@@ -117,6 +155,19 @@ class Command(BaseCommand):
         if code:
             raise SystemExit(code)
 
+    def _warn_of_connections(self, config: WorkerConfig) -> None:
+        allowed, fleet = connection_budget(config.database)
+        own = config.processes * (config.threads + 1) + 1
+        if own + fleet > allowed:
+            others = f" and the other workers {fleet}" if fleet else ""
+            self.stderr.write(
+                self.style.WARNING(
+                    f"this worker may open {own} database connections{others}; the server allows "
+                    f"{allowed} in all. Use fewer --threads or --processes, raise "
+                    "max_connections, or put a pooler before the server."
+                )
+            )
+
     def _config(self, options: dict[str, Any]) -> WorkerConfig:
         return WorkerConfig(
             database=options["database"] or get_settings().database,
@@ -130,4 +181,8 @@ class Command(BaseCommand):
             burst=options["burst"],
             shutdown_timeout=options["shutdown_timeout"],
             maintenance=not options["no_maintenance"],
+            max_jobs=options["max_jobs"],
+            max_rss=_bytes(options["max_rss"]),
+            kill_rss=_bytes(options["kill_rss"] or (options["max_rss"] or 0) * 2),
+            heartbeat_file=options["heartbeat_file"],
         )

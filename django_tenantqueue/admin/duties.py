@@ -1,0 +1,81 @@
+"""Maintenance duties: what was done last, when, and by whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Duty
+from .base import TenantQueueModelAdmin
+from .formats import NOTHING, duration_text, failure_text, moment
+
+
+@admin.register(Duty)
+class DutyAdmin(TenantQueueModelAdmin[Duty]):
+    """Shows the fleet's maintenance; nothing can be set."""
+
+    list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
+    show_full_result_count = False
+    fields = ("name", "status", ("ran", "took", "times"), "worker", "did", "last_failure")
+    readonly_fields = (
+        "name",
+        "status",
+        "ran",
+        "took",
+        "times",
+        "worker",
+        "did",
+        "last_failure",
+    )
+
+    @admin.display(description=_("state"), ordering="error")
+    def status(self, duty: Duty) -> SafeString:
+        """Return whether the last run failed."""
+        kind, text = ("error", gettext("failed")) if duty.error else ("success", gettext("well"))
+        return format_html('<span class="tq-state tq-state-{}">{}</span>', kind, text)
+
+    @admin.display(description=_("last run"), ordering="-ran_at")
+    def ran(self, duty: Duty) -> SafeString | str:
+        """Return when the duty ran last."""
+        return moment(duty.ran_at)
+
+    @admin.display(description=_("took"), ordering="-duration_seconds")
+    def took(self, duty: Duty) -> SafeString:
+        """Return how long the last run took."""
+        return format_html('<span class="tq-time">{}</span>', duration_text(duty.duration_seconds))
+
+    @admin.display(description=_("runs"), ordering="-runs")
+    def times(self, duty: Duty) -> SafeString:
+        """Return how often the duty has run."""
+        return format_html('<span class="tq-number">{}</span>', f"{duty.runs:,}")
+
+    @admin.display(description=_("did last"), ordering="-acted_at")
+    def did(self, duty: Duty) -> SafeString | str:
+        """Return what the last run that found something to do has done, and when it did."""
+        if duty.acted_at is None:
+            return NOTHING
+        return format_html("{} <small>{}</small>", duty.outcome, moment(duty.acted_at))
+
+    @admin.display(description=_("error"))
+    def failure(self, duty: Duty) -> SafeString | str:
+        """Return the beginning of the reason for which the last run failed."""
+        return failure_text(duty.error, duty.ran_at)
+
+    @admin.display(description=_("error"))
+    def last_failure(self, duty: Duty) -> SafeString | str:
+        """Return all of the reason for which the last run failed."""
+        return format_html("<pre>{}</pre>", duty.error) if duty.error else NOTHING
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: the worker that does a duty writes its row."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: there is nothing to set."""
+        return False

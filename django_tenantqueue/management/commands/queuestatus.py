@@ -1,0 +1,65 @@
+"""manage.py queuestatus"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DatabaseError, connections
+
+from ...conf import get_settings
+from ...operations.fleet_report import read_report
+from ...operations.fleet_text import report_lines
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) > 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 10,000")
+    return int(text)
+
+
+class Command(BaseCommand):
+    """Prints what the fleet does."""
+
+    help = "Show the workers, what they run, the maintenance, and why jobs do not start."
+    requires_system_checks = ["tenantqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add = parser.add_argument
+        add(
+            "--jobs",
+            type=_count,
+            default=5,
+            metavar="NUMBER",
+            help="running jobs shown of each worker, the longest first (default 5)",
+        )
+        add("--json", action="store_true", help="print one JSON object, for machines")
+        add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print the report."""
+        using = options["database"] or get_settings().database
+        if using not in connections.settings:
+            raise CommandError(
+                f"--database={using!r} is not in DATABASES, which has "
+                f"{', '.join(sorted(connections.settings))}"
+            )
+        try:
+            report = read_report(using, jobs=options["jobs"])
+        except DatabaseError as error:
+            raise CommandError(
+                f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
+                "Is PostgreSQL running, and has `manage.py migrate` been run?"
+            ) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(report), cls=DjangoJSONEncoder, indent=2))
+            return
+        for line in report_lines(report):
+            self.stdout.write(line)
+        for problem in report.problems:
+            self.stdout.write(self.style.WARNING(f"! {problem}"))

@@ -1,0 +1,74 @@
+"""manage.py workerhealth"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import socket
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError
+from django.utils.connection import ConnectionDoesNotExist
+
+from ...conf import get_settings
+from ...operations.health import Health, judge_file, judge_rows
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not (math.isfinite(value) and 0 < value <= 1e6):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
+    return value
+
+
+class Command(BaseCommand):
+    """Answers probes by its exit code."""
+
+    help = "Exit with 0 when a worker of this machine is alive, with 1 and the reason when not."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        add = parser.add_argument
+        add(
+            "--heartbeat-file",
+            metavar="PATH",
+            help="judge by the file that `runworker --heartbeat-file PATH` keeps; the database is "
+            "not asked",
+        )
+        add(
+            "--max-age",
+            type=_seconds,
+            default=30.0,
+            metavar="SECONDS",
+            help="oldest sign of life that counts (default 30)",
+        )
+        add("--readiness", action="store_true", help="the worker must also take new jobs")
+        add("--host", help="without a file: host of the workers (default: this one)")
+        add("--name", default="", help="without a file: what the workers' names begin with")
+        add("--database", help="without a file: alias of the jobs' database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print the reason, and exit."""
+        health = self._judge(options)
+        if health.healthy:
+            self.stdout.write(f"healthy: {health.reason}")
+        else:
+            self.stderr.write(f"unhealthy: {health.reason}")
+            raise SystemExit(1)
+
+    def _judge(self, options: dict[str, Any]) -> Health:
+        judged = {"max_age": options["max_age"], "readiness": options["readiness"]}
+        if options["heartbeat_file"] is not None:
+            return judge_file(options["heartbeat_file"], **judged)
+        using = options["database"] or get_settings().database
+        host = options["host"] or socket.gethostname()
+        try:
+            return judge_rows(using, host=host, name=options["name"], **judged)
+        except (DatabaseError, ConnectionDoesNotExist) as error:
+            reason = " ".join(str(error).split())
+            return Health(False, f"the jobs' database {using!r} cannot be used: {reason}")

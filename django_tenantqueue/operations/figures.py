@@ -1,0 +1,55 @@
+"""Durations, memory, rates and counts as operators read them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+NOTHING = "–"
+
+_DAY = 86400.0
+_UNITS = (("d", _DAY), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+_MEBIBYTE = 1024 * 1024
+
+
+def duration_text(value: timedelta | float | None) -> str:
+    """Return a duration with the two units that matter: 12 ms, 1.2 s, 3 min 4 s, 2 d 3 h."""
+    if value is None:
+        return NOTHING
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds < 0:
+        seconds = 0.0  # clocks of two machines
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < _DAY:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def rough_text(seconds: float) -> str:
+    """Return a duration in whole units of one kind: 0 s, 59 s, 3 min, 2 d."""
+    unit, size = next((entry for entry in _UNITS if seconds >= entry[1]), _UNITS[-1])
+    return f"{max(int(seconds // size), 0)} {unit}"
+
+
+def memory_text(size: int | None) -> str:
+    """Return a number of bytes in MB or GB, of 1024² and 1024³ bytes."""
+    if size is None:
+        return NOTHING
+    if size < 1000 * _MEBIBYTE:
+        return f"{size / _MEBIBYTE:.0f} MB"
+    return f"{size / _MEBIBYTE / 1024:.1f} GB"
+
+
+def rate_text(rate: float) -> str:
+    """Return how often something happens in a second: 0, 0.3, 12, 1,234."""
+    return f"{rate:.1f}".removesuffix(".0") if rate < 9.95 else f"{rate:,.0f}"
+
+
+def counted_text(number: int, most: int) -> str:
+    """Return a count that stopped at `most`."""
+    return f"{most:,}+" if number >= most else f"{number:,}"

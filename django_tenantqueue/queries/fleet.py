@@ -1,0 +1,68 @@
+"""Statements that tell what the fleet is doing. None walks the history or the whole backlog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .base import fetch
+from .listing import read_in_order
+
+
+@dataclass(frozen=True, slots=True)
+class RunningClaim:
+    """A job that a worker holds. `of_worker`: how many its worker holds, this one included."""
+
+    id: int
+    worker_id: int | None
+    name: str
+    tenant: str
+    queue: str
+    state: str
+    attempt: int
+    max_attempts: int
+    age_seconds: float
+    of_worker: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """Unfinished jobs, each number counted up to a limit, and when they were counted."""
+
+    ready: int
+    scheduled: int
+    running: int
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StuckQueue:
+    """A queue with ready jobs that nothing starts.
+
+    `halted`: it is paused, or has no slots. `taken`: some live worker takes its jobs.
+    """
+
+    tenant: str
+    name: str
+    halted: bool
+    taken: bool
+
+
+def list_claims(using: str, *, worker_id: int | None, most: int) -> list[RunningClaim]:
+    """Return what one worker runs, or all of them (None): up to `most` of each, longest first."""
+    with read_in_order(using):
+        rows = fetch(using, "list_claims", {"worker": worker_id, "most": most})
+    return [RunningClaim(*row) for row in rows]
+
+
+def count_jobs(using: str, *, most: int) -> JobCounts:
+    """Count ready, scheduled and running jobs, each up to `most`."""
+    with read_in_order(using):
+        return JobCounts(*fetch(using, "count_jobs", {"most": most})[0])
+
+
+def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[StuckQueue]:
+    """Return queues with ready jobs that nothing starts; up to `most` (lane, queue) looked at."""
+    with read_in_order(using):
+        rows = fetch(using, "list_stuck_queues", {"most": most, "silent_seconds": silent_seconds})
+    return [StuckQueue(*row) for row in rows]

@@ -1,0 +1,33 @@
+"""One child process, as its supervisor sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..operations.rescue import Death
+from .marks import Marks
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """Its place among the children, its row, what it shares, and what it was told."""
+
+    pid: int
+    number: int
+    worker_id: int
+    marks: Marks = field(repr=False)
+    sentence: Death | None = None
+    """Why it was killed."""
+    killed_at_stop: bool = False
+    told_to_drain: bool = False
+    told_to_stop: bool = False
+    has_successor: bool = False
+
+    @property
+    def is_dismissed(self) -> bool:
+        """Whether an operator sent it away: nobody takes its place."""
+        return self.told_to_drain or self.told_to_stop
+
+    def begun(self) -> frozenset[int]:
+        """Return the ids of the jobs that it has begun and whose end may not be stored."""
+        return frozenset(mark.job_id for mark in self.marks.begun())

@@ -1,0 +1,246 @@
+"""What `manage.py queuestatus` prints."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.utils import timezone
+
+from django_tenantqueue.operations import fleet_report
+from django_tenantqueue.operations.fleet_text import WIDTH
+from django_tenantqueue.states import State
+from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def printed(*arguments: str) -> str:
+    """Return what the command prints."""
+    out = io.StringIO()
+    call_command("queuestatus", *arguments, stdout=out, no_color=True)
+    return out.getvalue()
+
+
+def rows(*arguments: str) -> list[str]:
+    """Return the lines that the command prints, with single spaces."""
+    return [" ".join(line.split()) for line in printed(*arguments).splitlines()]
+
+
+def read_json(*arguments: str) -> Any:
+    """Return the object that the command prints for machines."""
+    return json.loads(printed("--json", *arguments))
+
+
+def test_empty_fleet_says_what_to_do() -> None:
+    text = printed()
+
+    assert text.startswith("No worker runs: start one with manage.py runworker\n")
+    assert "No maintenance has been done yet" in text
+    assert "! no worker runs: start one with manage.py runworker\n" in text
+
+
+def test_worker_has_a_line() -> None:
+    make_worker(
+        jobs_running=3, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
+    )
+
+    head, line = rows()[:2]
+
+    assert head == "worker host pid version up state running memory claims/s jobs/s"
+    assert line == "web-1:100 web-1 100 0.1.0 3 h working 3 150 MB 0.3 1,234"
+
+
+@pytest.mark.parametrize(
+    ("columns", "state"),
+    [
+        ({"sleeping_until": timezone.now() + timedelta(days=1)}, "idle"),
+        ({"draining": True}, "draining"),
+        ({"stopping": True}, "stopping"),
+        ({"heartbeat_at": timezone.now() - timedelta(days=1)}, "silent"),
+    ],
+)
+def test_line_tells_the_state(columns: dict[str, Any], state: str) -> None:
+    make_worker(**columns)
+
+    assert f" {state} " in rows()[1]
+
+
+def test_last_error_stands_in_one_line_below_its_worker() -> None:
+    failed_at = timezone.now() - timedelta(minutes=7)
+    make_worker(last_error=f"lost\n\x1b[31mthe\tconnection {'x' * 500}", last_error_at=failed_at)
+
+    line = rows()[2]
+
+    assert line.startswith("last error 7 min ago: lost [31mthe connection xxx")
+    assert line.endswith("x…")
+
+
+def test_running_jobs_stand_below_their_worker_the_longest_first() -> None:
+    worker = make_worker()
+    queue = make_queue("acme", "reports")
+    first, second = (
+        make_job(
+            queue,
+            state=State.RUNNING,
+            name="reports.build",
+            worker_id=worker.pk,
+            attempt=2,
+            started_at=timezone.now() - timedelta(minutes=minutes),
+        )
+        for minutes in (5, 9)
+    )
+
+    lines = rows()
+
+    assert lines[2] == f"#{second.pk} running 9 min 2/5 acme/reports reports.build"
+    assert lines[3] == f"#{first.pk} running 5 min 2/5 acme/reports reports.build"
+
+
+def test_jobs_beyond_the_first_few_are_counted() -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), 17, state=State.RUNNING, worker_id=worker.pk)
+
+    lines = rows()
+
+    assert sum(line.startswith("#") for line in lines) == 5
+    assert "and 12 more" in lines
+
+
+def test_option_tells_how_many_jobs_are_shown() -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=worker.pk)
+
+    assert sum(line.startswith("#") for line in rows("--jobs=2")) == 2
+    assert not any(line.startswith("#") for line in rows("--jobs=0"))
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "1000000"])
+def test_wrong_number_of_jobs_is_refused(value: str) -> None:
+    with pytest.raises(CommandError, match="is not a number from 0 to 10,000"):
+        printed(f"--jobs={value}")
+
+
+def test_jobs_of_workers_that_are_gone_are_shown() -> None:
+    make_worker()
+    make_jobs(make_queue(), 1, state=State.RUNNING, worker_id=987_654)
+
+    lines = rows()
+
+    assert "Held by workers that are gone" in lines
+    assert "! 1 jobs are held by workers that are gone; a worker rescues them" in lines
+
+
+def test_duties_are_listed() -> None:
+    now = timezone.now()
+    make_duty(
+        ran_at=now - timedelta(minutes=2),
+        outcome="promoted 5 jobs",
+        acted_at=now - timedelta(hours=3),
+    )
+    make_duty("rescue", error="LockNotAvailable: no")
+
+    lines = rows()
+
+    assert "maintenance last run took runs by did last" in lines
+    assert "promote 2 min ago 12 ms 1,234 web-1 3 h ago promoted 5 jobs" in lines
+    assert "error: LockNotAvailable: no" in lines
+
+
+def test_jobs_are_counted() -> None:
+    queue = make_queue()
+    make_jobs(queue, 3)
+    make_jobs(queue, 2, state=State.SCHEDULED)
+    make_jobs(queue, 1, state=State.RUNNING)
+
+    lines = rows()
+
+    assert {"ready 3", "scheduled 2", "running 1", "(counted up to 10,000)"} <= set(lines)
+
+
+def test_count_that_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_report, "COUNTED_TO", 2)
+    make_jobs(make_queue(), 3)
+
+    assert "ready 2+" in rows()
+
+
+def test_ready_jobs_that_no_worker_takes_are_named() -> None:
+    make_worker(queues=["other"])
+    make_job(make_queue("acme", "reports"))
+
+    assert (
+        "! ready jobs that no worker takes, in acme/reports: "
+        "start one with manage.py runworker that takes them"
+    ) in rows()
+
+
+def test_nothing_is_wider_than_a_terminal() -> None:
+    long = "x" * 150
+    worker = make_worker(
+        name=f"{long}.17",
+        host=f"{long}.local",
+        pid=4_194_304,
+        version=f"0.1.0+{long[:30]}",
+        jobs_running=1000,
+        rss_bytes=10**12,
+        claims_per_second=12345,
+        jobs_per_second=123456,
+        last_error=long,
+        last_error_at=timezone.now(),
+    )
+    queue = make_queue(long, long[:90])
+    make_jobs(queue, 1, state=State.RUNNING, name=long, worker_id=worker.pk)
+    now = timezone.now()
+    make_duty("d" * 50, worker=long, outcome=long, acted_at=now, error=long, runs=10**9)
+
+    lines = printed().splitlines()
+
+    assert max(map(len, lines)) == WIDTH
+    assert lines[1].startswith("xxxxx…xx.17 ")
+
+
+def test_machines_get_one_object() -> None:
+    worker = make_worker(rss_bytes=1000, last_error="no", last_error_at=timezone.now())
+    (job_id,) = make_jobs(
+        make_queue("acme", "reports"), 1, state=State.RUNNING, worker_id=worker.pk
+    )
+    make_duty()
+
+    report = read_json()
+
+    (found,) = report["workers"]
+    assert (found["id"], found["state"], found["rss_bytes"]) == (worker.pk, "working", 1000)
+    assert found["jobs"][0]["id"] == job_id
+    assert report["duties"][0]["name"] == "promote"
+    assert report["counts"]["running"] == 1
+    assert report["counted_to"] == 10_000
+    assert report["problems"] == []
+
+
+def test_machines_are_told_of_problems() -> None:
+    assert read_json()["problems"] == ["no worker runs: start one with manage.py runworker"]
+
+
+def test_unknown_database_is_named() -> None:
+    with pytest.raises(CommandError, match="--database='elsewhere' is not in DATABASES"):
+        printed("--database=elsewhere")
+
+
+def test_database_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT * FROM missing_table")
+
+    monkeypatch.setattr("django_tenantqueue.management.commands.queuestatus.read_report", refuse)
+
+    with pytest.raises(CommandError, match="the jobs' database 'default' cannot be used") as caught:
+        printed()
+    assert caught.value.returncode == 1

@@ -1,0 +1,94 @@
+"""Which jobs of a dead worker count the attempt, and which end."""
+
+import pytest
+
+from django_tenantqueue.operations.rescue import Death, judge
+from django_tenantqueue.queries.rescue import Held
+
+
+def held(job_id: int, **changes) -> Held:
+    columns = {"running": False, "attempt": 1, "max_attempts": 3, "crashes": 0, "cancel": False}
+    return Held(id=job_id, **{**columns, **changes})
+
+
+def judged(jobs: list[Held], **death) -> dict[int, tuple[bool, bool]]:
+    """Return (ends, counted) of each job."""
+    return {v.id: (v.ends, v.counted) for v in judge(jobs, Death("it died", **death))}
+
+
+AGAIN = (False, True)
+RETURNED = (False, False)
+ENDED = (True, True)
+
+
+def test_all_count_when_nobody_knows_what_was_begun():
+    assert judged([held(1), held(2)]) == {1: AGAIN, 2: AGAIN}
+
+
+def test_only_begun_jobs_count_when_that_is_known():
+    assert judged([held(1), held(2)], started=frozenset({2})) == {1: RETURNED, 2: AGAIN}
+
+
+def test_recorded_start_counts_when_the_mark_is_missing():
+    assert judged([held(1, running=True)], started=frozenset()) == {1: AGAIN}
+
+
+def test_job_ends_when_its_attempts_are_spent():
+    assert judged([held(1, attempt=3)]) == {1: ENDED}
+
+
+def test_job_that_had_not_begun_does_not_end_when_its_attempts_are_spent():
+    assert judged([held(1, attempt=3)], started=frozenset()) == {1: RETURNED}
+
+
+def test_job_ends_when_its_cancellation_was_asked_for():
+    assert judged([held(1, cancel=True)], started=frozenset()) == {1: (True, False)}
+
+
+def test_only_the_culprit_counts_when_the_process_was_killed_for_it():
+    jobs = [held(1, running=True, attempt=3), held(2, running=True)]
+
+    assert judged(jobs, started=frozenset({1, 2}), culprit=2) == {1: RETURNED, 2: AGAIN}
+
+
+def test_nothing_counts_when_the_process_was_stopped():
+    assert judged([held(1, running=True, attempt=3)], blameless=True) == {1: RETURNED}
+
+
+def test_those_with_the_most_crashes_count_when_a_process_crashed():
+    jobs = [held(1, crashes=1), held(2), held(3, crashes=1), held(4, crashes=5)]
+
+    found = judged(jobs, started=frozenset({1, 2, 3}), crashed=True)
+
+    assert found == {1: AGAIN, 2: RETURNED, 3: AGAIN, 4: RETURNED}
+
+
+@pytest.mark.parametrize(
+    ("job", "death", "waits"),
+    [
+        (held(1), {"crashed": True}, False),
+        (held(1, crashes=1), {"crashed": True}, True),
+        (held(1), {"culprit": 1}, True),
+        (held(1, crashes=3), {}, False),
+    ],
+)
+def test_job_waits_when_it_was_the_reason_or_crashed_again(job, death, waits):
+    (verdict,) = judge([job], Death("it died", **death))
+
+    assert (verdict.delay_seconds > 0) == waits
+
+
+def test_neighbour_is_spared_when_the_same_job_crashes_again_and_again():
+    """A job that kills its process stands alone from its second crash on."""
+    poison, neighbour = held(1, max_attempts=5), held(2, max_attempts=5)
+    ends = False
+    for attempt in range(1, 6):
+        verdicts = {v.id: v for v in judge([poison, neighbour], Death("it died", crashed=True))}
+        ends = verdicts[1].ends
+        counted = verdicts[neighbour.id].counted
+        poison = held(1, max_attempts=5, attempt=attempt + 1, crashes=poison.crashes + 1)
+        # the neighbour ends well before long: others come in its place
+        neighbour = held(2 + attempt, max_attempts=5)
+        assert counted == (attempt == 1)
+
+    assert ends
