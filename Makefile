@@ -55,6 +55,10 @@ bench: $(VENV)/.bench ## Measure; ARGS=--quick for a short run
 mutants: $(VENV)/.test $(VENV)/.demo ## Check that each test of a guarantee fails when its mechanism is removed
 	@$(PYTHON) -m tests.mutants $(ARGS)
 
+.PHONY: chaos
+chaos: $(VENV)/.test $(VENV)/.demo ## Kill, stop and restart everything, and audit every run; ARGS=--short for a minute
+	@$(PYTHON) -m tests.chaos $(ARGS)
+
 .PHONY: docs
 docs: $(VENV)/.docs $(VENV)/.demo ## Build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

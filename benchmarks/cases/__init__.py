@@ -1,3 +1,17 @@
 """The cases: each module has a `run(bench)` that yields the rows of the report."""
 
-NAMES = ("durable", "enqueue", "latency", "noop", "caps", "fair", "backlog", "queues", "memory")
+NAMES = (
+    "durable",
+    "enqueue",
+    "latency",
+    "noop",
+    "caps",
+    "fair",
+    "backlog",
+    "queues",
+    "memory",
+    "rescue",
+    "idle",
+    "fleet",
+    "held",
+)
