@@ -47,6 +47,10 @@ format: $(VENV)/.lint ## Put all files in the form that "make check" asks for
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: plans
+plans: $(VENV)/.test $(VENV)/.demo ## Check every statement's plan on a million waiting jobs, ten million ended ones, 10,000 queues
+	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/queries/test_plans.py $(ARGS)
+
 .PHONY: bench
 bench: $(VENV)/.bench ## Measure; ARGS=--quick for a short run
 	@$(PYTHON) -m benchmarks $(ARGS)

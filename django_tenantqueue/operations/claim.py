@@ -70,6 +70,7 @@ class Claimer:
         worker_id: int,
         filters: Filters | None = None,
         *,
+        queue_range: tuple[int, int] = (0, 0),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker_id = worker_id
@@ -77,6 +78,8 @@ class Claimer:
         self.wait_seconds = 0.0
         self._clock = clock
         self._starts: dict[int, int] = {}
+        # were it the same for all, processes that live briefly would serve the first queues only
+        self._first_start = random.randint(*queue_range)
         self._last = (0, 0, 0)
         self._blocked: dict[int, float] = {}
         self._misfits: dict[int, float] = {}
@@ -110,6 +113,7 @@ class Claimer:
             room_async=room_async,
             position=self._position,
             starts=self._starts,
+            first_start=self._first_start,
             skip_lanes=list(self._resting_lanes),
             skip_queues=self._skipped(),
             last_lane=lane,

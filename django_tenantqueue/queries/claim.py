@@ -36,6 +36,8 @@ class ClaimRequest:
     position: Position = field(default_factory=Position)
     starts: dict[int, int] = field(default_factory=dict)
     """Lane -> queue served last in it."""
+    first_start: int = 0
+    """Where the turns begin in a lane of which nothing is known."""
     skip_lanes: Sequence[int] = ()
     skip_queues: Sequence[int] = ()
     last_lane: int = 0
@@ -199,6 +201,7 @@ def _lock_params(request: ClaimRequest) -> dict[str, Any]:
         "skip_lanes": array(request.skip_lanes),
         "lanes": array(request.starts),
         "starts": array(request.starts.values()),
+        "first_start": request.first_start,
         "most_visits": request.most_visits,
         "most_locks": request.most_locks,
         "skip_queues": array(request.skip_queues),

@@ -75,6 +75,12 @@ def heartbeat_worker(
     return None if row is None else bool(row[0])
 
 
+def queue_range(connection: psycopg.Connection[Any]) -> tuple[int, int]:
+    """Return the lowest and the highest id of a queue, zeros when there is none."""
+    lowest, highest = fetch(connection, "queue_range", {})[0]
+    return lowest, highest
+
+
 def connection_budget(using: str) -> tuple[int, int]:
     """Return how many connections the server allows, and how many the workers may open."""
     allowed, fleet = fetch(using, "connection_budget", {})[0]

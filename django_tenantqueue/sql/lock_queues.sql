@@ -1,8 +1,8 @@
 -- First half of a claim: walk over the queues that have ready jobs, in the order in which they
 -- are served, and lock up to `most_locks` of them that are neither paused nor full.
 --
--- Order: lanes ascending; inside a lane the queues after the one served last (`starts`), then from
--- the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
+-- Order: lanes ascending; inside a lane the queues after the one served last (`starts`; in a lane
+-- that is new to this worker, `first_start`), then from the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
 -- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED: it never waits.
 -- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
 -- the queues.
@@ -47,8 +47,8 @@ WITH RECURSIVE visit AS (
             -- as a condition on the index it would be walked over entry by entry
             SELECT
                 ahead.lane::integer,
-                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, 0) END,
-                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, 0) END,
+                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, %(first_start)s::integer) END,
+                CASE WHEN ahead.skip THEN 2147483647 ELSE coalesce(known.start_id, %(first_start)s::integer) END,
                 ahead.skip,
                 false
             FROM (

@@ -70,7 +70,9 @@ class Pump:
         self.config = config
         self.worker_id = worker_id
         self.connection = connection
-        self.claimer = Claimer(worker_id, config.filters)
+        self.claimer = Claimer(
+            worker_id, config.filters, queue_range=worker_queries.queue_range(connection)
+        )
         self.flight = Flight(config.threads, config.async_slots, marks)
         self.store = Store(worker_id)
         self.sleep = Sleep(worker_id, burst=config.burst)

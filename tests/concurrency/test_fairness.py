@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from django.db import connection
 
+from tests.concurrency.pumps import turned_pump
 from tests.factories import MORE_THAN_ENOUGH, make_jobs, make_queue
 
 
@@ -113,3 +114,16 @@ def serve_until_done(worker, room, queues, each):
 def analyze() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE tenantqueue_job_hot")
+
+
+def test_first_claims_are_spread_when_many_processes_are_new():
+    queues = [make_queue(num_slots=1000) for _ in range(50)]
+    for queue in queues:
+        make_jobs(queue, 30)
+    first = set()
+
+    for _ in range(20):
+        with turned_pump(threads=1) as pump:
+            first.add(pump.take(1)[0].claimed.queue_id)
+
+    assert len(first) >= 8

@@ -220,6 +220,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
+    "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
     "insert_job": [
         Case(new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping")),
         Case(new_job(unseen=True)),
@@ -263,7 +264,7 @@ CASES: dict[str, list[Case]] = {
         Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
     ],
     "list_history_of_queues": [
-        Case(listed(queues=True), ("tenantqueue_history_queue",), 3000, settings=ORDERED)
+        Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED)
     ],
     "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
@@ -336,7 +337,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "relane_jobs": [Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20000)],
+    "relane_jobs": [Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20_000 * SCALE)],
     "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
     "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
     "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
