@@ -24,10 +24,12 @@ FOREIGN_SECONDS = 10.0
 BARREN_SECONDS = 0.01
 """How long a queue is left alone that was locked and yielded nothing."""
 ASYNC_SECONDS = 10.0
-"""So long after the last coroutine a claim has room for few of them only, lest a worker of blocking
-tasks lock many queues and jobs that it cannot take."""
+"""So long after the last coroutine others are expected, and looked for at once."""
 UNSEEN_ROOM = 4
-"""Room for coroutines while none have been seen."""
+"""Room for coroutines while none have been seen, lest a worker of blocking tasks lock many queues
+and jobs that it cannot take. It doubles with each claim that fills it, and halves with each that
+brings blocking jobs alone."""
+MOST_ASYNC_ROOM = 4096
 CONTENDED_SECONDS = 0.02
 """Longest wait before a queue whose row somebody else had locked is looked at again."""
 COSTLY_STEPS = 100
@@ -83,7 +85,8 @@ class Claimer:
         self._last = (0, 0, 0)
         self._blocked: dict[int, float] = {}
         self._misfits: dict[int, float] = {}
-        self._async_seen_at = clock()
+        self._async_seen_at = -ASYNC_SECONDS
+        self._async_room = UNSEEN_ROOM
         self._foreign: dict[int, float] = {}
         self._resting_lanes: dict[int, float] = {}
         self._begin_pass()
@@ -97,14 +100,18 @@ class Claimer:
         self._pass_lanes: set[int] = set()
         self._pass_open_lane: int | None = None
 
+    @property
+    def expects_coroutines(self) -> bool:
+        """Whether coroutines have been claimed lately."""
+        return self._clock() - self._async_seen_at <= ASYNC_SECONDS
+
     def request(self, room_threads: int, room_async: int) -> ClaimRequest:
         """Return the request for a claim of up to so many jobs of each kind."""
         now = self._clock()
         self._expire(now)
         if room_threads and room_async:
             self._misfits.clear()
-        if now - self._async_seen_at > ASYNC_SECONDS:
-            room_async = min(room_async, UNSEEN_ROOM)
+        room_async = min(room_async, self._async_room)
         room = room_threads + room_async
         lane, queue, used = self._last
         return ClaimRequest(
@@ -169,6 +176,7 @@ class Claimer:
         """Remember what the answer to `request` shows, and say what to do next."""
         walk = answer.walk
         assert walk is not None, "the answer belongs to a request"
+        self._adapt_async_room(answer)
         self._remember_turns(answer)
         self._remember_blocked(request, answer, walk)
         if answer.jobs:
@@ -179,6 +187,14 @@ class Claimer:
             self._position = walk.position
             return Verdict.AGAIN
         return self._end_pass()
+
+    def _adapt_async_room(self, answer: Exchange) -> None:
+        """Ask for twice as many coroutines when all came that were asked for, else for fewer."""
+        taken = sum(job.is_async for job in answer.jobs)
+        if taken >= self._async_room:
+            self._async_room = min(MOST_ASYNC_ROOM, 2 * self._async_room)
+        elif answer.jobs and not taken:
+            self._async_room = max(UNSEEN_ROOM, self._async_room // 2)
 
     def _remember_turns(self, answer: Exchange) -> None:
         for job in answer.jobs:

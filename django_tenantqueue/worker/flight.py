@@ -70,6 +70,10 @@ class Flight:
             max(0, self._async_slots - self._coroutines),
         )
 
+    def free_threads(self) -> int:
+        """Return how many threads have nothing to do."""
+        return max(0, self._thread_slots - self._threaded)
+
     def hand_out(self, jobs: Iterable[RunningJob]) -> None:
         """Give claimed jobs to the executor of their kind, in this order."""
         now = time.monotonic()

@@ -64,8 +64,7 @@ class WorkerProcess:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
-        connection = connect(self.config.database, f"tenantqueue {self.name}")
-        queries.sign_on_worker(connection, self._worker_id, os.getpid())
+        connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks
         )
@@ -81,6 +80,19 @@ class WorkerProcess:
         sys.stdout.flush()
         sys.stderr.flush()
         return 0
+
+    def _sign_on(self) -> psycopg.Connection[Any]:
+        """Connect and write who this is, however long the server is away."""
+        pause = 0.1
+        while True:
+            try:
+                connection = self._reconnect()
+                queries.sign_on_worker(connection, self._worker_id, os.getpid())
+                return connection
+            except psycopg.OperationalError as error:
+                logger.warning("%s: signing on is tried again: %s", self.name, error)
+            time.sleep(pause)
+            pause = min(2.0, pause * 2)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Run the event loop until it is stopped.

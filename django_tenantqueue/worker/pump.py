@@ -24,6 +24,7 @@ from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
 from .config import WorkerConfig
 from .flight import Flight
 from .marks import Marks
+from .returns import RETRIABLE, Returns
 from .sleep import Sleep
 from .store import RETRY_SECONDS, Store
 from .vitals import Vitals
@@ -42,18 +43,10 @@ GROUP_SIZE = 100
 """So many completions are written at once."""
 SEARCH_SECONDS = 0.05
 """Pause between two looks for coroutines while all threads are taken."""
-DOUBT_SECONDS = 90.0
-"""How long after a failed statement a worker looks for claims of which it has had no answer: longer
-than the server may go on with a statement whose connection is lost."""
-RETURN_SECONDS = 0.5
-"""Wait before a job is given back again whose row somebody had locked."""
+MOST_SEARCHES = 3
+"""So many looks for coroutines before a worker whose threads are all taken may go to sleep."""
 FAREWELL_SECONDS = 3.0
 """How long a process that ends tries to give its jobs back when somebody has locked their rows."""
-RETRIABLE = (
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.SerializationFailure,
-)
 
 
 class Pump:
@@ -76,6 +69,7 @@ class Pump:
         self.flight = Flight(config.threads, config.async_slots, marks)
         self.store = Store(worker_id)
         self.sleep = Sleep(worker_id, burst=config.burst)
+        self.returns = Returns(worker_id, self.flight, self.store)
         self.watch = Watch(worker_id, self.flight, self.store)
         self.vitals = Vitals(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
         self.waiter = Waiter()
@@ -90,9 +84,10 @@ class Pump:
         self._queue_names: dict[int, tuple[str, str]] = {}
         self._claim_at = time.monotonic()
         self._exchanged_at = 0.0
+        self._searches = 0
+        """Looks for coroutines alone, one after the other, that found nothing."""
+        self._was_notified = False
         self._group_seconds = GROUP_SECONDS
-        self._return_at = 0.0
-        self._doubt_until = 0.0
         self._attend_notifications()
 
     # called by executors
@@ -156,8 +151,8 @@ class Pump:
             due.append(self.watch.next_at)
         if self.store.next_try_at is not None:
             due.append(self.store.next_try_at)
-        if self.flight.returns:
-            due.append(self._return_at)
+        if self.returns.next_at is not None:
+            due.append(self.returns.next_at)
         if self._may_claim():
             due.append(self._claim_at)
         return max(0.0, min(due) - now)
@@ -235,6 +230,15 @@ class Pump:
             self.sleep.found_work(self.connection, now)
             if request.is_filled_by(answer.jobs):
                 self.sleep.wake_another(self.connection, now)
+            self._searches = 0
+        elif self._was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
+            # it may be a job for a thread, and another worker may have one free
+            self.sleep.pass_on(self.connection, now)
+        self._was_notified = False
+        if self._is_searching(verdict):
+            self._searches += 1
+            self._claim_at = now + SEARCH_SECONDS
+            return
         if verdict is Verdict.AGAIN:
             searching = request.room_threads == 0 and not answer.jobs
             self._claim_at = now + SEARCH_SECONDS if searching else now
@@ -255,6 +259,18 @@ class Pump:
             look = self.claimer.wait_seconds if blocked else self.sleep.seconds
         self._claim_at = now + look
 
+    def _is_searching(self, verdict: Verdict) -> bool:
+        """Whether a claim could only bring what is not urgent here: no thread is free.
+
+        Either the room is for coroutines, and none have come lately, or for claiming ahead, and
+        others are at the queues. A completion claims anyway.
+        """
+        if self.flight.free_threads() or self.claimer.expects_coroutines:
+            return False
+        return verdict is Verdict.CONTENDED or (
+            self.flight.room()[0] == 0 and self._searches < MOST_SEARCHES
+        )
+
     def _as_running(self, claimed: ClaimedJob) -> RunningJob:
         names = self._queue_names.get(claimed.queue_id)
         if names is None:
@@ -273,15 +289,14 @@ class Pump:
     def _duties(self, now: float) -> None:
         if self.draining:
             self.sleep.retire(self.connection)
-        if self.flight.returns and self._return_at <= now:
-            self._return_claims(now)
+        if self.returns.next_at is not None and self.returns.next_at <= now:
+            self.returns.run_once(self.connection)
         if len(self.flight):
             self.watch.run_once(self.connection, now)
         if self.vitals.next_at <= now:
             wanted = self.vitals.beat(self.connection, now, len(self.flight.running()))
             self.draining = self.draining or wanted
-            if now < self._doubt_until:
-                self._return_unknown()
+            self.returns.find_unknown(self.connection)
         if not self.draining and (why := self.vitals.age_limit(now)):
             logger.info("%s makes room for a new process: %s", self.config.name, why)
             self.draining = True
@@ -289,41 +304,8 @@ class Pump:
 
     def _doubt(self) -> None:
         """Compare the claims in the rows with those known here, now and for a while."""
-        self._doubt_until = time.monotonic() + DOUBT_SECONDS
+        self.returns.doubt()
         self.vitals.hurry()
-
-    def _return_unknown(self) -> None:
-        """Give back claims that were committed but whose answer never came: nobody runs them."""
-        held = queries.find_claims(self.connection, self.worker_id)
-        for claim in held - self.flight.claims() - self.store.claims():
-            logger.warning(
-                "job %s was claimed in a transaction without answer: given back", claim[0]
-            )
-            self.flight.returns.setdefault(0.0, []).append(claim)
-
-    def _return_claims(self, now: float) -> None:
-        """Give claims back; those whose rows somebody has locked are left for a later round."""
-        for delay, claims in list(self.flight.returns.items()):
-            try:
-                self._return(claims, delay)
-                del self.flight.returns[delay]
-            except RETRIABLE:
-                left = [claim for claim in claims if not self._returned_singly(claim, delay)]
-                self.flight.returns[delay] = left
-                if not left:
-                    del self.flight.returns[delay]
-                self._return_at = now + RETURN_SECONDS
-
-    def _returned_singly(self, claim: tuple[int, int], delay: float) -> bool:
-        try:
-            self._return([claim], delay)
-        except RETRIABLE as error:
-            logger.warning("job %s is given back later: %s", claim[0], error)
-            return False
-        return True
-
-    def _return(self, claims: list[tuple[int, int]], delay: float) -> None:
-        queries.return_jobs(self.connection, self.worker_id, claims, delay_seconds=delay)
 
     # notifications
 
@@ -345,6 +327,7 @@ class Pump:
         """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
         self.sleep.notified()
         self.claimer.notified()
+        self._was_notified = True
         self._claim_at = time.monotonic()
 
     # connection
@@ -392,8 +375,7 @@ class Pump:
         What has ended is stored, and what was not begun goes back, too. The process's threads are
         about to end with it.
         """
-        if time.monotonic() < self._doubt_until:
-            self._return_unknown()
+        self.returns.find_unknown(self.connection)
         self.return_unstarted()
         left = self.flight.unfinished()
         for running in left:
@@ -404,7 +386,7 @@ class Pump:
             self.store.take_held_back(time.monotonic())
             if len(self.store):
                 self._exchange(claim=False)
-            self._return_claims(time.monotonic())
+            self.returns.run_once(self.connection)
             if self.store.is_empty and not self.flight.returns:
                 return len(left)
             if time.monotonic() > end:

@@ -32,6 +32,10 @@ when it took at most QUICK_SECONDS (operations/enqueue.py). If it missed this wo
 its snapshot is older than that, so it had committed by QUICK_SECONDS after it: this look sees its
 job.
 """
+SILENT_SECONDS = 1.0
+"""How long a worker that was woken in vain announces no sleep. It looks for work meanwhile."""
+VAIN_LOOK_SECONDS = 0.1
+"""How often it does."""
 WAKE_SECONDS = 0.05
 """How often a worker that is full may wake another."""
 
@@ -46,6 +50,7 @@ class Sleep:
         self._until = 0.0
         self._settle_at = 0.0
         self._wake_at = 0.0
+        self._silent_until = 0.0
         self._quick_looks = 0
         self._listening = False
 
@@ -64,6 +69,8 @@ class Sleep:
             return QUICK_LOOKS[self._quick_looks - 1]
         if not self.can_be_notified:
             return None
+        if self._silent_until > now:
+            return VAIN_LOOK_SECONDS
         if self._until <= now + 1.0:
             self._announce(connection, now)
             return 0.0
@@ -95,6 +102,15 @@ class Sleep:
         """This worker is full: there may be work for one that sleeps."""
         if self.can_be_notified and now >= self._wake_at:
             self._wake_at = now + WAKE_SECONDS
+            wake_any_workers(connection, most=1, worker_id=self._worker_id)
+
+    def pass_on(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """Wake another: what this worker was woken for is not for it.
+
+        It announces no sleep for a while, lest two of them wake each other in turn.
+        """
+        if self.can_be_notified:
+            self._silent_until = now + SILENT_SECONDS
             wake_any_workers(connection, most=1, worker_id=self._worker_id)
 
     def retire(self, connection: psycopg.Connection[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -384,3 +385,38 @@ def test_pump_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(pump: FakePump
 
     pump.turn_until(lambda: pump.executor.jobs)
     assert Worker.objects.get(pk=pump.id).sleeping_until is None
+
+
+def test_free_worker_gets_the_job_when_the_one_that_was_woken_is_full():
+    with turned_pump(threads=1) as full, turned_pump(threads=1) as free:
+        noop.using(tenant="a").delay()
+        full.take(1)
+        full.turn_until(lambda: is_announced(full))  # its only thread is taken
+        free.turn_until_asleep()
+        Worker.objects.filter(pk=free.id).update(sleeping_until=None)
+        noop.using(tenant="a").delay()  # wakes the only one that is announced
+        Worker.objects.filter(pk=free.id).update(
+            sleeping_until=timezone.now() + timedelta(seconds=10)
+        )
+
+        full.turn_until(lambda: not Worker.objects.get(pk=free.id).sleeping_until)
+        free.take(1)
+
+
+def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while():
+    with turned_pump(threads=1) as full:
+        noop.using(tenant="a").delay()
+        full.take(1)
+        full.turn_until(lambda: is_announced(full))
+        noop.using(tenant="a").delay()
+
+        full.turn_until(lambda: full.pump.sleep._silent_until > 0)
+
+        for _ in range(20):
+            full.pump.wait(min(0.02, full.pump.run_once()))
+        assert not is_announced(full)
+
+
+def is_announced(pump: FakePump) -> bool:
+    """Whether this worker says that it sleeps."""
+    return Worker.objects.get(pk=pump.id).sleeping_until is not None

@@ -46,7 +46,7 @@ def test_small_tenants_are_done_when_a_big_one_has_had_its_share(workers: Worker
 
     # one turn, and what a busy machine gives back and claims again; tests/concurrency is exact
     assert order.count("big") <= EACH + 3
-    assert largest_lead(order) <= 4
+    assert largest_lead(order) <= 6
 
 
 def test_a_big_tenant_gets_little_more_when_processes_pass_over_locked_queues(workers: Workers):

@@ -337,7 +337,9 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "relane_jobs": [Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20_000 * SCALE)],
+    "relane_jobs": [
+        Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20_000 * SCALE)
+    ],
     "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
     "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
     "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
