@@ -61,8 +61,8 @@ def main() -> int:
     width = max(len(mutant.name) for mutant in mutants)
     print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
     missed = 0
-    # Each has a server of its own, and waits most of its time: as many at once as there are cores.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    # Each has a server of its own, and waits most of its time: two at once for each core.
+    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         for mutant, (outcome, seconds) in zip(mutants, pool.map(timed, mutants), strict=True):
             missed += outcome not in NOTICED
             print(
