@@ -25,8 +25,8 @@ demo: $(VENV)/.demo ## Run the example project on real data; ARGS=--once runs a 
 	@$(PYTHON) -m example_project.demo $(ARGS)
 
 .PHONY: test
-test: $(VENV)/.test $(VENV)/.demo ## Run every test; ARGS go to pytest
-	@$(PYTHON) -m pytest $(ARGS)
+test: $(VENV)/.test $(VENV)/.demo ## Run every test, two files at a time; ARGS go to pytest
+	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
 
 .PHONY: coverage
 coverage: $(VENV)/.test $(VENV)/.demo ## Run every test and show the lines that none of them reached

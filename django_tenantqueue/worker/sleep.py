@@ -9,6 +9,7 @@ the announcement.
 from __future__ import annotations
 
 import logging
+import random
 from typing import Any
 
 import psycopg
@@ -56,8 +57,13 @@ class Sleep:
 
     @property
     def seconds(self) -> float:
-        """How long to wait for work at most."""
-        return SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
+        """How long to wait for work at most.
+
+        Those that poll do so at random moments, lest a fleet started together ask at once.
+        """
+        if self.can_be_notified:
+            return SLEEP_SECONDS
+        return get_settings().poll_interval * random.uniform(0.8, 1.0)
 
     def next_look(self, connection: psycopg.Connection[Any], now: float) -> float | None:
         """Return the seconds to wait before looking again for work that may just have come.

@@ -179,3 +179,14 @@ def test_the_worker_is_quiet_when_it_is_told_to_be(workers: Workers):
     runner = workers.run("--burst", "--verbosity=0")
 
     assert runner.output == ""
+
+
+def test_there_is_a_warning_when_the_server_allows_too_few_connections(workers: Workers):
+    runner = workers.run("--burst", "--processes=1", "--threads=5000")
+
+    assert runner.process.returncode == 0
+    assert "this worker may open 5002 database connections; the server allows " in runner.output
+
+
+def test_there_is_no_warning_when_the_server_allows_enough_connections(workers: Workers):
+    assert "database connections" not in workers.run("--burst").output
