@@ -143,7 +143,6 @@ class Number(int):
         (({None: 2},), {}, "argument 1 has the key None: keys must be str"),
         ((({MARK: "datetime"},),), {}, f"argument 1[0] has the key '{MARK}', which is reserved"),
     ],
-    ids=str,
 )
 def test_argument_is_named_when_it_cannot_be_stored(args, kwargs, message):
     with pytest.raises(InvalidArgument) as caught:
@@ -241,7 +240,6 @@ def test_decoding_fails_for_good_when_a_type_is_unknown():
         (math.nan, "the result cannot be stored as JSON"),
         (object(), "the result cannot be stored as JSON"),
     ],
-    ids=repr,
 )
 def test_result_is_refused_when_it_cannot_be_stored(value, message):
     with pytest.raises(ResultRefused, match=message):

@@ -134,7 +134,6 @@ def test_jobs_of_a_locked_queue_are_taken_when_the_lock_has_ended(worker, open_c
         (Filters(tenants=["acme"]), {("acme", "mail"), ("acme", "reports")}),
         (Filters(queues=["mail"], tenants=["acme"]), {("acme", "mail")}),
     ],
-    ids=str,
 )
 def test_only_matching_queues_are_served_when_a_worker_has_filters(worker_factory, filters, taken):
     queues = {

@@ -304,7 +304,6 @@ def test_transitions_lead_everywhere_when_they_are_followed():
         {"attempt": -1},
         {"max_attempts": 0},
     ],
-    ids=str,
 )
 def test_database_refuses_when_columns_contradict_each_other(columns):
     job = make_job()
