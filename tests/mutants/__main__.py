@@ -54,7 +54,7 @@ def main() -> int:
     started = time.monotonic()
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     with copied_tree() as tree:
-        outcome = run_tests(tree, tests)
+        outcome = run_tests(tree, tests, at_once=2)
     if outcome != "survived":
         print(f"error: without any patch: {outcome}", file=sys.stderr)
         return 1
@@ -138,10 +138,12 @@ def apply_patch(tree: Path, mutant: Mutant) -> None:
         raise BrokenMutantError(f"does not apply: {applied.stderr.strip()}")
 
 
-def run_tests(tree: Path, tests: Sequence[str]) -> str:
-    """Run the tests in the copy and say what became of the mutant."""
+def run_tests(tree: Path, tests: Sequence[str], *, at_once: int = 1) -> str:
+    """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report = tree / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
+    if at_once > 1:
+        command += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
@@ -154,7 +156,7 @@ def run_tests(tree: Path, tests: Sequence[str]) -> str:
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+        output, _ = process.communicate(timeout=TIMEOUT_SECONDS * at_once)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.communicate()
