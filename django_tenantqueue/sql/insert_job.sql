@@ -3,7 +3,7 @@
 -- looks for the reason). The queue row is read, never locked.
 --
 -- `sleepers` says whether some worker sleeps, in this statement's snapshot. In autocommit mode that
--- saves the look after the commit: see SETTLE_SECONDS in worker/pump.py for why nothing is lost.
+-- saves the look after the commit: see SETTLE_SECONDS in worker/sleep.py for why nothing is lost.
 -- Indexes: primary key of the queue, tenantqueue_worker_sleeping.
 INSERT INTO tenantqueue_job_hot (
     queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, timeout_seconds,

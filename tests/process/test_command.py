@@ -185,7 +185,7 @@ def test_there_is_a_warning_when_the_server_allows_too_few_connections(workers: 
     runner = workers.run("--burst", "--processes=1", "--threads=5000")
 
     assert runner.process.returncode == 0
-    assert "this worker may open 5002 database connections; the server allows " in runner.output
+    assert "this worker may open 5003 database connections; the server allows " in runner.output
 
 
 def test_there_is_no_warning_when_the_server_allows_enough_connections(workers: Workers):

@@ -157,7 +157,7 @@ class Command(BaseCommand):
 
     def _warn_of_connections(self, config: WorkerConfig) -> None:
         allowed, fleet = connection_budget(config.database)
-        own = config.processes * (config.threads + 1) + 1
+        own = config.processes * (config.threads + 1) + 2
         if own + fleet > allowed:
             others = f" and the other workers {fleet}" if fleet else ""
             self.stderr.write(
