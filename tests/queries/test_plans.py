@@ -138,6 +138,8 @@ DEAD_ROWS = 45_000 * SCALE
 """Pages touched by the first walk that meets all dead rows; the next one is spared."""
 SLOT_INDEX = 30_000 * SCALE
 """Pages touched to read the slot index whole, dead entries and all."""
+WORKERS_READ = 400
+"""Pages touched when the table of workers, without statistics, is read whole with its dead rows."""
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
@@ -222,8 +224,10 @@ CASES: dict[str, list[Case]] = {
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
     "insert_job": [
-        Case(new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping")),
-        Case(new_job(unseen=True)),
+        Case(
+            new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
+        ),
+        Case(new_job(unseen=True), (), WORKERS_READ),
     ],
     "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
     "insert_worker": [
@@ -375,8 +379,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1},
             ("tenantqueue_worker_sleeping",),
-            # read whole while it has no statistics, with its dead rows
-            buffers=400,
+            WORKERS_READ,
         )
     ],
     "watch_jobs": [
