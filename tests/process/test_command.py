@@ -190,3 +190,10 @@ def test_there_is_a_warning_when_the_server_allows_too_few_connections(workers: 
 
 def test_there_is_no_warning_when_the_server_allows_enough_connections(workers: Workers):
     assert "database connections" not in workers.run("--burst").output
+
+
+def test_command_refuses_when_children_would_be_killed_before_they_can_make_room(workers: Workers):
+    runner = workers.run("--max-rss=300", "--kill-rss=200")
+
+    assert runner.process.returncode == 1
+    assert "--kill-rss=200 is not above --max-rss=300" in runner.output

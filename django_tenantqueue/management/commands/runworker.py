@@ -120,6 +120,11 @@ class Command(BaseCommand):
             code = Reloader(say=self.stderr.write).run()
             raise SystemExit(code)
         config = self._config(options)
+        if config.max_rss and config.kill_rss and config.kill_rss <= config.max_rss:
+            raise CommandError(
+                f"--kill-rss={options['kill_rss']} is not above --max-rss={options['max_rss']}: a "
+                "child would be killed before it could end what it runs"
+            )
         if config.database not in connections.settings:
             raise CommandError(
                 f"--database={config.database!r} is not in DATABASES, which has "
