@@ -105,14 +105,13 @@ class Pump:
         try:
             return self._round(time.monotonic())
         except psycopg.Error as error:
-            self._doubt()
-            self.vitals.note_error(str(error))
-            if not self._is_lost(error):
-                logger.warning("a statement of the worker failed, it is repeated: %s", error)
-                self._claim_at = time.monotonic() + 1.0
-                return 0.1
-            self._reopen(error)
-            return 0.0
+            if self._is_lost(error):
+                self._reopen(error)
+                return 0.0
+            logger.warning("a statement of the worker failed, it is repeated: %s", error)
+            self._doubt(error)
+            self._claim_at = time.monotonic() + 1.0
+            return 0.1
 
     def _round(self, now: float) -> float:
         self._wanted = 1
@@ -217,9 +216,8 @@ class Pump:
         if isinstance(error, RETRIABLE):
             logger.info("storing and claiming jobs is tried again: %s", error)
         else:
-            self._doubt()
             logger.error("storing and claiming jobs failed: %s", error)
-            self.vitals.note_error(str(error))
+            self._doubt(error)
             self._claim_at = now + 1.0
 
     def _plan_claim(
@@ -302,9 +300,13 @@ class Pump:
             self.draining = True
             self.flight.marks.retire()
 
-    def _doubt(self) -> None:
-        """Compare the claims in the rows with those known here, now and for a while."""
+    def _doubt(self, error: psycopg.Error) -> None:
+        """Compare the claims in the rows with those known here, now and for a while.
+
+        The error is told in this worker's row, for operators to see.
+        """
         self.returns.doubt()
+        self.vitals.note_error(str(error))
         self.vitals.hurry()
 
     # notifications
@@ -341,6 +343,7 @@ class Pump:
     def _reopen(self, error: psycopg.Error) -> None:
         """Connect again, for as long as it takes; jobs go on running meanwhile."""
         logger.warning("the connection to the database was lost: %s", error)
+        self._doubt(error)
         self.connection.close()
         pause = 0.1
         while True:

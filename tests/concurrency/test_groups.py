@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.db import connection
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
 from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
@@ -167,3 +168,17 @@ def test_task_is_told_when_its_claim_is_lost(pump: FakePump):
 
     with pytest.raises(Exception, match=f"job {job_id} was taken from this run"):
         running.check()
+
+
+def test_idle_worker_tells_the_error_and_goes_on_when_its_connection_is_ended():
+    with turned_pump() as pump:
+        pump.turn_until_asleep()
+        pid = pump.pump.connection.info.backend_pid
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+
+        pump.turn_until(lambda: Worker.objects.get(pk=pump.id).last_error)
+
+        assert pump.pump.connection.info.backend_pid != pid
+        make_job()
+        pump.take(1)
