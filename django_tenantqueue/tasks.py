@@ -123,6 +123,7 @@ class Task(Generic[P, R]):
         self.options = Options().merged(options)
         self.source = Source("task", "", self.name, self.name, self.is_async)
         self._signature = inspect.signature(func)
+        self._positional = _positional_range(self._signature)
         update_wrapper(self, func)
         sources.register_task(self)
 
@@ -159,6 +160,8 @@ class Task(Generic[P, R]):
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit the function."""
+        if not kwargs and len(args) in self._positional:
+            return
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -191,6 +194,19 @@ class Task(Generic[P, R]):
             return float(self.backoff(attempt, error))
         delay = float(self.backoff) * 2.0 ** min(attempt - 1, 30)
         return min(get_settings().backoff_max, delay) * random.uniform(0.8, 1.2)
+
+
+def _positional_range(signature: inspect.Signature) -> range:
+    """Return how many arguments a function takes by position alone; empty: it needs others, too."""
+    least = most = 0
+    for parameter in signature.parameters.values():
+        required = parameter.default is parameter.empty
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            least += required
+        elif parameter.kind is parameter.KEYWORD_ONLY and required:
+            return range(0)
+    return range(least, most + 1)
 
 
 @overload

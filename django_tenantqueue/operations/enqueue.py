@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -17,7 +17,7 @@ from ..conf import get_settings
 from ..exceptions import QueueRetired
 from ..models import Job
 from ..queries import enqueue as queries
-from ..states import Priority, State
+from ..states import Priority
 from .context import capture_context
 from .encode import encode_args
 from .options import Options
@@ -96,26 +96,27 @@ def _new_job(source: Source, options: Options, queue_id: int, args: str) -> quer
         delay = options.run_at.total_seconds()
     else:
         run_at = options.run_at
-    return queries.NewJob(
-        queue_id=queue_id,
-        lane=lane_of(priority),
-        priority=priority,
-        is_async=source.is_async,
-        run_at=run_at,
-        delay_seconds=delay,
-        expires_at=_as_datetime(options.expires_at),
-        max_attempts=options.max_attempts or settings.default_max_attempts,
-        timeout_seconds=options.timeout or settings.default_timeout,
-        hard_timeout_seconds=options.hard_timeout or settings.default_hard_timeout,
-        name=source.name,
-        source_type=source.source_type,
-        source_id=source.source_id,
-        source_method=source.source_method,
-        args=args,
-        labels=None if options.labels is None else list(options.labels),
-        created_by=options.created_by,
-        context=capture_context(),
-    )
+    return {
+        "queue_id": queue_id,
+        "lane": lane_of(priority),
+        "priority": priority,
+        "is_async": source.is_async,
+        "run_at": run_at,
+        "delay_seconds": delay,
+        "expires_at": _as_datetime(options.expires_at),
+        "max_attempts": options.max_attempts or settings.default_max_attempts,
+        "timeout_seconds": options.timeout or settings.default_timeout,
+        "hard_timeout_seconds": options.hard_timeout or settings.default_hard_timeout,
+        "name": source.name,
+        "source_type": source.source_type,
+        "source_id": source.source_id,
+        "source_method": source.source_method,
+        "args": args,
+        "labels": None if options.labels is None else list(options.labels),
+        "created_by": options.created_by,
+        "context": capture_context(),
+        "unseen": False,
+    }
 
 
 def find_target(options: Options) -> Target:
@@ -160,15 +161,17 @@ def enqueue(
     """
     target = find_target(options)
     new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    connection = connections[target.using]
     sent_at = time.monotonic()
-    inserted = queries.insert_job(target.using, new)
+    inserted = queries.insert_job(connection, new)
     if inserted is None:
-        new = replace(new, queue_id=queue_id_of(target, refresh=True))
-        inserted = queries.insert_job(target.using, new, unseen=True)
+        new["queue_id"] = queue_id_of(target, refresh=True)
+        new["unseen"] = True
+        inserted = queries.insert_job(connection, new)
         assert inserted is not None, "inserted whatever the snapshot shows"
-    if inserted.state == State.CREATED and (
+    if inserted.state == "created" and (
         inserted.sleepers
-        or connections[target.using].in_atomic_block
+        or connection.in_atomic_block
         or time.monotonic() - sent_at > QUICK_SECONDS
     ):
         _wake_later(target, 1)
@@ -191,27 +194,27 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
     job.__dict__ = {
         "_state": state,
         "id": inserted.id,
-        "queue_id": new.queue_id,
-        "lane": new.lane,
-        "priority": new.priority,
+        "queue_id": new["queue_id"],
+        "lane": new["lane"],
+        "priority": new["priority"],
         "state": inserted.state,
         "final": False,
-        "is_async": new.is_async,
-        "name": new.name,
-        "source_type": new.source_type,
-        "source_id": new.source_id,
-        "source_method": new.source_method,
+        "is_async": new["is_async"],
+        "name": new["name"],
+        "source_type": new["source_type"],
+        "source_id": new["source_id"],
+        "source_method": new["source_method"],
         "queued_at": None,
         "started_at": None,
         "finished_at": None,
-        "expires_at": new.expires_at,
+        "expires_at": new["expires_at"],
         "attempt": 0,
-        "max_attempts": new.max_attempts,
-        "timeout_seconds": new.timeout_seconds,
-        "hard_timeout_seconds": new.hard_timeout_seconds,
+        "max_attempts": new["max_attempts"],
+        "timeout_seconds": new["timeout_seconds"],
+        "hard_timeout_seconds": new["hard_timeout_seconds"],
         "crashes": 0,
-        "labels": new.labels,
-        "created_by": new.created_by,
+        "labels": new["labels"],
+        "created_by": new["created_by"],
     }
     return job
 
@@ -233,14 +236,15 @@ def enqueue_many(
     target = find_target(options)
     new = _new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
+    connection = connections[target.using]
     with transaction.atomic(using=target.using):
         for batch in _batches(encode_args(args, kwargs) for args, kwargs in calls):
-            filled = replace(new, args=f"[{','.join(batch)}]")
-            made = queries.insert_jobs(target.using, filled)
+            new["args"] = f"[{','.join(batch)}]"
+            made = queries.insert_jobs(connection, new)
             if not made:
-                new = replace(new, queue_id=queue_id_of(target, refresh=True))
-                filled = replace(filled, queue_id=new.queue_id)
-                made = queries.insert_jobs(target.using, filled, unseen=True)
+                new["queue_id"] = queue_id_of(target, refresh=True)
+                new["unseen"] = True
+                made = queries.insert_jobs(connection, new)
             ids += made
         if ids:
             _wake_later(target, len(ids))

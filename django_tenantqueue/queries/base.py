@@ -9,15 +9,11 @@ from typing import Any
 
 import psycopg
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..conf import get_settings
 from ..exceptions import Unsupported
 
 SQL_FOLDER = Path(__file__).parent.parent / "sql"
-
-PREPARED = frozenset({"insert_job", "insert_jobs", "wake_workers"})
-"""Statements that Django's connections prepare, because they are sent all the time. The others are
-planned anew each time, for the size that the tables have then."""
 
 
 @cache
@@ -26,40 +22,44 @@ def statement(name: str) -> bytes:
     return (SQL_FOLDER / f"{name}.sql").read_bytes()
 
 
-def execute(
-    where: str | psycopg.Connection[Any], name: str, params: Mapping[str, Any]
-) -> psycopg.Cursor[Any]:
+Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]
+"""On which connection a statement runs: see execute()."""
+
+
+def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
     """Run statement `name` and return its cursor.
 
-    `where` is the alias of a Django database or a worker's own connection. With an alias it runs on
-    the thread's Django connection, inside whatever transaction is open there, with server-side
-    parameters, and raises Django's database errors; Unsupported when it is not PostgreSQL.
+    `where` is the alias of a Django database, Django's connection to it, or a worker's own
+    connection. With one of Django's it runs inside whatever transaction is open there, with
+    server-side parameters, and raises Django's database errors; Unsupported when it is not
+    PostgreSQL.
     """
-    if not isinstance(where, str):
+    if isinstance(where, psycopg.Connection):
         return where.execute(statement(name), params, prepare=where.prepare_threshold is not None)
-    wrapper = connections[where]
+    wrapper = connections[where] if isinstance(where, str) else where
+    raw = ready_connection(wrapper)
+    with wrapper.wrap_database_errors:
+        # planned anew each time, for the size that the tables have then
+        return psycopg.Cursor(raw).execute(statement(name), params, prepare=False)
+
+
+def ready_connection(wrapper: BaseDatabaseWrapper) -> psycopg.Connection[Any]:
+    """Return psycopg's connection below one of Django's, opened and fit to run a statement.
+
+    Raises Unsupported when it is not PostgreSQL, and what Django raises in a broken transaction.
+    """
     if wrapper.vendor != "postgresql":
         raise Unsupported(
-            f"the database {where!r} is {wrapper.display_name}: django_tenantqueue needs "
+            f"the database {wrapper.alias!r} is {wrapper.display_name}: django_tenantqueue needs "
             "PostgreSQL 15 or later; name its alias in TENANTQUEUE['DATABASE']"
         )
     wrapper.ensure_connection()
     wrapper.validate_no_broken_transaction()
     raw: psycopg.Connection[Any] = wrapper.connection
-    with wrapper.wrap_database_errors:
-        cursor = psycopg.Cursor(raw)
-        if name not in PREPARED or get_settings().pooler:
-            return cursor.execute(statement(name), params, prepare=False)
-        kept, raw.prepare_threshold = raw.prepare_threshold, 0
-        try:
-            return cursor.execute(statement(name), params)
-        finally:
-            raw.prepare_threshold = kept
+    return raw
 
 
-def fetch(
-    where: str | psycopg.Connection[Any], name: str, params: Mapping[str, Any]
-) -> list[tuple[Any, ...]]:
+def fetch(where: Where, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run statement `name` and return all its rows."""
     return execute(where, name, params).fetchall()
 

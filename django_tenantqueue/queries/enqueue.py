@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import execute, fetch, statement
+from .base import fetch, statement
+from .direct import fetch_prepared
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """All that an INSERT of a job needs. `args`, `context` are JSON texts."""
+class NewJob(TypedDict):
+    """All that an INSERT of a job needs, as its parameters. `args`, `context` are JSON texts."""
 
     queue_id: int
     lane: int
@@ -37,10 +37,12 @@ class NewJob:
     labels: list[str] | None
     created_by: str | None
     context: str | None
+    unseen: bool
+    """Insert although the queue is not visible: for a REPEATABLE READ caller whose snapshot is
+    older than the queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class InsertedJob:
+class InsertedJob(NamedTuple):
     """What the database made of a new job."""
 
     id: int
@@ -57,25 +59,18 @@ class FoundQueue:
     retired: bool
 
 
-def _params(job: NewJob, *, unseen: bool) -> dict[str, Any]:
-    params = {name: getattr(job, name) for name in NewJob.__slots__}
-    params["unseen"] = unseen
-    return params
+def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
+    """Insert one job; None when its queue is retired or not visible."""
+    rows = fetch_prepared(wrapper, "insert_job", job)
+    if not rows:
+        return None
+    job_id, state, sleepers = rows[0]
+    return InsertedJob(int(job_id), state, sleepers in (True, "t"))
 
 
-def insert_job(using: str, job: NewJob, *, unseen: bool = False) -> InsertedJob | None:
-    """Insert one job; None when its queue is retired or not visible.
-
-    `unseen` inserts although the queue is not visible: for a REPEATABLE READ caller whose snapshot
-    is older than the queue.
-    """
-    row = execute(using, "insert_job", _params(job, unseen=unseen)).fetchone()
-    return None if row is None else InsertedJob(*row)
-
-
-def insert_jobs(using: str, job: NewJob, *, unseen: bool = False) -> list[int]:
-    """Insert a job for each element of the JSON array `job.args`; return the ids in its order."""
-    return [row[0] for row in execute(using, "insert_jobs", _params(job, unseen=unseen))]
+def insert_jobs(wrapper: BaseDatabaseWrapper, job: NewJob) -> list[int]:
+    """Insert a job for each element of the JSON array `args`; return the ids in its order."""
+    return [int(row[0]) for row in fetch_prepared(wrapper, "insert_jobs", job)]
 
 
 def find_queue(using: str, tenant: str, name: str) -> FoundQueue | None:
@@ -128,7 +123,7 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
         "queues": [queue for _, queue in filled],
         "most": sum(filled.values()),
     }
-    return len(fetch(using, "wake_workers", params))
+    return len(fetch_prepared(connections[using], "wake_workers", params))
 
 
 def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_id: int = 0) -> int:

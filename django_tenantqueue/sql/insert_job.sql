@@ -11,18 +11,23 @@ INSERT INTO tenantqueue_job_hot (
 )
 SELECT
     %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,
-    CASE WHEN due.at > clock_timestamp() THEN 'scheduled' ELSE 'created' END,
-    due.at, %(expires_at)s::timestamptz, %(max_attempts)s::smallint, %(timeout_seconds)s::float8,
-    %(hard_timeout_seconds)s::float8, %(name)s::text, %(source_type)s::text, %(source_id)s::text, %(source_method)s::text,
-    %(args)s::jsonb, %(labels)s::text[], %(created_by)s::text, %(context)s::jsonb
-FROM (
-    SELECT coalesce(
+    CASE
+        WHEN %(run_at)s::timestamptz > clock_timestamp() OR %(delay_seconds)s::float8 > 0
+            THEN 'scheduled'
+        ELSE 'created'
+    END,
+    coalesce(
         %(run_at)s::timestamptz,
         clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
-    ) AS at
-) due
-LEFT JOIN tenantqueue_tenantqueue q ON q.id = %(queue_id)s::integer
-WHERE NOT coalesce(q.retired, NOT %(unseen)s::boolean)
+    ),
+    %(expires_at)s::timestamptz, %(max_attempts)s::smallint, %(timeout_seconds)s::float8,
+    %(hard_timeout_seconds)s::float8, %(name)s::text, %(source_type)s::text, %(source_id)s::text,
+    %(source_method)s::text, %(args)s::jsonb, %(labels)s::text[], %(created_by)s::text,
+    %(context)s::jsonb
+WHERE NOT coalesce(
+    (SELECT q.retired FROM tenantqueue_tenantqueue q WHERE q.id = %(queue_id)s::integer),
+    NOT %(unseen)s::boolean
+)
 RETURNING
     id, state,
     EXISTS (
