@@ -48,9 +48,11 @@ def run(bench: Bench) -> Iterator[Row]:
     jobs, seconds = bench.size(10_000, 1_000), bench.size(10, 2)
     sizes = SIZES if not bench.quick else (1, 16)
     wide = [Place(workers, 1, 1, WIDE) for workers in sizes]
-    few = Place(sizes[2] if len(sizes) > 2 else 4, 8, QUEUES, NUM_SLOTS)
+    few = Place(sizes[2] if len(sizes) > 2 else 4, 1, QUEUES, NUM_SLOTS)
     many = Place(sizes[-1], 1, QUEUES, NUM_SLOTS)
-    places = [*wide, few, many]
+    threaded = Place(few.workers, 8, QUEUES, NUM_SLOTS)
+    crowded = Place(many.workers, 1, 1, many.workers)
+    places = [*wide, few, many, threaded, crowded]
     for _ in range(bench.repeat):
         for place in places:
             place.samples.append(measure(bench, place, jobs, seconds))
@@ -82,13 +84,13 @@ def run(bench: Bench) -> Iterator[Row]:
     ceiling = QUEUES * NUM_SLOTS / WORK_SECONDS
     yield Row(
         "fleet",
-        f"rate of {many.workers} workers against {few.workers} × {few.threads}, limited slots",
+        f"rate of {many.workers} workers against {few.workers}, limited slots",
         "×",
         [
             Sample(
                 ratio(large.value, small.value),
                 note=f"the slots allow {ceiling:,.0f} jobs/s: {large.value / ceiling:.2f} of it, "
-                f"by {few.workers} × {few.threads} {small.value / ceiling:.2f}",
+                f"by {few.workers} workers {small.value / ceiling:.2f}",
             )
             for large, small in zip(many.samples, few.samples, strict=True)
         ],

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ..queries.claim import ClaimRequest, Exchange, Position, Walk
+from ..queries.claim import MOST_ROOM, ClaimRequest, Exchange, Position, Walk
 
 BLOCKED_SECONDS = 0.25
 """How long a full or paused queue is left alone, unless one of its jobs finishes here."""
@@ -29,7 +29,6 @@ UNSEEN_ROOM = 4
 """Room for coroutines while none have been seen, lest a worker of blocking tasks lock many queues
 and jobs that it cannot take. It doubles with each claim that fills it, and halves with each that
 brings blocking jobs alone."""
-MOST_ASYNC_ROOM = 4096
 CONTENDED_SECONDS = 0.02
 """Longest wait before a queue whose row somebody else had locked is looked at again."""
 COSTLY_STEPS = 100
@@ -111,7 +110,8 @@ class Claimer:
         self._expire(now)
         if room_threads and room_async:
             self._misfits.clear()
-        room_async = min(room_async, self._async_room)
+        room_threads = min(room_threads, MOST_ROOM // 2)
+        room_async = min(room_async, self._async_room, MOST_ROOM // 2)
         room = room_threads + room_async
         lane, queue, used = self._last
         return ClaimRequest(
@@ -128,7 +128,7 @@ class Claimer:
             last_used=used,
             recheck=bool(self._resting_lanes) or self._position != Position(),
             most_visits=max(200, 2 * room),
-            most_locks=min(room, MOST_LOCKS),
+            most_locks=min(room if self.expects_coroutines else room_threads or room, MOST_LOCKS),
             queues=self.filters.queues,
             exclude_queues=self.filters.exclude_queues,
             tenants=self.filters.tenants,
@@ -192,7 +192,7 @@ class Claimer:
         """Ask for twice as many coroutines when all came that were asked for, else for fewer."""
         taken = sum(job.is_async for job in answer.jobs)
         if taken >= self._async_room:
-            self._async_room = min(MOST_ASYNC_ROOM, 2 * self._async_room)
+            self._async_room = min(MOST_ROOM // 2, 2 * self._async_room)
         elif answer.jobs and not taken:
             self._async_room = max(UNSEEN_ROOM, self._async_room // 2)
 
@@ -252,7 +252,7 @@ class Claimer:
             return Verdict.CONTENDED
         if blocked:
             waits = (*self._blocked.values(), *self._misfits.values())
-            soonest = min((*waits, *self._resting_lanes.values()), default=0.0)
-            self.wait_seconds = min(BLOCKED_SECONDS, max(0.005, soonest - self._clock()))
+            latest = max((*waits, *self._resting_lanes.values()), default=0.0)
+            self.wait_seconds = min(BLOCKED_SECONDS, max(0.005, latest - self._clock()))
             return Verdict.BLOCKED
         return Verdict.EMPTY

@@ -54,6 +54,7 @@ def run_now(
         turn=0,
         used=1,
         weight=1,
+        slots_left=0,
     )
     running = RunningJob(claimed, tenant=tenant, queue=options.queue or "")
     created = timezone.now()

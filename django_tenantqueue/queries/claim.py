@@ -15,6 +15,17 @@ import psycopg
 
 from .base import array, execute, fetch, statement, text_array
 
+QUEUE_LOCK_CLASS = 0x74717175
+"""First key of the advisory lock on a queue during a claim; the second is the queue's id."""
+LINE_LOCK_CLASS = 0x7471746E
+"""First key of the advisory lock for whose turn it is to claim; the second is 0."""
+LINE_SECONDS = 3.0
+"""Longest wait for it. A worker that dies in line may claim once more, when its turn comes; rescue
+finds jobs of workers that have no row any more, too."""
+LINE_TIMEOUT = b"SET LOCAL lock_timeout = %d" % (1000 * LINE_SECONDS)
+MOST_ROOM = 200
+"""Jobs that one claim takes at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -48,6 +59,7 @@ class ClaimRequest:
     """Lanes are skipped or lie behind `position`: see claim_jobs.sql."""
     most_visits: int = 200
     most_locks: int = 50
+    most_room: int = MOST_ROOM
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
@@ -83,6 +95,8 @@ class ClaimedJob:
     turn: int
     used: int
     weight: int
+    slots_left: int
+    """Free slots of its queue after this job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +218,8 @@ def _lock_params(request: ClaimRequest) -> dict[str, Any]:
         "first_start": request.first_start,
         "most_visits": request.most_visits,
         "most_locks": request.most_locks,
+        "most_room": request.most_room,
+        "lock_class": QUEUE_LOCK_CLASS,
         "skip_queues": array(request.skip_queues),
         "queues": request.queues,
         "exclude_queues": request.exclude_queues,
@@ -218,6 +234,7 @@ def _claim_params(request: ClaimRequest) -> dict[str, Any]:
         "room_threads": request.room_threads,
         "room_async": request.room_async,
         "most_locks": request.most_locks,
+        "most_room": request.most_room,
         "recheck": request.recheck,
         "last_lane": request.last_lane,
         "last_queue": request.last_queue,
@@ -233,8 +250,12 @@ def exchange(
     failed: Sequence[Failed] = (),
     request: ClaimRequest | None = None,
     max_errors: int = 10,
+    in_line: bool = False,
 ) -> Exchange:
     """Store what is done and claim what `request` asks for, in one transaction, one round trip.
+
+    `in_line`: wait for a turn to claim; nothing may be stored with it, for its rows would stay
+    locked meanwhile. Raises psycopg.errors.LockNotAvailable when it takes longer than LINE_SECONDS.
 
     `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
     undoes everything of the call; the connection is usable again afterwards.
@@ -250,6 +271,12 @@ def exchange(
             if failed:
                 params = _reschedule_params(worker_id, failed, max_errors)
                 again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
+            if in_line:
+                assert not finished
+                assert not failed
+                connection.execute(LINE_TIMEOUT, prepare=prepare)
+                params = {"lock_class": LINE_LOCK_CLASS}
+                connection.execute(statement("await_turn"), params, prepare=prepare)
             if request is not None:
                 walked = connection.execute(
                     statement("lock_queues"), _lock_params(request), prepare=prepare

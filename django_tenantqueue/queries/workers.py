@@ -111,6 +111,22 @@ def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
     execute(connection, "rouse_worker", {"worker": worker_id})
 
 
+LOOKOUT_LOCK_CLASS = 0x74716C6F
+"""First key of the advisory lock of the worker that watches full queues; the second is for what it
+takes."""
+
+
+def take_lookout(connection: psycopg.Connection[Any], key: int) -> bool:
+    """Become the worker that watches full queues; False: another one is."""
+    params = {"lock_class": LOOKOUT_LOCK_CLASS, "key": key}
+    return bool(fetch(connection, "take_lookout", params)[0][0])
+
+
+def leave_lookout(connection: psycopg.Connection[Any], key: int) -> None:
+    """Let another worker watch."""
+    execute(connection, "leave_lookout", {"lock_class": LOOKOUT_LOCK_CLASS, "key": key})
+
+
 def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """Listen for the notifications meant for this worker."""
     connection.execute(f"LISTEN tenantqueue_{int(worker_id)}".encode())

@@ -7,7 +7,12 @@
 -- When the walk ended at its most locks, its last lane may hold more queues: one turn for each then.
 -- `recheck`: the walk did not see every lane from the first on; a queue is left alone in a lane when
 -- it has ready jobs in a better one, whose slots may have become free behind the walk's back.
--- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one).
+-- A wide queue is locked in share mode: other claims of it may be under way, whose jobs this count
+-- cannot see. There are at most max_connections of them, each of at most `most_room` jobs, and none was
+-- made on fewer free slots than all these take together: so the last one of them, at the latest,
+-- counted all but those, and the limit holds. On fewer free slots nothing is taken in share mode.
+-- (A claim that locks the queue alone waits for no sharer: it passes the queue over.)
+-- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
 -- for the update.
 WITH RECURSIVE handed AS MATERIALIZED (
@@ -56,14 +61,23 @@ WITH RECURSIVE handed AS MATERIALIZED (
         )
     )
 ), slot AS MATERIALIZED (
-    SELECT queue.id, queue.weight, queue.num_slots - queue.taken AS free
+    SELECT
+        queue.id, queue.weight,
+        CASE
+            WHEN NOT queue.is_wide THEN queue.num_slots - queue.taken
+            WHEN queue.num_slots - queue.taken
+                >= current_setting('max_connections')::integer * %(most_room)s::integer
+                THEN %(most_room)s::integer + 1
+            ELSE 0
+        END AS free
     FROM (SELECT DISTINCT queue_id FROM pair) met
     CROSS JOIN LATERAL (
         SELECT q.id, q.weight, q.num_slots, (
             SELECT count(*)
             FROM tenantqueue_job_hot j
             WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-        ) AS taken
+        ) AS taken,
+        q.id = ANY (current_setting('tenantqueue.wide')::integer[]) AS is_wide
         FROM tenantqueue_tenantqueue q
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0
@@ -156,4 +170,5 @@ RETURNING
     job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
     job.name, job.source_type, job.source_id, job.source_method, job.args::text,
     job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
-    chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight
+    chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
+    chosen.free - chosen.nth_of_queue AS slots_left

@@ -3,7 +3,10 @@
 --
 -- Order: lanes ascending; inside a lane the queues after the one served last (`starts`; in a lane
 -- that is new to this worker, `first_start`), then from the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
--- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED: it never waits.
+-- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED, and an advisory lock for each until
+-- the commit: it never waits. A wide queue, one with so many free slots that all connections of the
+-- server together could not fill them with one claim each (`most_room`), gets the advisory lock alone,
+-- shared: claims of it need not follow each other. See claim_jobs.sql for why it stays strict.
 -- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
 -- the queues.
 -- Fullness is looked at here only to leave full queues unlocked; what counts is the count in
@@ -72,17 +75,11 @@ WITH RECURSIVE visit AS (
             WHEN visit.queue_id = ANY (%(skip_queues)s::integer[]) THEN 'skipped'
             WHEN queue.id IS NULL THEN 'foreign'
             WHEN queue.paused THEN 'blocked'
-            WHEN (
-                SELECT count(*)
-                FROM (
-                    SELECT
-                    FROM tenantqueue_job_hot j
-                    WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
-                    LIMIT queue.num_slots
-                ) taken
-            ) >= queue.num_slots THEN 'blocked'
+            WHEN taken.slots >= queue.num_slots THEN 'blocked'
             ELSE 'open'
-        END AS status
+        END AS status,
+        queue.num_slots - taken.slots
+            >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide
     FROM visit
     LEFT JOIN LATERAL (
         SELECT q.id, q.paused, q.num_slots
@@ -93,14 +90,33 @@ WITH RECURSIVE visit AS (
             AND (%(tenants)s::text[] IS NULL OR q.tenant = ANY (%(tenants)s::text[]))
         OFFSET 0
     ) queue ON true
+    LEFT JOIN LATERAL (
+        SELECT count(*) AS slots
+        FROM (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
+            LIMIT queue.num_slots
+        ) one
+        WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
+        OFFSET 0
+    ) taken ON true
 ), locked AS MATERIALIZED (
-    SELECT seen.nth, seen.lane, seen.queue_id
+    SELECT seen.nth, seen.lane, seen.queue_id, queue.is_wide
     FROM seen
     CROSS JOIN LATERAL (
-        SELECT q.id
-        FROM tenantqueue_tenantqueue q
-        WHERE q.id = seen.queue_id
-        FOR NO KEY UPDATE SKIP LOCKED
+        SELECT false AS is_wide
+        FROM (
+            SELECT q.id
+            FROM tenantqueue_tenantqueue q
+            WHERE q.id = seen.queue_id AND NOT seen.is_wide
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) row_lock
+        WHERE pg_try_advisory_xact_lock(%(lock_class)s::integer, row_lock.id)
+        UNION ALL
+        SELECT true
+        WHERE seen.is_wide
+            AND pg_try_advisory_xact_lock_shared(%(lock_class)s::integer, seen.queue_id)
     ) queue
     WHERE seen.status = 'open'
     LIMIT %(most_locks)s::integer
@@ -116,11 +132,15 @@ WITH RECURSIVE visit AS (
         set_config('tenantqueue.lanes', coalesce(array_agg(lane ORDER BY nth)::text, '{}'), true),
         set_config(
             'tenantqueue.queues', coalesce(array_agg(queue_id ORDER BY nth)::text, '{}'), true
+        ),
+        set_config(
+            'tenantqueue.wide',
+            coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_wide))::text, '{}'), true
         )
     FROM (
         -- a queue that was contended in a better lane is not served in a later one
         SELECT
-            told.nth, told.lane, told.queue_id, told.held,
+            told.nth, told.lane, told.queue_id, told.held, told.is_wide,
             bool_or(NOT told.held) OVER (PARTITION BY told.queue_id ORDER BY told.nth) AS missed
         FROM told
         WHERE told.status = 'open'

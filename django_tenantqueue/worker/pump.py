@@ -23,6 +23,8 @@ from ..queries import workers as worker_queries
 from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
 from .config import WorkerConfig
 from .flight import Flight
+from .line import Line
+from .lookout import Lookout
 from .marks import Marks
 from .returns import RETRIABLE, Returns
 from .sleep import Sleep
@@ -41,10 +43,12 @@ MOST_GROUP_SECONDS = 0.05
 trip took, at most MOST_GROUP_SECONDS: fewer and larger transactions are what relieves it."""
 GROUP_SIZE = 100
 """So many completions are written at once."""
-SEARCH_SECONDS = 0.05
-"""Pause between two looks for coroutines while all threads are taken."""
+SEARCH_SECONDS = 0.5
+"""Pause before the first look for coroutines while all threads are taken; doubled each time."""
+MOST_SEARCH_SECONDS = 2.0
+"""Longest pause between two of them."""
 MOST_SEARCHES = 3
-"""So many looks for coroutines before a worker whose threads are all taken may go to sleep."""
+"""So many of them before a worker whose threads are all taken may go to sleep."""
 FAREWELL_SECONDS = 3.0
 """How long a process that ends tries to give its jobs back when somebody has locked their rows."""
 
@@ -72,6 +76,8 @@ class Pump:
         self.returns = Returns(worker_id, self.flight, self.store)
         self.watch = Watch(worker_id, self.flight, self.store)
         self.vitals = Vitals(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
+        self.line = Line()
+        self.lookout = Lookout(config.filters)
         self.waiter = Waiter()
         self.draining = False
         self.idle_rounds = 0
@@ -129,6 +135,8 @@ class Pump:
             # nobody needs to wake this thread before the group is full, or nothing runs any more
             self._wanted = min(GROUP_SIZE - waiting, len(self.flight))
             return pause
+        if waiting and claim and not len(self.flight) and self.line.is_crowded():
+            claim, self._claim_at = False, now
         self._exchange(claim)
         return 0.0
 
@@ -183,6 +191,8 @@ class Pump:
     def _exchange(self, claim: bool) -> None:
         finished, failed = self.store.take()
         request = self.claimer.request(*self.flight.room()) if claim else None
+        ends = bool(finished or failed)
+        in_line = claim and self.line.expected and not ends and not len(self.flight)
         began = time.monotonic()
         try:
             answer = queries.exchange(
@@ -192,6 +202,7 @@ class Pump:
                 failed=failed,
                 request=request,
                 max_errors=get_settings().max_errors,
+                in_line=in_line,
             )
         except psycopg.Error as error:
             if self._is_lost(error):
@@ -209,7 +220,13 @@ class Pump:
         if request is not None:
             self.vitals.count_claim()
             self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
-            self._plan_claim(self.claimer.learn(request, answer), request, answer, now)
+            verdict = self.claimer.learn(request, answer)
+            if in_line:
+                self.line.stood(verdict, now - began, found=bool(answer.jobs))
+            else:
+                self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
+            ended = len(answer.finished) + len(answer.rescheduled)
+            self._plan_claim(verdict, request, answer, ended, now)
 
     def _refused(self, error: psycopg.Error) -> None:
         self._exchanged_at = now = time.monotonic()
@@ -221,43 +238,55 @@ class Pump:
             self._claim_at = now + 1.0
 
     def _plan_claim(
-        self, verdict: Verdict, request: ClaimRequest, answer: Exchange, now: float
+        self, verdict: Verdict, request: ClaimRequest, answer: Exchange, ended: int, now: float
     ) -> None:
         if answer.jobs:
             self.idle_rounds = 0
             self.sleep.found_work(self.connection, now)
             if request.is_filled_by(answer.jobs):
-                self.sleep.wake_another(self.connection, now)
+                self._call_others(answer, ended, now)
             self._searches = 0
         elif self._was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
             # it may be a job for a thread, and another worker may have one free
             self.sleep.pass_on(self.connection, now)
         self._was_notified = False
-        if self._is_searching(verdict):
-            self._searches += 1
-            self._claim_at = now + SEARCH_SECONDS
+        if self._is_searching(verdict, answer):
+            self._claim_at = now + min(MOST_SEARCH_SECONDS, SEARCH_SECONDS * 2.0**self._searches)
+            self._searches = min(10, self._searches + 1)
             return
         if verdict is Verdict.AGAIN:
-            searching = request.room_threads == 0 and not answer.jobs
-            self._claim_at = now + SEARCH_SECONDS if searching else now
+            self._claim_at = now
             return
         if verdict is Verdict.CONTENDED:
-            self._claim_at = now + self.claimer.wait_seconds
+            self._claim_at = now + max(self.claimer.wait_seconds, self.line.rest_seconds)
             return
         if verdict is Verdict.EMPTY:
             self.idle_rounds += 1
+            self.lookout.leave(self.connection)
         elif self.config.burst and not len(self.flight):
             # paused, without slots, or full of others' jobs: not for this worker, if the next look
             # at all of them says the same
             self.idle_rounds += 1
             self.claimer.forget_blocked()
-        look = self.sleep.next_look(self.connection, now)
+        blocked = verdict is Verdict.BLOCKED
+        look = self.sleep.next_look(self.connection, now, blocked=blocked)
         if look is None:
-            blocked = verdict is Verdict.BLOCKED
-            look = self.claimer.wait_seconds if blocked else self.sleep.seconds
+            look = self.sleep.seconds
+            if blocked:
+                look = self.claimer.wait_seconds
+                if self.sleep.can_be_notified and request.room_threads and request.room_async:
+                    look = self.lookout.seconds(self.connection, look)
         self._claim_at = now + look
 
-    def _is_searching(self, verdict: Verdict) -> bool:
+    def _call_others(self, answer: Exchange, ended: int, now: float) -> None:
+        """Wake another worker for what this one leaves, since it has no more room."""
+        if self.lookout.leave(self.connection):
+            self.sleep.wake_now(self.connection, now)
+        elif len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
+            # not when they only follow those that have ended: nothing has changed for the others
+            self.sleep.wake_another(self.connection, now)
+
+    def _is_searching(self, verdict: Verdict, answer: Exchange) -> bool:
         """Whether a claim could only bring what is not urgent here: no thread is free.
 
         Either the room is for coroutines, and none have come lately, or for claiming ahead, and
@@ -265,6 +294,9 @@ class Pump:
         """
         if self.flight.free_threads() or self.claimer.expects_coroutines:
             return False
+        if verdict is Verdict.AGAIN:
+            found = any(job.is_async for job in answer.jobs)
+            return self.flight.room()[0] == 0 and not found
         return verdict is Verdict.CONTENDED or (
             self.flight.room()[0] == 0 and self._searches < MOST_SEARCHES
         )
@@ -286,6 +318,7 @@ class Pump:
 
     def _duties(self, now: float) -> None:
         if self.draining:
+            self.lookout.leave(self.connection)
             self.sleep.retire(self.connection)
         if self.returns.next_at is not None and self.returns.next_at <= now:
             self.returns.run_once(self.connection)
@@ -356,6 +389,7 @@ class Pump:
                 pause = min(2.0, pause * 2)
         self._attend_notifications()
         self.sleep.reconnected()
+        self.lookout.reconnected()
         self._claim_at = time.monotonic()
 
     # the end

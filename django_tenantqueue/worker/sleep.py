@@ -65,12 +65,15 @@ class Sleep:
             return SLEEP_SECONDS
         return get_settings().poll_interval * random.uniform(0.8, 1.0)
 
-    def next_look(self, connection: psycopg.Connection[Any], now: float) -> float | None:
+    def next_look(
+        self, connection: psycopg.Connection[Any], now: float, *, blocked: bool = False
+    ) -> float | None:
         """Return the seconds to wait before looking again for work that may just have come.
 
         None: the worker sleeps, announced, and need not look before `seconds` have passed.
+        `blocked`: there is work, in queues that are full or paused, so quick looks win nothing.
         """
-        if self._quick_looks < len(QUICK_LOOKS) and not self._until > now:
+        if not blocked and self._quick_looks < len(QUICK_LOOKS) and not self._until > now:
             self._quick_looks += 1
             return QUICK_LOOKS[self._quick_looks - 1]
         if not self.can_be_notified:
@@ -79,7 +82,7 @@ class Sleep:
             return VAIN_LOOK_SECONDS
         if self._until <= now + 1.0:
             self._announce(connection, now)
-            return 0.0
+            return SETTLE_SECONDS if blocked else 0.0
         if self._settle_at > now:
             return self._settle_at - now
         return None
@@ -106,7 +109,12 @@ class Sleep:
 
     def wake_another(self, connection: psycopg.Connection[Any], now: float) -> None:
         """This worker is full: there may be work for one that sleeps."""
-        if self.can_be_notified and now >= self._wake_at:
+        if now >= self._wake_at:
+            self.wake_now(connection, now)
+
+    def wake_now(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """Wake another, however lately one was woken."""
+        if self.can_be_notified:
             self._wake_at = now + WAKE_SECONDS
             wake_any_workers(connection, most=1, worker_id=self._worker_id)
 

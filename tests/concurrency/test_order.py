@@ -236,4 +236,4 @@ def test_later_job_of_a_queue_is_held_back_when_an_earlier_one_has_no_executor(w
 
     assert worker.claim(0, 5) == []
     worker.claimer.forget_blocked()
-    assert [job.id for job in worker.claim(1, 5)] == [blocking.pk, coroutine.pk]
+    assert [job.id for job in worker.claim(2, 5)] == [blocking.pk, coroutine.pk]

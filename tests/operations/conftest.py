@@ -36,6 +36,7 @@ def claimed_job() -> Callable[..., ClaimedJob]:
             "turn": 0,
             "used": 1,
             "weight": 1,
+            "slots_left": 0,
         }
         return ClaimedJob(**{**values, **changes})
 

@@ -143,6 +143,9 @@ WORKERS_READ = 400
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
+    "await_turn": [Case(lambda _: {"lock_class": 1}, worker=True)],
+    "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "bury_jobs": [Case(buried, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready"), HOT_KEY, 4000)],
     "claim_jobs": [

@@ -1,0 +1,226 @@
+"""Many workers after the same queues: they stand in line, and one looks for all."""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+import pytest
+
+from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.operations.claim import Filters, Verdict
+from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.worker.line import MOST_DETOURS, MOST_REST_SECONDS, Line
+from django_tenantqueue.worker.lookout import STANDBY_SECONDS, Lookout
+from tests.concurrency.pumps import FakePump, turned_pump
+from tests.factories import FakeWorker, make_job, make_jobs, make_queue
+
+
+def claim_in_line(worker: FakeWorker) -> list[int]:
+    request = worker.claimer.request(1, 0)
+    answer = queries.exchange(worker.db, worker.id, request=request, in_line=True)
+    return [job.id for job in answer.jobs]
+
+
+def stand_in_front(db: psycopg.Connection) -> None:
+    db.execute(queries.LINE_TIMEOUT)
+    db.execute(queries.statement("await_turn"), {"lock_class": queries.LINE_LOCK_CLASS})
+
+
+def test_claim_in_line_goes_on_when_the_one_before_it_is_done(worker, open_connection, threads):
+    job = make_job()
+    first = open_connection()
+    with first.transaction():
+        stand_in_front(first)
+        second = threads.start(claim_in_line, worker)
+        time.sleep(0.1)
+        assert not second.done()
+
+    assert second.result(5) == [job.pk]
+
+
+def test_claim_without_the_line_waits_for_nobody(worker, open_connection):
+    job = make_job()
+    first = open_connection()
+    with first.transaction():
+        stand_in_front(first)
+
+        assert [taken.id for taken in worker.claim(1)] == [job.pk]
+
+
+def test_worker_in_line_sees_other_queues_when_its_turn_comes(worker, open_connection, threads):
+    locked, other = make_queue("a"), make_queue("b")
+    make_jobs(locked, 3)
+    holder, first = open_connection(), open_connection()
+    with holder.transaction():
+        holder.execute("SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [locked.pk])
+        with first.transaction():
+            stand_in_front(first)
+            standing = threads.start(claim_in_line, worker)
+            job = make_job(other)
+
+        assert standing.result(5) == [job.pk]
+
+
+def test_wait_in_line_ends_when_it_takes_too_long(worker, open_connection, monkeypatch):
+    monkeypatch.setattr(queries, "LINE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
+    job = make_job()
+    first = open_connection()
+    with first.transaction():
+        stand_in_front(first)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            claim_in_line(worker)
+
+    assert [taken.id for taken in worker.claim(1)] == [job.pk]
+
+
+def test_pump_stands_in_line_when_its_claim_found_all_in_others_hands(open_connection):
+    with turned_pump(threads=1) as pump:
+        job = make_job()
+        operator = open_connection()
+        with operator.transaction():
+            operator.execute(
+                "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
+            )
+            pump.turn_until(lambda: pump.pump.line.expected)
+            with pump.pump.connection.cursor() as cursor:
+                sent = cursor.connection.info.backend_pid
+            first = open_connection()
+            first.execute("BEGIN")
+            stand_in_front(first)
+            assert sent != first.info.backend_pid
+        began = time.monotonic()
+        first.execute("SET LOCAL idle_in_transaction_session_timeout = 300")
+        pump.take(1)  # when the one before it has gone
+
+        assert time.monotonic() - began > 0.2
+
+
+def test_worker_that_runs_something_does_not_stand_in_line(open_connection):
+    with turned_pump(threads=2) as pump:
+        make_job(make_queue("free"))
+        pump.take(1)
+        job = make_job(make_queue("locked"))
+        operator = open_connection()
+        with operator.transaction():
+            operator.execute(
+                "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
+            )
+            pump.turn_until(lambda: pump.pump.line.expected)
+        first = open_connection()
+        with first.transaction():
+            stand_in_front(first)
+
+            pump.take(2)
+
+
+def test_line_is_left_when_a_claim_finds_something():
+    line = Line()
+    line.tried(Verdict.CONTENDED, found=False, beside_ends=False)
+    assert line.expected
+    line.stood(Verdict.AGAIN, 0.5, found=True)
+
+    assert not line.expected
+    assert line.rest_seconds == 0.0
+
+
+def test_worker_stays_away_for_as_long_as_it_stood_in_vain():
+    line = Line()
+    line.stood(Verdict.CONTENDED, 0.03, found=False)
+    assert line.rest_seconds == 0.03
+    line.stood(Verdict.CONTENDED, 60.0, found=False)
+    assert line.rest_seconds == MOST_REST_SECONDS
+
+
+def test_completions_do_without_a_claim_more_often_each_time_it_was_in_vain():
+    line = Line()
+    detours = []
+    for _ in range(7):
+        line.tried(Verdict.CONTENDED, found=False, beside_ends=True)
+        count = 0
+        while line.is_crowded():
+            assert line.expected
+            count += 1
+        detours.append(count)
+
+    assert detours == [1, 2, 4, 8, 16, 16, 16]
+    assert max(detours) == MOST_DETOURS
+
+
+def test_nobody_stands_in_line_behind_a_pooler(settings):
+    settings.TENANTQUEUE = {"POOLER": True}
+    line = Line()
+    line.tried(Verdict.CONTENDED, found=False, beside_ends=True)
+
+    assert not line.expected
+    assert not line.is_crowded()
+
+
+def full_queue() -> TenantQueue:
+    queue = make_queue(num_slots=1)
+    make_job(queue, state="running")
+    make_jobs(queue, 5)
+    return queue
+
+
+def turn_until_resting(pump: FakePump) -> float:
+    """Turn the pump until it looks at full queues at its leisure; return the pause."""
+    end = time.monotonic() + 8
+    while True:
+        pause = pump.pump.run_once()
+        if pump.pump.sleep._until and pause > 0.1:
+            return pause
+        assert time.monotonic() < end
+        pump.pump.wait(pause)
+
+
+def test_one_looks_for_all_when_the_queues_are_full():
+    full_queue()
+    with turned_pump() as first, turned_pump() as second:
+        assert turn_until_resting(first) <= 0.25
+        assert turn_until_resting(second) > 0.5 * STANDBY_SECONDS
+
+        assert first.pump.lookout.is_held
+        assert not second.pump.lookout.is_held
+        assert Worker.objects.get(pk=second.id).sleeping_until is not None
+
+
+def test_raised_slots_reach_the_sleepers_when_the_one_who_looks_has_no_more_room():
+    queue = full_queue()
+    with turned_pump(threads=1) as first, turned_pump(threads=1) as second:
+        turn_until_resting(first)
+        turn_until_resting(second)
+        TenantQueue.objects.filter(pk=queue.pk).update(num_slots=3)
+
+        began = time.monotonic()
+        first.take(1)
+        second.take(1)
+
+        assert time.monotonic() - began < 1.0
+        assert not first.pump.lookout.is_held
+
+
+def test_another_one_looks_when_the_one_who_did_is_gone():
+    full_queue()
+    with turned_pump() as second:
+        with turned_pump() as first:
+            turn_until_resting(first)
+            turn_until_resting(second)
+            assert not second.pump.lookout.is_held
+        second.pump._claim_at = 0.0
+
+        turn_until_resting(second)
+
+        assert second.pump.lookout.is_held
+
+
+def test_workers_with_other_filters_look_for_themselves(open_connection):
+    first, second, third = open_connection(), open_connection(), open_connection()
+    everything = Lookout(Filters())
+
+    assert everything.seconds(first, 0.2) == 0.2
+    assert Lookout(Filters(queues=["mail"])).seconds(second, 0.2) == 0.2
+    assert Lookout(Filters()).seconds(third, 0.2) > 0.2
+    assert everything.leave(first)
+    assert not everything.leave(first)
+    assert Lookout(Filters()).seconds(third, 0.2) == 0.2
