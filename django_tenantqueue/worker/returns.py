@@ -8,7 +8,9 @@ from typing import Any
 
 import psycopg
 
+from ..conf import get_settings
 from ..queries import claim as queries
+from ..queries.enqueue import wake_any_workers
 from .flight import Flight
 from .store import Store
 
@@ -82,4 +84,7 @@ class Returns:
     def _return(
         self, connection: psycopg.Connection[Any], claims: list[tuple[int, int]], delay: float
     ) -> None:
-        queries.return_jobs(connection, self._worker_id, claims, delay_seconds=delay)
+        returned = queries.return_jobs(connection, self._worker_id, claims, delay_seconds=delay)
+        settings = get_settings()
+        if returned and not delay and settings.notify and not settings.pooler:
+            wake_any_workers(connection, most=len(returned), worker_id=self._worker_id)

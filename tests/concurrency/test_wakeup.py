@@ -417,6 +417,20 @@ def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while():
         assert not is_announced(full)
 
 
+def test_sleepers_are_woken_when_jobs_are_given_back(pump: FakePump, make_sleeper):
+    for number in range(2):
+        make_job(make_queue(f"tenant {number}"))
+    jobs = pump.take(2)
+    sleepers = [make_sleeper(), make_sleeper()]
+    pump.pump.draining = True  # which wakes one of them
+    for running in jobs:
+        pump.pump.flight.to_return(running, 0.0)
+
+    pump.turn_until(lambda: not pump.pump.flight.returns)
+
+    assert all(sleeper.was_notified() for sleeper in sleepers)
+
+
 def is_announced(pump: FakePump) -> bool:
     """Whether this worker says that it sleeps."""
     return Worker.objects.get(pk=pump.id).sleeping_until is not None
