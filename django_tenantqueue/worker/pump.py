@@ -178,7 +178,10 @@ class Pump:
             record = outcome.finished or outcome.failed
             if record is not None:
                 self.store.add(record)
-            elif outcome.give_back is not None:
+                continue
+            # nothing is left to store, as with an atomic task: its place is free all the same
+            self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
+            if outcome.give_back is not None:
                 logger.warning(
                     "job %s: this worker does not know %r; given back", claimed.id, claimed.name
                 )

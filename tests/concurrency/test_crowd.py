@@ -9,7 +9,9 @@ import pytest
 
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations.claim import Filters, Verdict
+from django_tenantqueue.operations.outcome import Outcome
 from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries.claim import Finished
 from django_tenantqueue.worker.line import MOST_DETOURS, MOST_REST_SECONDS, Line
 from django_tenantqueue.worker.lookout import STANDBY_SECONDS, Lookout
 from tests.concurrency.pumps import FakePump, turned_pump
@@ -212,6 +214,25 @@ def test_another_one_looks_when_the_one_who_did_is_gone():
         turn_until_resting(second)
 
         assert second.pump.lookout.is_held
+
+
+def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection):
+    first, second = make_jobs(make_queue(num_slots=1), 2)
+    watcher = open_connection()
+    with turned_pump(threads=2) as pump:
+        pump.pump.lookout.is_held = False
+        assert Lookout(pump.pump.config.filters).seconds(watcher, 0.2) == 0.2
+        (running,) = pump.take(1)
+        # somebody else looks at full queues
+        pump.turn_until(lambda: pump.pump._claim_at > time.monotonic() + 1.0)
+
+        ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
+        queries.exchange(watcher, pump.id, finished=[ended])
+        pump.executor.jobs.remove(running)
+        pump.pump.report(running, Outcome(stored=True))
+
+        pump.turn_until(lambda: pump.executor.jobs, seconds=1.0)
+        assert [running.id for running in pump.executor.jobs] == [second]
 
 
 def test_workers_with_other_filters_look_for_themselves(open_connection):
