@@ -5,8 +5,8 @@ must notice, on one line::
 
     Tests: tests/concurrency/test_slots.py::test_limit_holds_when_... tests/...
 
-The tree is copied, first as it is (those tests must pass) and then with one patch at a time (at
-least one of them must fail, in the test itself and not in its set-up).
+The tree is copied, first as it is (those tests must pass; left out with --passed) and then with one
+patch at a time (at least one of them must fail, in the test itself and not in its set-up).
 """
 
 import argparse
@@ -46,18 +46,24 @@ class Mutant:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these patches (file names without .patch)")
+    parser.add_argument(
+        "--passed",
+        action="store_true",
+        help="the tests have passed in this tree: do not run them without any patch first",
+    )
     options = parser.parse_args()
     mutants = [read_mutant(path) for path in chosen_patches(options.names)]
     if not mutants:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
     started = time.monotonic()
-    tests = sorted({test for mutant in mutants for test in mutant.tests})
-    with copied_tree() as tree:
-        outcome = run_tests(tree, tests, at_once=2)
-    if outcome != "survived":
-        print(f"error: without any patch: {outcome}", file=sys.stderr)
-        return 1
+    if not options.passed:
+        tests = sorted({test for mutant in mutants for test in mutant.tests})
+        with copied_tree() as tree:
+            outcome = run_tests(tree, tests, at_once=2)
+        if outcome != "survived":
+            print(f"error: without any patch: {outcome}", file=sys.stderr)
+            return 1
     width = max(len(mutant.name) for mutant in mutants)
     print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
     missed = 0
@@ -108,7 +114,10 @@ def try_mutant(mutant: Mutant) -> str:
 
 @contextmanager
 def copied_tree() -> Iterator[Path]:
-    """Yield a copy of the files that git knows of, as they are now in the working tree."""
+    """Yield a copy of the files that git knows of, as they are now in the working tree.
+
+    Their bytecode comes along; Python compiles those anew that a patch changes, by their time.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -122,6 +131,10 @@ def copied_tree() -> Iterator[Path]:
             if source.is_file():  # not one that was removed and is still in the index
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, tree / name)
+                for cached in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
+                    beside = (tree / name).parent / "__pycache__"
+                    beside.mkdir(exist_ok=True)
+                    shutil.copy2(cached, beside / cached.name)
         yield tree
 
 
@@ -142,6 +155,7 @@ def run_tests(tree: Path, tests: Sequence[str], *, at_once: int = 1) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report = tree / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
+    command += ["-p", "no:hypothesispytest"]  # its import takes longer than many a test
     if at_once > 1:
         command += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
