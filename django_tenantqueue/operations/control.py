@@ -6,6 +6,7 @@ what was too late. `using` is the alias of the jobs' database; None is the confi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import InvalidOption
-from ..models import TenantQueue
+from ..models import Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
 from .enqueue import Target, lane_of, queue_id_of
@@ -24,6 +25,9 @@ from .options import check_priority
 if TYPE_CHECKING:
     from django.db.models import Field
 
+CLAIM_SECONDS = 1.0
+"""So long cancel() tries jobs again whose rows are locked."""
+RETRY_SECONDS = 0.01
 TUNABLE = ("num_slots", "weight", "paused", "retired")
 """Columns of a tenant queue that operators change."""
 
@@ -51,12 +55,30 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
 
     Waiting jobs end as `cancelled` at once. Of those that hold a slot the worker is asked: a task
     that looks (`current_job().check()`, `.progress()`) stops there, one that does not is
-    interrupted after TENANTQUEUE["CANCEL_GRACE"] seconds.
+    interrupted after TENANTQUEUE["CANCEL_GRACE"] seconds. A job that is being claimed meanwhile is
+    tried again, for up to CLAIM_SECONDS.
     """
-    alias, wanted = _alias(using), _ids(ids)
-    cancelled = queries.cancel_waiting_jobs(alias, wanted)
-    rest = sorted(set(wanted) - set(cancelled))
-    return sorted(cancelled), sorted(queries.request_cancel(alias, rest)) if rest else []
+    alias, left = _alias(using), set(_ids(ids))
+    cancelled: set[int] = set()
+    asked: set[int] = set()
+    end = time.monotonic() + CLAIM_SECONDS
+    while True:
+        cancelled |= set(queries.cancel_waiting_jobs(alias, sorted(left)))
+        left -= cancelled
+        if left:
+            asked |= set(queries.request_cancel(alias, sorted(left)))
+            left -= asked
+        # what is left has ended, or its row is locked: by a claim, which takes milliseconds
+        if left:
+            left &= set(
+                Job.objects.using(alias)
+                .unfinished()
+                .filter(pk__in=left)
+                .values_list("pk", flat=True)
+            )
+        if not left or time.monotonic() > end:
+            return sorted(cancelled), sorted(asked)
+        time.sleep(RETRY_SECONDS)
 
 
 def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from django.db import connection
@@ -114,3 +115,26 @@ def test_job_has_one_row_when_it_is_looked_up_by_id_at_any_time(worker):
     worker.finish(worker.claim())
 
     assert Job.objects.get(pk=job.pk).state == "success"
+
+
+def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threads):
+    job = make_job()
+    with worker.open_claim() as jobs:
+        assert [taken.id for taken in jobs] == [job.pk]
+        cancelling = threads.start(control.cancel, [job.pk])
+        time.sleep(0.1)
+        assert not cancelling.done()
+
+    assert cancelling.result(5) == ([], [job.pk])
+
+
+def test_cancelling_ends_when_somebody_keeps_the_row_locked(open_connection, monkeypatch):
+    monkeypatch.setattr(control, "CLAIM_SECONDS", 0.05)
+    job, other = make_job(), make_job()
+    holder = open_connection()
+    with holder.transaction():
+        holder.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [job.pk])
+
+        assert control.cancel([job.pk, other.pk, 0]) == ([other.pk], [])
+
+    assert control.cancel([job.pk]) == ([job.pk], [])
