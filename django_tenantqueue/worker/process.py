@@ -126,6 +126,7 @@ class WorkerProcess:
         if self._stop_at is None:
             self._stop_at = time.monotonic()
         self._at_once = self._at_once or at_once
+        logger.debug("%s: told to stop%s", self.name, " at once" if at_once else "")
         self._drain()
 
     def _drive(self, pump: Pump, loop: asyncio.AbstractEventLoop) -> None:

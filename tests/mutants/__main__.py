@@ -6,7 +6,8 @@ must notice, on one line::
     Tests: tests/concurrency/test_slots.py::test_limit_holds_when_... tests/...
 
 The tree is copied, first as it is (those tests must pass; left out with --passed) and then with one
-patch at a time (at least one of them must fail, in the test itself and not in its set-up).
+patch at a time (at least one of them must fail, in the test itself and not in its set-up). All
+share one server, where each has a database of its own.
 """
 
 import argparse
@@ -22,10 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from example_project.postgres import database
 
 ROOT = Path(__file__).resolve().parents[2]
 PATCHES = Path(__file__).resolve().parent
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 150
 NOTICED = ("caught", "caught (hangs)")
 
 
@@ -56,18 +60,29 @@ def main() -> int:
     if not mutants:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
+    with database() as server_url:
+        return try_all(mutants, server_url, passed=options.passed)
+
+
+def try_all(mutants: Sequence[Mutant], server_url: str, *, passed: bool) -> int:
+    """Try the mutants, print what became of each, and return the exit code."""
     started = time.monotonic()
-    if not options.passed:
+    if not passed:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         with copied_tree() as tree:
-            outcome = run_tests(tree, tests, at_once=2)
+            outcome = run_tests(tree, tests, server_url, at_once=2)
         if outcome != "survived":
             print(f"error: without any patch: {outcome}", file=sys.stderr)
             return 1
     width = max(len(mutant.name) for mutant in mutants)
     print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
     missed = 0
-    # Each has a server of its own, and waits most of its time: two at once for each core.
+
+    def timed(mutant: Mutant) -> tuple[str, float]:
+        begun = time.monotonic()
+        return try_mutant(mutant, server_url), time.monotonic() - begun
+
+    # Each waits most of its time: two at once for each core.
     with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         for mutant, (outcome, seconds) in zip(mutants, pool.map(timed, mutants), strict=True):
             missed += outcome not in NOTICED
@@ -98,18 +113,13 @@ def read_mutant(path: Path) -> Mutant:
     sys.exit(f"error: {path.relative_to(ROOT)} has no line 'Tests: path::name ...' in its head")
 
 
-def timed(mutant: Mutant) -> tuple[str, float]:
-    begun = time.monotonic()
-    return try_mutant(mutant), time.monotonic() - begun
-
-
-def try_mutant(mutant: Mutant) -> str:
+def try_mutant(mutant: Mutant, server_url: str) -> str:
     with copied_tree() as tree:
         try:
             apply_patch(tree, mutant)
         except BrokenMutantError as error:
             return f"BROKEN: {error}"
-        return run_tests(tree, mutant.tests)
+        return run_tests(tree, mutant.tests, server_url)
 
 
 @contextmanager
@@ -151,7 +161,7 @@ def apply_patch(tree: Path, mutant: Mutant) -> None:
         raise BrokenMutantError(f"does not apply: {applied.stderr.strip()}")
 
 
-def run_tests(tree: Path, tests: Sequence[str], *, at_once: int = 1) -> str:
+def run_tests(tree: Path, tests: Sequence[str], server_url: str, *, at_once: int = 1) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report = tree / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
@@ -160,6 +170,7 @@ def run_tests(tree: Path, tests: Sequence[str], *, at_once: int = 1) -> str:
         command += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["DATABASE_URL"] = urlsplit(server_url)._replace(path=f"/{tree.name}").geturl()
     process = subprocess.Popen(
         [*command, f"--junit-xml={report}", *tests],
         cwd=tree,

@@ -71,7 +71,7 @@ def test_pages_show_every_job_once_in_order(
                     and (name is None or task == name)
                 ]
                 asked = JobFilter(states, wanted, name)
-                assert walk(asked, 5) == expected, asked
+                assert walk(asked, 15) == expected, asked
 
 
 def test_no_queue_means_no_job() -> None:

@@ -13,5 +13,5 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(process)d %(levelname)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"django_tenantqueue": {"handlers": ["stderr"], "level": "INFO"}},
+    "loggers": {"django_tenantqueue": {"handlers": ["stderr"], "level": "DEBUG"}},
 }

@@ -64,7 +64,7 @@ def test_job_ends_with_a_memory_reason_when_it_takes_all_there_is(workers: Worke
 
     job = swallow.using(tenant="acme", max_attempts=3).delay(str(gate))
 
-    wait_for_state(job, State.ERROR, timeout=60)
+    wait_for_state(job, State.ERROR, timeout=40)
     gate.open()
     assert job.last_error["class"].endswith("MemoryLimitExceeded")
     assert "more than the 400 MB" in job.last_error["message"]

@@ -78,7 +78,8 @@ def test_row_tells_the_last_error_when_the_connection_broke(workers: Workers):
 
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND application_name = %s",
             [f"tenantqueue {row.name}"],
         )
 

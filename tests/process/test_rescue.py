@@ -111,7 +111,8 @@ def test_nothing_is_rescued_when_supervisors_lose_their_connections(workers: Wor
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE application_name LIKE 'tenantqueue%%supervisor'"
+            "WHERE datname = current_database() "
+            "AND application_name LIKE 'tenantqueue%%supervisor'"
         )
         assert cursor.fetchone() == (2,)
     workers_before = sorted(Worker.objects.values_list("pk", flat=True))
@@ -119,7 +120,8 @@ def test_nothing_is_rescued_when_supervisors_lose_their_connections(workers: Wor
     def leases_are_held() -> bool:
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+                "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             )
             return cursor.fetchone() == (2,)
 

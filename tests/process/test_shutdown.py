@@ -62,7 +62,7 @@ def test_running_jobs_succeed_when_their_child_was_signalled_before(workers: Wor
         child.send_signal(signal.SIGTERM)
     wait_until(lambda: len(set(children) & set(runner.children())) == 1, what="the idle one ended")
     runner.send(signal.SIGTERM)
-    wait_until(lambda: "SIGTERM" in runner.output)
+    wait_until(lambda: runner.output.count("told to stop") == 3, what="the other is told again")
     gate.open()
 
     assert runner.end() == 0
