@@ -23,6 +23,8 @@ class Settings:
     """Queue of a task that names none."""
     default_num_slots: int = 5
     """Slots of a tenant queue at its first use."""
+    default_user_slots: int = 2
+    """Jobs of one `using(user=…)` that run at once, where no row says otherwise."""
     default_max_attempts: int = 5
     """How often a job is started at most, the first start included."""
     default_timeout: float | None = None
@@ -146,11 +148,12 @@ def _check_values(made: Settings) -> None:
             f"TENANTQUEUE['DEFAULT_MAX_ATTEMPTS'] is {made.default_max_attempts!r}: "
             "it must be from 1 to 32767"
         )
-    if not 0 <= made.default_num_slots <= 1_000_000:
-        raise InvalidOption(
-            f"TENANTQUEUE['DEFAULT_NUM_SLOTS'] is {made.default_num_slots!r}: "
-            "it must be from 0 to 1000000"
-        )
+    for name in ("default_num_slots", "default_user_slots"):
+        if not 0 <= getattr(made, name) <= 1_000_000:
+            raise InvalidOption(
+                f"TENANTQUEUE[{name.upper()!r}] is {getattr(made, name)!r}: "
+                "it must be from 0 to 1000000"
+            )
     for name in ("history_ahead", "history_keep"):
         value = getattr(made, name)
         if value is not None and value < 1:

@@ -11,8 +11,10 @@ from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from .conf import get_settings
+from .gates import JobGates
 from .models import Job, TenantQueue
 from .operations.claim import Claimer, Verdict
+from .operations.gates import keys_of, release
 from .operations.outcome import Outcome
 from .operations.run import run_async, run_sync
 from .operations.running import RunningJob
@@ -68,8 +70,8 @@ def run_commit_hooks(using: str) -> None:
 
 def _promote(using: str, *, scheduled: bool) -> None:
     until: datetime | None = timezone.now() + FAR_AHEAD if scheduled else None
-    while promote_jobs(using, most=1000, now=until):
-        pass
+    while promoted := promote_jobs(using, most=1000, now=until):
+        release(using, keys_of(promoted.values()))
 
 
 def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
@@ -117,6 +119,8 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         failed=failed,
         max_errors=get_settings().max_errors,
     )
+    if claimed.gates is not None:
+        release(using, keys_of([JobGates.read(claimed.gates)]))
     if outcome.give_back is not None:
         _give_back(using, claimed)
         raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")

@@ -47,6 +47,105 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Session",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("serial", "session"), ("user", "user")],
+                        max_length=10,
+                        verbose_name="kind",
+                    ),
+                ),
+                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
+                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
+                ("gate_key", models.TextField(editable=False)),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Let no more of its jobs through.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "on_wait",
+                    models.CharField(
+                        blank=True,
+                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="a waiting head",
+                    ),
+                ),
+                (
+                    "on_failure",
+                    models.CharField(
+                        blank=True,
+                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="after a failure",
+                    ),
+                ),
+                (
+                    "halted_at",
+                    models.DateTimeField(
+                        blank=True, editable=False, null=True, verbose_name="halted at"
+                    ),
+                ),
+                (
+                    "halted_by",
+                    models.BigIntegerField(
+                        blank=True, editable=False, null=True, verbose_name="halted by job"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "session",
+                "verbose_name_plural": "sessions",
+                "ordering": ("tenant", "kind", "key"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("kind", "gate_key"), name="tenantqueue_session_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("num_slots__isnull", True),
+                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_num_slots",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="TenantQueue",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
@@ -314,6 +413,23 @@ class Migration(migrations.Migration):
                             models.TextField(null=True, verbose_name="exclusive key"),
                         ),
                         ("unique_key", models.TextField(null=True, verbose_name="unique key")),
+                        ("unique_mode", models.TextField(null=True, verbose_name="uniqueness")),
+                        (
+                            "session_skip",
+                            models.BooleanField(
+                                default=False,
+                                editable=False,
+                                help_text="While it waits for its time it is overtaken by others of its session.",
+                            ),
+                        ),
+                        (
+                            "session_halt",
+                            models.BooleanField(
+                                default=False,
+                                editable=False,
+                                help_text="Its session halts when it fails.",
+                            ),
+                        ),
                         (
                             "labels",
                             django_tenantqueue.models.fields.TextListField(

@@ -27,6 +27,8 @@ CREATE TABLE tenantqueue_job (
     crashes smallint NOT NULL DEFAULT 0,
     final boolean NOT NULL DEFAULT false,
     is_async boolean NOT NULL DEFAULT false,
+    session_skip boolean NOT NULL DEFAULT false,
+    session_halt boolean NOT NULL DEFAULT false,
     state varchar(10) NOT NULL DEFAULT 'created',
     name text NOT NULL,
     source_type text NOT NULL,
@@ -38,6 +40,7 @@ CREATE TABLE tenantqueue_job (
     user_key text,
     exclusive_key text,
     unique_key text,
+    unique_mode text,
     labels text[],
     created_by text,
     context jsonb,
@@ -87,6 +90,22 @@ CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id)
 -- What waits for its time. Serves promotion.
 CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
     WHERE state = 'scheduled';
+
+-- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
+-- lets through, and what has passed it and counts there. Jobs without that gate are in neither.
+CREATE INDEX tenantqueue_job_session_line
+    ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
+CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
+    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive'));
+CREATE INDEX tenantqueue_job_user_line
+    ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
+CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
+    WHERE user_key IS NOT NULL
+        AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
+CREATE INDEX tenantqueue_job_exclusive_line
+    ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
+CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
+    WHERE exclusive_key IS NOT NULL AND state IN ('created', 'queued', 'running');
 
 CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);

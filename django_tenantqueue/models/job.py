@@ -140,6 +140,15 @@ class Job(models.Model):
     monitor_id = models.BigIntegerField(_("monitor"), null=True)
     exclusive_key = models.TextField(_("exclusive key"), null=True)
     unique_key = models.TextField(_("unique key"), null=True)
+    unique_mode = models.TextField(_("uniqueness"), null=True)
+    session_skip = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text=_("While it waits for its time it is overtaken by others of its session."),
+    )
+    session_halt = models.BooleanField(
+        default=False, editable=False, help_text=_("Its session halts when it fails.")
+    )
     labels = TextListField(null=True, verbose_name=_("labels"))
     created_by = models.TextField(_("created by"), null=True)
     context = models.JSONField(_("context"), null=True)

@@ -19,7 +19,9 @@ from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
+from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
+from .gates import keys_of, release_and_wake
 from .options import check_priority
 
 if TYPE_CHECKING:
@@ -40,14 +42,21 @@ def _ids(ids: Iterable[int]) -> list[int]:
     return sorted({int(i) for i in ids})
 
 
-def _wake(using: str, changed: list[int]) -> list[int]:
+def _wake(using: str, count: int) -> None:
     settings = get_settings()
-    if changed and settings.notify:
-        count = len(changed)
+    if count and settings.notify:
         transaction.on_commit(
             lambda: enqueue_queries.wake_any_workers(using, most=count), using=using, robust=True
         )
-    return changed
+
+
+def _let_through(using: str, changed: Changed) -> list[int]:
+    """Wake workers for what has become ready, and look at the gates of the rest; return the ids."""
+    keys = keys_of(changed.values())
+    if keys:
+        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+    _wake(using, sum(not gates.keys() for gates in changed.values()))
+    return sorted(changed)
 
 
 def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], list[int]]:
@@ -59,12 +68,12 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
     tried again, for up to CLAIM_SECONDS.
     """
     alias, left = _alias(using), set(_ids(ids))
-    cancelled: set[int] = set()
+    cancelled: Changed = {}
     asked: set[int] = set()
     end = time.monotonic() + CLAIM_SECONDS
     while True:
-        cancelled |= set(queries.cancel_waiting_jobs(alias, sorted(left)))
-        left -= cancelled
+        cancelled |= queries.cancel_waiting_jobs(alias, sorted(left))
+        left -= cancelled.keys()
         if left:
             asked |= set(queries.request_cancel(alias, sorted(left)))
             left -= asked
@@ -77,6 +86,8 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
                 .values_list("pk", flat=True)
             )
         if not left or time.monotonic() > end:
+            gated = {i: gates for i, gates in cancelled.items() if gates.keys()}
+            _let_through(alias, gated)
             return sorted(cancelled), sorted(asked)
         time.sleep(RETRY_SECONDS)
 
@@ -85,19 +96,22 @@ def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts."""
     alias = _alias(using)
     by_tenant = get_settings().priority_scope == "tenant"
-    return _wake(alias, sorted(queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)))
+    return _let_through(alias, queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant))
 
 
 def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready that wait for their time."""
     alias = _alias(using)
-    return _wake(alias, sorted(queries.run_jobs_now(alias, _ids(ids))))
+    return _let_through(alias, queries.run_jobs_now(alias, _ids(ids)))
 
 
 def change_priority(ids: Iterable[int], priority: int, *, using: str | None = None) -> list[int]:
-    """Change the priority of jobs that wait. Raises InvalidOption."""
+    """Change the priority of jobs that wait, and so their places in line. Raises InvalidOption."""
     check_priority("priority", priority)
-    return sorted(queries.set_priority(_alias(using), _ids(ids), priority, lane_of(priority)))
+    alias = _alias(using)
+    changed = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
+    _let_through(alias, {i: gates for i, gates in changed.items() if gates.keys()})
+    return sorted(changed)
 
 
 def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
@@ -105,17 +119,26 @@ def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = N
     if timezone.is_naive(run_at):
         raise InvalidOption(f"run_at={run_at!r} is naive: use django.utils.timezone")
     alias = _alias(using)
-    changed = sorted(queries.set_run_at(alias, _ids(ids), run_at))
-    return _wake(alias, changed) if run_at <= timezone.now() else changed
+    changed = queries.set_run_at(alias, _ids(ids), run_at)
+    if run_at > timezone.now():  # nothing has become ready, but others of its sessions may
+        _let_through(alias, {i: gates for i, gates in changed.items() if gates.keys()})
+        return sorted(changed)
+    return _let_through(alias, changed)
 
 
 def change_queue(
     ids: Iterable[int], *, tenant: str, queue: str, using: str | None = None
 ) -> list[int]:
-    """Move waiting jobs to another queue, made if need be. Raises QueueRetired."""
+    """Move waiting jobs to another queue, made if need be. Raises QueueRetired.
+
+    A job of a session, user or exclusive key, which are a tenant's own, stays with its tenant: it
+    is left where it is when the queue is another tenant's.
+    """
     alias = _alias(using)
     queue_id = queue_id_of(Target(alias, tenant, queue), refresh=True)
-    return _wake(alias, sorted(queries.set_queue(alias, _ids(ids), queue_id)))
+    changed = sorted(queries.set_queue(alias, _ids(ids), queue_id))
+    _wake(alias, len(changed))
+    return changed
 
 
 def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -136,7 +159,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
         setattr(queue, name, field.clean(value, queue))
     queue.save(using=alias, update_fields=sorted(changes))
     if changes.get("paused") is False or "num_slots" in changes:
-        _wake(alias, [queue_id])
+        _wake(alias, 1)
 
 
 def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
@@ -150,5 +173,5 @@ def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     alias = _alias(using)
     queues = TenantQueue.objects.using(alias).filter(pk__in=list(queue_ids), paused=True)
     changed = queues.update(paused=False)
-    _wake(alias, list(range(changed)))
+    _wake(alias, changed)
     return changed

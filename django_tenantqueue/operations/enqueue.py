@@ -15,11 +15,13 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import QueueRetired
+from ..gates import JobGates, gate_key
 from ..models import Job
 from ..queries import enqueue as queries
 from ..states import Priority
 from .context import capture_context
 from .encode import encode_args
+from .gates import release_later
 from .options import Options
 from .sources import RegisteredTask, Source
 from .tenant import get_tenant
@@ -119,6 +121,30 @@ def _new_job(source: Source, options: Options, queue_id: int, args: str) -> quer
     }
 
 
+def gates_of(options: Options, tenant: str) -> JobGates:
+    """Return the gates that jobs with these options pass."""
+    return JobGates(
+        session=None if options.session is None else gate_key(tenant, options.session),
+        user=None if options.user is None else gate_key(tenant, options.user),
+        halts=options.on_failure == "halt",
+    )
+
+
+def _gated(new: queries.NewJob, options: Options, gates: JobGates) -> queries.GatedJob:
+    return {
+        **new,
+        "held_by": gates.first(),
+        "monitor_id": None if gates.monitor is None else int(gates.monitor),
+        "session_key": gates.session,
+        "session_skip": options.on_wait == "skip",
+        "session_halt": gates.halts,
+        "user_key": gates.user,
+        "exclusive_key": gates.exclusive,
+        "unique_key": None,
+        "unique_mode": None,
+    }
+
+
 def find_target(options: Options) -> Target:
     """Return where jobs with these options go."""
     settings = get_settings()
@@ -161,6 +187,8 @@ def enqueue(
     """
     target = find_target(options)
     new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    if options.has_gates:
+        return _enqueue_gated(new, options, target, task)
     connection = connections[target.using]
     sent_at = time.monotonic()
     inserted = queries.insert_job(connection, new)
@@ -176,10 +204,50 @@ def enqueue(
     ):
         _wake_later(target, 1)
     job = _as_job(new, inserted, target)
+    _call_enqueue_hook(task, job)
+    return job
+
+
+def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
     hook = getattr(task.hooks, "enqueue", None) if task is not None else None
     if hook is not None:
         hook(job)
+
+
+def _enqueue_gated(
+    new: queries.NewJob, options: Options, target: Target, task: RegisteredTask | None
+) -> Job:
+    gates = gates_of(options, target.tenant)
+    row = _gated(new, options, gates)
+    row["args"] = f"[{new['args']}]"
+    (inserted,) = _insert_gated(row, target)
+    _look_at_gates(target, gates, [inserted])
+    job = _as_job(row, inserted, target)
+    job.held_by = gates.first() if inserted.state == "held" else None
+    job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
+    _call_enqueue_hook(task, job)
     return job
+
+
+def _insert_gated(row: queries.GatedJob, target: Target) -> list[queries.InsertedJob]:
+    connection = connections[target.using]
+    made = queries.insert_gated_jobs(connection, row)
+    if not made:
+        row["queue_id"] = queue_id_of(target, refresh=True)
+        row["unseen"] = True
+        made = queries.insert_gated_jobs(connection, row)
+    return made
+
+
+def _look_at_gates(
+    target: Target, gates: JobGates, inserted: Sequence[queries.InsertedJob]
+) -> None:
+    """After the commit, let through what its gates allow, and wake workers for what is ready."""
+    if any(job.state == "held" for job in inserted):
+        release_later(target.using, gates)
+    ready = sum(job.state == "created" for job in inserted)
+    if ready:
+        _wake_later(target, ready)
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
@@ -237,8 +305,11 @@ def enqueue_many(
     new = _new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
     connection = connections[target.using]
+    encoded = (encode_args(args, kwargs) for args, kwargs in calls)
+    if options.has_gates:
+        return _enqueue_many_gated(new, options, target, encoded)
     with transaction.atomic(using=target.using):
-        for batch in _batches(encode_args(args, kwargs) for args, kwargs in calls):
+        for batch in _batches(encoded):
             new["args"] = f"[{','.join(batch)}]"
             made = queries.insert_jobs(connection, new)
             if not made:
@@ -248,6 +319,21 @@ def enqueue_many(
             ids += made
         if ids:
             _wake_later(target, len(ids))
+    return ids
+
+
+def _enqueue_many_gated(
+    new: queries.NewJob, options: Options, target: Target, encoded: Iterable[str]
+) -> list[int]:
+    gates = gates_of(options, target.tenant)
+    row = _gated(new, options, gates)
+    ids: list[int] = []
+    with transaction.atomic(using=target.using):
+        for batch in _batches(encoded):
+            row["args"] = f"[{','.join(batch)}]"
+            made = _insert_gated(row, target)
+            _look_at_gates(target, gates, made)
+            ids += [job.id for job in made]
     return ids
 
 

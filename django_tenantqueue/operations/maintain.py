@@ -9,6 +9,7 @@ import psycopg
 
 from ..conf import get_settings
 from ..queries import control, enqueue, history
+from .gates import keys_of, release_and_wake
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -18,11 +19,14 @@ PROMOTE_ROWS = 1000
 
 def promote(using: str) -> int:
     """Make due jobs ready and wake workers for them; return how many."""
-    count = control.promote_jobs(using, most=PROMOTE_ROWS)
+    promoted = control.promote_jobs(using, most=PROMOTE_ROWS)
     settings = get_settings()
-    if count and settings.notify:
-        enqueue.wake_any_workers(using, most=count)
-    return count
+    gated = [job for job in promoted.values() if job.user or job.exclusive]
+    if len(promoted) > len(gated) and settings.notify:
+        enqueue.wake_any_workers(using, most=len(promoted) - len(gated))
+    if gated:
+        release_and_wake(using, keys_of(gated))
+    return len(promoted)
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -28,6 +28,15 @@ class Options:
     hard_timeout: float | None = None
     labels: tuple[str, ...] | None = None
     created_by: str | None = None
+    session: str | None = None
+    on_wait: str | None = None
+    on_failure: str | None = None
+    user: str | None = None
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether jobs with these options have to pass gates."""
+        return self.session is not None or self.user is not None
 
     def merged(self, changes: dict[str, Any]) -> Self:
         """Return these options with `changes` applied.
@@ -101,6 +110,22 @@ def _seconds(name: str, value: Any) -> float:
     return float(value)
 
 
+def _gate(name: str, value: Any) -> str:
+    text = value if isinstance(value, str) else str(_whole(name, value, -(2**63), 2**63 - 1))
+    if not 1 <= len(_text(name, text)) <= 200:
+        raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")
+    return text
+
+
+def _choice(*known: str) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in known:
+            raise InvalidOption(f"{name}={value!r}: it must be {' or '.join(map(repr, known))}")
+        return str(value)
+
+    return check
+
+
 def _labels(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidOption(f"{name}={value!r}: it must be a list of str")
@@ -118,6 +143,10 @@ _CHECKS = {
     "hard_timeout": _seconds,
     "labels": _labels,
     "created_by": _text,
+    "session": _gate,
+    "on_wait": _choice("block", "skip"),
+    "on_failure": _choice("continue", "halt"),
+    "user": _gate,
 }
 
 assert set(_CHECKS) == {field.name for field in fields(Options)}

@@ -109,7 +109,14 @@ def success(running: RunningJob, value: Any) -> Finished:
     result, ref = store_result(claimed.id, claimed.claim_seq, value)
     extra = _extra(running)
     return Finished(
-        claimed.id, claimed.claim_seq, State.SUCCESS.value, running.age_seconds, result, ref, extra
+        claimed.id,
+        claimed.claim_seq,
+        State.SUCCESS.value,
+        running.age_seconds,
+        result,
+        ref,
+        extra,
+        claimed.gates,
     )
 
 
@@ -117,7 +124,12 @@ def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
     claimed = running.claimed
     extra = _extra_or_error(running, describe_error(error, claimed.attempt))
     return Finished(
-        claimed.id, claimed.claim_seq, state.value, running.age_seconds, None, None, extra
+        claimed.id,
+        claimed.claim_seq,
+        state.value,
+        running.age_seconds,
+        extra=extra,
+        gates=claimed.gates,
     )
 
 
@@ -175,6 +187,6 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
             claimed.name, job_id=claimed.id, attempt=claimed.attempt, error=described
         )
         extra = _extra_or_error(running, described)
-        return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra))
+        return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)
     return Outcome(finished=ended(running, State.ERROR, error))

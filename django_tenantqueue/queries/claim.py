@@ -13,7 +13,10 @@ from typing import Any
 
 import psycopg
 
+from ..gates import JobGates
+from ..states import State
 from .base import array, execute, fetch, statement, text_array
+from .gates import Halt, halt_params
 
 QUEUE_LOCK_CLASS = 0x74717175
 """First key of the advisory lock on a queue during a claim; the second is the queue's id."""
@@ -97,6 +100,8 @@ class ClaimedJob:
     weight: int
     slots_left: int
     """Free slots of its queue after this job."""
+    gates: str | None = None
+    """The gates it has passed, for JobGates.read()."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,14 @@ class Finished:
     result: str | None = None
     result_ref: str | None = None
     extra: str | None = None
+    gates: str | None = None
+
+    def halt(self) -> Halt | None:
+        """Return what may halt the session of this job, when it did not end well."""
+        if self.gates is None or self.state == State.SUCCESS:
+            return None
+        gates = JobGates.read(self.gates)
+        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,7 @@ class Failed:
     claim_seq: int
     delay_seconds: float
     extra: str
+    gates: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,7 @@ def exchange(
     undoes everything of the call; the connection is usable again afterwards.
     """
     done = again = walked = claimed = None
+    halts = [halt for end in finished if (halt := end.halt())]
     prepare = connection.prepare_threshold is not None
     try:
         with connection.pipeline():
@@ -271,6 +286,8 @@ def exchange(
             if failed:
                 params = _reschedule_params(worker_id, failed, max_errors)
                 again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
+            if halts:
+                connection.execute(statement("halt_sessions"), halt_params(halts), prepare=prepare)
             if in_line:
                 assert not finished
                 assert not failed
@@ -386,6 +403,8 @@ def exchange_in_transaction(
         done = fetch(using, "finish_jobs", _finish_params(worker_id, finished, max_errors))
     if failed:
         again = fetch(using, "reschedule_jobs", _reschedule_params(worker_id, failed, max_errors))
+    if halts := [halt for end in finished if (halt := end.halt())]:
+        fetch(using, "halt_sessions", halt_params(halts))
     jobs: list[ClaimedJob] = []
     walk = None
     if request is not None:

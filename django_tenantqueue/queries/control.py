@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..gates import JobGates
 from .base import array, fetch
 from .listing import read_in_order
 
@@ -36,21 +37,26 @@ def record_duty(using: str, run: DutyRun) -> None:
     fetch(using, "record_duty", {name: getattr(run, name) for name in DutyRun.__slots__})
 
 
-def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> list[int]:
-    return [row[0] for row in fetch(using, name, {"ids": array(ids), **params})]
+Changed = dict[int, JobGates]
+"""Jobs that were changed, by id, with the gates that they pass."""
 
 
-def cancel_waiting_jobs(using: str, ids: Sequence[int]) -> list[int]:
+def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> Changed:
+    rows = fetch(using, name, {"ids": array(ids), **params})
+    return {job_id: JobGates.read(gates) for job_id, gates in rows}
+
+
+def cancel_waiting_jobs(using: str, ids: Sequence[int]) -> Changed:
     """Cancel those of `ids` that wait; return them."""
     return _changed(using, "cancel_waiting_jobs", ids)
 
 
 def request_cancel(using: str, ids: Sequence[int]) -> list[int]:
     """Ask the workers to cancel those of `ids` that hold a slot; return them."""
-    return _changed(using, "request_cancel", ids)
+    return [row[0] for row in fetch(using, "request_cancel", {"ids": array(ids)})]
 
 
-def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> list[int]:
+def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Changed:
     """Make those of `ids` ready again that ended in error or were cancelled; return them.
 
     `by_tenant`: PRIORITY_SCOPE is "tenant", so that all go into the same lane.
@@ -58,29 +64,34 @@ def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> list[int]:
     return _changed(using, "retry_jobs", ids, by_tenant=by_tenant)
 
 
-def run_jobs_now(using: str, ids: Sequence[int]) -> list[int]:
+def run_jobs_now(using: str, ids: Sequence[int]) -> Changed:
     """Make those of `ids` ready that wait for their time; return them."""
     return _changed(using, "run_jobs_now", ids)
 
 
-def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> list[int]:
+def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Changed:
     """Change the priority of those of `ids` that wait; return them."""
     return _changed(using, "set_priority", ids, priority=priority, lane=lane)
 
 
-def set_run_at(using: str, ids: Sequence[int], run_at: datetime) -> list[int]:
+def set_run_at(using: str, ids: Sequence[int], run_at: datetime) -> Changed:
     """Change the time of those of `ids` that wait; return them."""
     return _changed(using, "set_run_at", ids, run_at=run_at)
 
 
 def set_queue(using: str, ids: Sequence[int], queue_id: int) -> list[int]:
     """Move those of `ids` that wait to another queue; return them."""
-    return _changed(using, "set_queue", ids, queue_id=queue_id)
+    rows = fetch(using, "set_queue", {"ids": array(ids), "queue_id": queue_id})
+    return [row[0] for row in rows]
 
 
-def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> int:
-    """Make up to `most` due jobs ready; return how many. `now` is the database's clock if None."""
-    return len(fetch(using, "promote_jobs", {"most": most, "now": now}))
+def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Changed:
+    """Make up to `most` due jobs ready, or bring them before their gates; return them.
+
+    `now` is the database's clock if None.
+    """
+    rows = fetch(using, "promote_jobs", {"most": most, "now": now})
+    return {job_id: JobGates.read(gates) for job_id, gates in rows}
 
 
 def next_due(using: str) -> float | None:

@@ -42,6 +42,20 @@ class NewJob(TypedDict):
     older than the queue."""
 
 
+class GatedJob(NewJob):
+    """A new job that has gates to pass or is unique. `held_by` is its first gate."""
+
+    held_by: str | None
+    monitor_id: int | None
+    session_key: str | None
+    session_skip: bool
+    session_halt: bool
+    user_key: str | None
+    exclusive_key: str | None
+    unique_key: str | None
+    unique_mode: str | None
+
+
 class InsertedJob(NamedTuple):
     """What the database made of a new job."""
 
@@ -71,6 +85,12 @@ def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
 def insert_jobs(wrapper: BaseDatabaseWrapper, job: NewJob) -> list[int]:
     """Insert a job for each element of the JSON array `args`; return the ids in its order."""
     return [int(row[0]) for row in fetch_prepared(wrapper, "insert_jobs", job)]
+
+
+def insert_gated_jobs(wrapper: BaseDatabaseWrapper, job: GatedJob) -> list[InsertedJob]:
+    """Insert a job for each element of the JSON array `args`, in its order."""
+    rows = fetch_prepared(wrapper, "insert_gated_jobs", job)
+    return [InsertedJob(int(job_id), state, True) for job_id, state in rows]
 
 
 def find_queue(using: str, tenant: str, name: str) -> FoundQueue | None:

@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 from django.db import transaction
 
+from ..gates import JobGates
 from .base import array, execute, fetch
+from .gates import Halt, halt_sessions
 
 LOCK_CLASS = 0x7471
 """First key of the advisory lock that stands for a living worker process; the second is its id."""
@@ -27,6 +29,14 @@ class Held:
     crashes: int
     cancel: bool
     """Its cancellation was asked for."""
+    gates: str | None = None
+    """Its gates, for JobGates.read()."""
+
+    @property
+    def halt(self) -> Halt | None:
+        """What may halt its session when it ends here."""
+        gates = JobGates.read(self.gates) if self.gates else JobGates()
+        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,7 @@ def rescue_worker(
         again = [v for v in verdicts if not v.ends]
         if ended:
             fetch(using, "bury_jobs", {**shared, "ids": array(ended)})
+            halt_sessions(using, [job.halt for job in held if job.id in ended and job.halt])
         if again:
             params = {
                 "ids": array(v.id for v in again),

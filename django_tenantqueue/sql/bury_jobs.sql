@@ -11,7 +11,8 @@ INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
     worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
     lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
-    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
+    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
+    session_halt, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
@@ -21,7 +22,8 @@ SELECT
     CASE WHEN %(crashed)s::boolean THEN least(crashes, 32766) + 1 ELSE crashes END, true, is_async,
     CASE WHEN cancel_requested_at IS NULL THEN 'error' ELSE 'cancelled' END,
     name, source_type, source_id, source_method, args, NULL, session_key, user_key, exclusive_key,
-    unique_key, labels, created_by, context, progress_message, stats, result, result_ref,
+    unique_key, unique_mode, session_skip,
+    session_halt, labels, created_by, context, progress_message, stats, result, result_ref,
     CASE
         WHEN jsonb_array_length(errors) >= %(max_errors)s::integer
             THEN errors - 0 || (%(error)s::jsonb || jsonb_build_object('attempt', attempt))

@@ -1,8 +1,10 @@
--- Cancel jobs that wait (scheduled, held, ready): they move to the history at once.
+-- Cancel jobs that wait (scheduled, held, ready): they move to the history at once. One that had its
+-- turn in a session may halt it.
 -- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
 -- Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT j.id
+    SELECT
+        j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive')) AS was_next
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
     ORDER BY j.id
@@ -11,13 +13,21 @@ WITH target AS MATERIALIZED (
     DELETE FROM tenantqueue_job_hot AS job
     USING target
     WHERE job.id = target.id
-    RETURNING job.*
+    RETURNING job.*, target.was_next
+), halted AS (
+    -- as halt_sessions.sql, for what had its turn
+    UPDATE tenantqueue_session AS session
+    SET halted_at = clock_timestamp(), halted_by = ended.id
+    FROM (SELECT removed.id, removed.session_key, removed.session_halt FROM removed WHERE removed.was_next) ended
+    WHERE session.kind = 'serial' AND session.gate_key = ended.session_key AND session.halted_at IS NULL
+        AND CASE WHEN session.on_failure <> '' THEN session.on_failure = 'halt' ELSE ended.session_halt END
 )
 INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
     worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
     lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
-    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
+    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
+    session_halt, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
@@ -25,7 +35,10 @@ SELECT
     coalesce(cancel_requested_at, clock_timestamp()), worker_id, monitor_id, timeout_seconds, hard_timeout_seconds,
     progress_done, progress_total, queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes,
     true, is_async, 'cancelled', name, source_type, source_id, source_method, args, NULL,
-    session_key, user_key, exclusive_key, unique_key, labels, created_by, context,
+    session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
+    session_halt, labels, created_by, context,
     progress_message, stats, result, result_ref, errors
 FROM removed
-RETURNING id
+RETURNING id, jsonb_build_array(
+    monitor_id::text, session_key, user_key, exclusive_key, session_halt
+)::text AS gates

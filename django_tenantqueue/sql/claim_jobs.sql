@@ -171,4 +171,11 @@ RETURNING
     job.name, job.source_type, job.source_id, job.source_method, job.args::text,
     job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
-    chosen.free - chosen.nth_of_queue AS slots_left
+    chosen.free - chosen.nth_of_queue AS slots_left,
+    CASE
+        WHEN coalesce(job.session_key, job.user_key, job.exclusive_key, job.monitor_id::text)
+            IS NOT NULL
+        THEN jsonb_build_array(
+            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
+        )::text
+    END AS gates

@@ -25,7 +25,8 @@ INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
     worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
     lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
-    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, labels,
+    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
+    session_halt, labels,
     created_by, context, progress_message, stats, result, result_ref, errors
 )
 SELECT
@@ -36,7 +37,8 @@ SELECT
     coalesce((extra ->> 'total')::float8, progress_total),
     queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes, true, is_async, new_state, name,
     source_type, source_id, source_method, args, held_by, session_key, user_key, exclusive_key,
-    unique_key, labels, created_by, context,
+    unique_key, unique_mode, session_skip,
+    session_halt, labels, created_by, context,
     coalesce(extra ->> 'message', progress_message),
     coalesce(extra -> 'stats', stats),
     new_result::jsonb, new_result_ref,

@@ -1,4 +1,6 @@
--- Make scheduled jobs ready whose time has come, the earliest first, a bounded number at a time.
+-- Make scheduled jobs ready whose time has come, the earliest first, a bounded number at a time. Those
+-- that have a gate to pass come before it: of users and exclusive keys, for they have their turn in the
+-- session and monitor already.
 -- Locks: the job rows, SKIP LOCKED. Index: tenantqueue_job_due, up to now. (A condition on
 -- clock_timestamp() could not use it: when nothing is due, all that is scheduled would be read.)
 WITH due AS MATERIALIZED (
@@ -10,7 +12,13 @@ WITH due AS MATERIALIZED (
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE tenantqueue_job_hot AS job
-SET state = 'created'
+SET state = CASE WHEN coalesce(job.user_key, job.exclusive_key) IS NULL THEN 'created' ELSE 'held' END,
+    held_by = CASE
+        WHEN job.user_key IS NOT NULL THEN 'user'
+        WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
+    END
 FROM due
 WHERE job.id = due.id
-RETURNING job.id
+RETURNING job.id, jsonb_build_array(
+    job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
+)::text AS gates

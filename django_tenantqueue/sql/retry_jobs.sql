@@ -1,4 +1,5 @@
 -- Bring finished jobs back from the history, with a fresh number of attempts and their errors kept.
+-- Those that have gates come before the first one again.
 -- Locks: the history rows in id order. Index: the primary key of each history leaf.
 WITH target AS MATERIALIZED (
     SELECT j.id
@@ -14,12 +15,26 @@ WITH target AS MATERIALIZED (
 )
 INSERT INTO tenantqueue_job_hot (
     id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq, lane, priority,
-    max_attempts, is_async, state, name, source_type, source_id, source_method, args,
-    session_key, user_key, exclusive_key, unique_key, labels, created_by, context, stats, errors
+    max_attempts, is_async, state, held_by, name, source_type, source_id, source_method, args,
+    session_key, session_skip, session_halt, user_key, exclusive_key, unique_key, unique_mode, labels,
+    created_by, context, stats, errors
 )
 SELECT
     id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq,
-    CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts, is_async, 'created', name, source_type, source_id, source_method, args,
-    session_key, user_key, exclusive_key, unique_key, labels, created_by, context, stats, errors
-FROM removed
-RETURNING id
+    CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts, is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name, source_type, source_id, source_method, args,
+    session_key, session_skip, session_halt, user_key, exclusive_key, unique_key, unique_mode, labels,
+    created_by, context, stats, errors
+FROM (
+    SELECT
+        removed.*,
+        CASE
+            WHEN removed.monitor_id IS NOT NULL THEN 'monitor'
+            WHEN removed.session_key IS NOT NULL THEN 'session'
+            WHEN removed.user_key IS NOT NULL THEN 'user'
+            WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'
+        END AS line
+    FROM removed
+) back
+RETURNING id, jsonb_build_array(
+    monitor_id::text, session_key, user_key, exclusive_key, session_halt
+)::text AS gates

@@ -10,4 +10,6 @@ UPDATE tenantqueue_job_hot AS job
 SET priority = %(priority)s, lane = %(lane)s
 FROM target
 WHERE job.id = target.id
-RETURNING job.id
+RETURNING job.id, jsonb_build_array(
+    job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
+)::text AS gates

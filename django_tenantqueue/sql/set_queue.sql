@@ -2,9 +2,15 @@
 WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_hot j
+    JOIN tenantqueue_tenantqueue q ON q.id = j.queue_id
+    JOIN tenantqueue_tenantqueue other ON other.id = %(queue_id)s::integer
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+        AND (
+            other.tenant = q.tenant
+            OR coalesce(j.session_key, j.user_key, j.exclusive_key, j.monitor_id::text) IS NULL
+        )
     ORDER BY j.id
-    FOR NO KEY UPDATE SKIP LOCKED
+    FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 UPDATE tenantqueue_job_hot AS job
 SET queue_id = %(queue_id)s

@@ -1,17 +1,31 @@
--- Change when waiting jobs may run; a time that has passed makes them ready.
+-- Change when waiting jobs may run; a time that has passed makes them ready, or brings them before
+-- their gates. A job of a session goes back to its place in the line, unless it has had an attempt.
 -- Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT j.id
+    SELECT
+        j.id,
+        CASE
+            WHEN j.held_by = 'monitor' THEN 'monitor'
+            WHEN j.session_key IS NOT NULL AND j.attempt = 0 THEN 'session'
+            WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
+            WHEN j.user_key IS NOT NULL THEN 'user'
+            WHEN j.exclusive_key IS NOT NULL THEN 'exclusive'
+        END AS line
     FROM tenantqueue_job_hot j
-    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'created')
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
     ORDER BY j.id
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE tenantqueue_job_hot AS job
 SET run_at = %(run_at)s::timestamptz,
     state = CASE
-        WHEN %(run_at)s::timestamptz > clock_timestamp() THEN 'scheduled' ELSE 'created'
-    END
+        WHEN target.line IS NOT NULL THEN 'held'
+        WHEN %(run_at)s::timestamptz > clock_timestamp() THEN 'scheduled'
+        ELSE 'created'
+    END,
+    held_by = target.line
 FROM target
 WHERE job.id = target.id
-RETURNING job.id
+RETURNING job.id, jsonb_build_array(
+    job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
+)::text AS gates

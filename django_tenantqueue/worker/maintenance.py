@@ -13,6 +13,7 @@ import psycopg
 from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 
 from ..operations import maintain
+from ..operations.gates import Sweep
 from ..operations.rescue import Coroner
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
@@ -61,6 +62,7 @@ class Maintenance:
         self._coroner = Coroner()
         self._duties = [
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
+            Duty("let_through", Sweep().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),

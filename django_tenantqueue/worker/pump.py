@@ -15,12 +15,15 @@ from typing import Any
 import psycopg
 
 from ..conf import get_settings
+from ..gates import JobGates
 from ..operations.claim import Claimer, Verdict
+from ..operations.gates import keys_of, release
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
 from ..queries import claim as queries
 from ..queries import workers as worker_queries
 from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
+from ..queries.enqueue import wake_any_workers
 from .config import WorkerConfig
 from .flight import Flight
 from .line import Line
@@ -84,6 +87,8 @@ class Pump:
         """Claims in a row that found nothing ready."""
         self._reconnect = reconnect
         self._landed: list[int] = []
+        self._gates: list[str] = []
+        """Gates of jobs whose ends are stored, which may let others through."""
         self._ended: deque[tuple[RunningJob, Outcome]] = deque()
         self._wanted = 1
         """So many completions end the wait."""
@@ -125,6 +130,7 @@ class Pump:
         self._collect()
         self.store.take_held_back(now)
         self._duties(now)
+        self._let_through()
         waiting = len(self.store)
         may_claim = self._may_claim()
         claim = may_claim and (waiting > 0 or self._claim_at <= now)
@@ -179,6 +185,8 @@ class Pump:
             if record is not None:
                 self.store.add(record)
                 continue
+            if outcome.stored and claimed.gates:
+                self._gates.append(claimed.gates)
             # nothing is left to store, as with an atomic task: its place is free all the same
             self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
             if outcome.give_back is not None:
@@ -212,7 +220,9 @@ class Pump:
                 self.store.put_back(finished, failed)
                 raise
             self._refused(error)
-            self.store.store_singly(self.connection, finished, failed)
+            stored = self.store.store_singly(self.connection, finished, failed)
+            self._gates += [record.gates for record in stored if record.gates]
+            self._let_through()
             return
         self._exchanged_at = now = time.monotonic()
         self._group_seconds = max(
@@ -220,6 +230,8 @@ class Pump:
         )
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
+        self._gates += [end.gates for end in finished if end.gates]
+        self._gates += [end.gates for end in failed if end.gates]
         if request is not None:
             self.vitals.count_claim()
             self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
@@ -230,6 +242,20 @@ class Pump:
                 self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
             ended = len(answer.finished) + len(answer.rescheduled)
             self._plan_claim(verdict, request, answer, ended, now)
+        self._let_through()
+
+    def _let_through(self) -> None:
+        """Let jobs through the gates of those whose ends are stored, and look for them at once."""
+        if not self._gates:
+            return
+        keys = keys_of(map(JobGates.read, self._gates))
+        self._gates.clear()
+        ready = release(self.connection, keys)
+        if not ready:
+            return
+        self._claim_at = time.monotonic()
+        if ready > 1 and get_settings().notify:
+            wake_any_workers(self.connection, most=ready - 1, worker_id=self.worker_id)
 
     def _refused(self, error: psycopg.Error) -> None:
         self._exchanged_at = now = time.monotonic()

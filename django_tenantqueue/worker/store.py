@@ -79,9 +79,13 @@ class Store:
         connection: psycopg.Connection[Any],
         finished: list[Finished],
         failed: list[Failed],
-    ) -> None:
-        """Store completions one by one, so that one that is refused takes no other with it."""
+    ) -> list[Finished | Failed]:
+        """Store completions one by one, so that one that is refused takes no other with it.
+
+        Return those that were stored.
+        """
         records: list[Finished | Failed] = [*finished, *failed]
+        stored: list[Finished | Failed] = []
         for record in records:
             try:
                 queries.exchange(
@@ -96,6 +100,9 @@ class Store:
             except psycopg.Error as error:
                 logger.warning("job %s: its end is stored later: %s", record.id, error)
                 self._held_back.append((time.monotonic() + RETRY_SECONDS, record))
+            else:
+                stored.append(record)
+        return stored
 
     def warn_lost(self, finished: list[Finished], failed: list[Failed], answer: Exchange) -> None:
         """Log the completions that were not stored, since somebody else owns the job now."""
@@ -116,6 +123,7 @@ def ended_early(running: RunningJob, state: State, error: BaseException) -> Fini
         state.value,
         None,
         extra=json.dumps({"error": described}),
+        gates=running.claimed.gates,
     )
 
 
@@ -135,4 +143,5 @@ def _refused(record: Finished | Failed, error: psycopg.DataError) -> Finished:
         State.ERROR.value,
         age,
         extra=json.dumps({"error": described}),
+        gates=record.gates,
     )

@@ -1,0 +1,59 @@
+"""Gates: what a job passes one after another before it is ready. Names and keys, no database."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple, Self
+
+MONITOR = "monitor"
+SESSION = "session"
+USER = "user"
+EXCLUSIVE = "exclusive"
+ORDER = (MONITOR, SESSION, USER, EXCLUSIVE)
+"""The order in which a job passes its gates, and in which they are locked."""
+EVERYBODY = ""
+"""The user whose cap is the default of a tenant's users."""
+
+
+def gate_key(tenant: str, key: str) -> str:
+    """Return what jobs carry for a key of a tenant: `tenant/key`, unambiguous."""
+    return f"{_escaped(tenant)}/{key}"
+
+
+def _escaped(tenant: str) -> str:
+    return tenant.replace("\\", "\\\\").replace("/", "\\/")
+
+
+def split_gate_key(text: str) -> tuple[str, str]:
+    """Return (tenant, key) of a gate key."""
+    tenant: list[str] = []
+    rest = iter(enumerate(text))
+    for at, character in rest:
+        if character == "/":
+            return "".join(tenant), text[at + 1 :]
+        tenant.append(next(rest)[1] if character == "\\" else character)
+    raise ValueError(f"{text!r} is not the key of a gate")
+
+
+class JobGates(NamedTuple):
+    """The gates that a job passes, None where it has none; `halts`: its failure halts a session."""
+
+    monitor: str | None = None
+    session: str | None = None
+    user: str | None = None
+    exclusive: str | None = None
+    halts: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the gates of a claimed job from its JSON text."""
+        return cls(*json.loads(text))
+
+    def first(self) -> str | None:
+        """Return the gate that a new job comes to first; None: it has none."""
+        return next(iter(self.keys()), None)
+
+    def keys(self) -> dict[str, str]:
+        """Return the keys of its gates by their kinds, in order."""
+        keys = (self.monitor, self.session, self.user, self.exclusive)
+        return {kind: key for kind, key in zip(ORDER, keys, strict=True) if key is not None}

@@ -1,0 +1,115 @@
+"""Sessions and user caps: whose jobs start one after another, and who may run how many at once."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from ..gates import EVERYBODY
+from .job import Job
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    """Reads that operators need."""
+
+    def serial(self) -> Self:
+        """Sessions proper: one job at a time."""
+        return self.filter(kind=Session.Kind.SERIAL)
+
+    def users(self) -> Self:
+        """Caps of users' jobs."""
+        return self.filter(kind=Session.Kind.USER)
+
+
+class Session(models.Model):
+    """A line of jobs of one tenant, over all its queues.
+
+    `serial`: its jobs start one after another. `user`: at most `num_slots` of them run at once.
+    Rows are made when the first job of a line is let through, and removed when nothing is set in
+    them and no unfinished job names them. Jobs carry `gate_key`.
+    """
+
+    class Kind(models.TextChoices):
+        """What a line limits."""
+
+        SERIAL = "serial", _("session")
+        USER = "user", _("user")
+
+    class OnWait(models.TextChoices):
+        """What a head does that waits for its time, or for another attempt."""
+
+        BLOCK = "block", _("blocks the session")
+        SKIP = "skip", _("is overtaken")
+
+    class OnFailure(models.TextChoices):
+        """What follows a job that ended in error or was cancelled."""
+
+        CONTINUE = "continue", _("the next one goes")
+        HALT = "halt", _("the session halts")
+
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
+    tenant = models.CharField(_("tenant"), max_length=200, blank=True)
+    key = models.CharField(_("key"), max_length=200, blank=True)
+    gate_key = models.TextField(editable=False)
+    num_slots = models.IntegerField(
+        _("slots"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
+        help_text=_("How many of the user's jobs may run at once. Empty: the tenant's default."),
+    )
+    paused = models.BooleanField(
+        _("paused"),
+        default=False,
+        db_default=False,
+        help_text=_("Let no more of its jobs through."),
+    )
+    on_wait = models.CharField(
+        _("a waiting head"),
+        max_length=10,
+        choices=OnWait.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Empty: as the job says."),
+    )
+    on_failure = models.CharField(
+        _("after a failure"),
+        max_length=10,
+        choices=OnFailure.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Empty: as the job says."),
+    )
+    halted_at = models.DateTimeField(_("halted at"), null=True, blank=True, editable=False)
+    halted_by = models.BigIntegerField(_("halted by job"), null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
+        ordering = ("tenant", "kind", "key")
+        constraints = (
+            models.UniqueConstraint(fields=("kind", "gate_key"), name="tenantqueue_session_unique"),
+            models.CheckConstraint(
+                condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
+                name="tenantqueue_session_num_slots",
+            ),
+        )
+
+    def __str__(self) -> str:
+        if self.kind == self.Kind.USER and self.key == EVERYBODY:
+            return f"{self.tenant or '–'} / all users"
+        return f"{self.tenant or '–'} / {self.key}"
+
+    def jobs(self) -> models.QuerySet[Job]:
+        """Return its unfinished jobs."""
+        column = "session_key" if self.kind == self.Kind.SERIAL else "user_key"
+        return Job.objects.unfinished().filter(**{column: self.gate_key})

@@ -1,0 +1,132 @@
+"""Let jobs through their gates: monitors, sessions, caps of users, exclusive keys.
+
+A job with gates is `held` and stands in the line of the first one it has not passed. A release
+lets through as many as a gate allows; it follows the commit of whatever makes room, and takes locks
+of its own only. What a crash or a lock kept from its release is found by a sweep within about a
+second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import psycopg
+from django.db import DatabaseError, connections, transaction
+
+from ..conf import get_settings
+from ..gates import EXCLUSIVE, ORDER, SESSION, USER, JobGates
+from ..queries import enqueue as enqueue_queries
+from ..queries import gates as queries
+from ..queries.gates import Keys
+
+logger = logging.getLogger("django_tenantqueue")
+
+BATCH = 100
+"""Gates that one transaction locks at most."""
+SWEEP_GATES = 2000
+"""Gates of a kind that one step of the sweep looks at."""
+
+
+def keys_of(jobs: Iterable[JobGates]) -> Keys:
+    """Return the keys of all gates of these jobs."""
+    keys: Keys = {}
+    for gates in jobs:
+        for kind, key in gates.keys().items():
+            keys.setdefault(kind, set()).add(key)
+    return keys
+
+
+def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
+    """Let jobs through these gates; return how many became ready.
+
+    A gate that somebody else is releasing for more than 50 ms is left to the sweep.
+    """
+    slots = get_settings().default_user_slots
+    ready = 0
+    for batch in _batches(keys):
+        try:
+            ready += queries.release(where, batch, user_slots=slots)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            logger.info("jobs are let through later: %s", error)
+        except DatabaseError as error:
+            if not isinstance(
+                error.__cause__,
+                psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected,
+            ):
+                raise
+            logger.info("jobs are let through later: %s", error)
+    return ready
+
+
+def _batches(keys: Keys) -> Iterator[Keys]:
+    pairs = ((kind, key) for kind in ORDER for key in sorted(keys.get(kind, ())))
+    while chosen := list(islice(pairs, BATCH)):
+        batch: Keys = {}
+        for kind, key in chosen:
+            batch.setdefault(kind, set()).add(key)
+        yield batch
+
+
+def release_and_wake(using: str, keys: Keys) -> int:
+    """Let jobs through these gates and wake workers for them; return how many became ready."""
+    ready = release(using, keys)
+    if ready and get_settings().notify:
+        enqueue_queries.wake_any_workers(using, most=ready)
+    return ready
+
+
+class _Release:
+    """Releases the gates of new jobs once the transaction that enqueued them has committed."""
+
+    __slots__ = ("keys", "savepoints", "using")
+
+    def __init__(self, using: str, savepoints: set[str]) -> None:
+        self.using = using
+        self.savepoints = savepoints
+        self.keys: Keys = {}
+
+    def send(self) -> None:
+        """Release them: the hook. (A method, since Django names a hook that fails.)"""
+        release_and_wake(self.using, self.keys)
+
+
+def release_later(using: str, gates: JobGates) -> None:
+    """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
+    wrapper = connections[using]
+    savepoints = set(wrapper.savepoint_ids)
+    hooks = wrapper.run_on_commit if wrapper.in_atomic_block else []
+    last = getattr(hooks[-1][1], "__self__", None) if hooks else None
+    hook = last if isinstance(last, _Release) and last.savepoints == savepoints else None
+    new = hook is None
+    hook = hook or _Release(using, savepoints)
+    for kind, key in gates.keys().items():
+        hook.keys.setdefault(kind, set()).add(key)
+    if new:  # in autocommit mode it is sent at once
+        transaction.on_commit(hook.send, using=using, robust=True)
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Finds gates that could let jobs through and have not, a bounded number in each step."""
+
+    after: dict[str, str] = field(default_factory=dict)
+
+    def step(self, using: str) -> int:
+        """Look at the next gates of each kind, release them; return how many jobs became ready."""
+        slots = get_settings().default_user_slots
+        keys: Keys = {}
+        for kind in (SESSION, USER, EXCLUSIVE):
+            found = queries.find_open(
+                using,
+                kind,
+                after=self.after.get(kind, ""),
+                most=SWEEP_GATES,
+                user_slots=slots,
+            )
+            keys[kind] = found.keys
+            self.after[kind] = found.after or ""
+        return release_and_wake(using, keys)

@@ -1,0 +1,129 @@
+"""Statements that let jobs through their gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from django.db import connections, transaction
+
+from ..gates import EXCLUSIVE, ORDER, SESSION, USER, split_gate_key
+from .base import array, fetch
+
+GATE_LOCK_CLASSES = {kind: 0x74716730 + at for at, kind in enumerate(ORDER)}
+"""First keys of the advisory locks on gates, by kind; the second is the hash of the gate's key."""
+LOCK_MILLISECONDS = 50
+"""A release waits no longer for others that let jobs through the same gate."""
+_RELEASES = {SESSION: "release_sessions", USER: "release_users", EXCLUSIVE: "release_exclusives"}
+_SWEEPS = {
+    SESSION: "find_open_sessions",
+    USER: "find_open_users",
+    EXCLUSIVE: "find_open_exclusives",
+}
+_ROWS = {SESSION: "serial", USER: "user"}
+"""Gates that have a row in the table of sessions, of this kind."""
+
+Keys = dict[str, set[str]]
+"""Keys of gates by their kinds."""
+Where = str | psycopg.Connection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGates:
+    """What a step of the sweep found: gates to release, and where to go on; None: it came round."""
+
+    keys: set[str]
+    after: str | None
+
+
+def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
+    """Let jobs through the gates `keys` and all later ones that they come to; return how many.
+
+    Counted are those that became ready. `where` must be in a READ COMMITTED transaction. Raises the
+    error of a lock that could not be had, Django's on an alias.
+    """
+    wanted: Keys = {kind: set(keys.get(kind, ())) for kind in ORDER}
+    ready = 0
+    for kind, name in _RELEASES.items():
+        if not wanted[kind]:
+            continue
+        chosen = sorted(wanted[kind])
+        _lock(where, kind, chosen)
+        if kind in _ROWS:
+            _make_rows(where, _ROWS[kind], chosen)
+        params = {"keys": chosen, "num_slots": user_slots}
+        for _id, passes, state, user, exclusive in fetch(where, name, params):
+            ready += passes and state == "created"
+            # what passed has come to its next gate, and what was taken back leaves those it was in
+            if user is not None and kind == SESSION:
+                wanted[USER].add(user)
+            if exclusive is not None:
+                wanted[EXCLUSIVE].add(exclusive)
+    return ready
+
+
+def _lock(where: Where, kind: str, keys: list[str]) -> None:
+    fetch(where, "lock_gates", {"lock_class": GATE_LOCK_CLASSES[kind], "keys": keys})
+
+
+def _make_rows(where: Where, kind: str, keys: list[str]) -> None:
+    pairs = [split_gate_key(key) for key in keys]
+    params = {
+        "kind": kind,
+        "tenants": [tenant for tenant, _ in pairs],
+        "names": [name for _, name in pairs],
+        "keys": keys,
+    }
+    fetch(where, "make_sessions", params)
+
+
+def release(where: Where, keys: Keys, *, user_slots: int) -> int:
+    """Do release_in_transaction() in a transaction of its own, or in Django's open one.
+
+    A lock is waited for LOCK_MILLISECONDS at most.
+    """
+    limit = f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"
+    if isinstance(where, psycopg.Connection):
+        with where.transaction():
+            where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            where.execute(limit.encode())
+            return release_in_transaction(where, keys, user_slots=user_slots)
+    with transaction.atomic(using=where), connections[where].cursor() as cursor:
+        if len(connections[where].savepoint_ids) == 0:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute(limit)
+        return release_in_transaction(where, keys, user_slots=user_slots)
+
+
+def find_open(using: str, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:
+    """Look at up to `most` gates of a kind that hold jobs, in the order of their keys."""
+    params = {"after": after, "most": most, "num_slots": user_slots}
+    rows = fetch(using, _SWEEPS[kind], params)
+    keys = {key for key, is_open in rows if is_open}
+    return OpenGates(keys, rows[-1][0] if len(rows) == most else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """A job of a session that ended in error or was cancelled. `wanted`: by what the job says."""
+
+    session: str
+    job_id: int
+    wanted: bool
+
+
+def halt_params(halts: Sequence[Halt]) -> dict[str, Any]:
+    """Return the parameters of halt_sessions.sql."""
+    return {
+        "keys": [halt.session for halt in halts],
+        "jobs": array(halt.job_id for halt in halts),
+        "wanted": array(halt.wanted for halt in halts),
+    }
+
+
+def halt_sessions(where: Where, halts: Sequence[Halt]) -> None:
+    """Halt sessions in which a job ended badly, where the job or the session wants that."""
+    if halts:
+        fetch(where, "halt_sessions", halt_params(halts))
