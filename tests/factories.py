@@ -67,7 +67,7 @@ def make_jobs(
     if state in FINAL:
         values["finished_at"] = timezone.now()
     if state is State.HELD:
-        values["held_by"] = "session"
+        values |= {"held_by": "session", "session_key": "somebody/else's"}
     values |= columns
     for name in ("args", "errors", "stats", "result", "context"):
         if values.get(name) is not None:

@@ -1,0 +1,326 @@
+"""Jobs with gates: who is let through, in which order, and what holds the others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.gates import gate_key, split_gate_key
+from django_tenantqueue.models import Job, Session
+from django_tenantqueue.operations import control
+from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests.testapp.tasks import fail, fail_until, noop
+
+pytestmark = pytest.mark.django_db
+
+
+def states(jobs: list[Job]) -> list[str]:
+    """Return the states of jobs, once what their enqueue has left for after the commit is done."""
+    run_commit_hooks("default")
+    return [job.refresh().state for job in jobs]
+
+
+@pytest.mark.parametrize(
+    ("tenant", "key"), [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "")]
+)
+def test_key_of_a_gate_names_tenant_and_key(tenant: str, key: str) -> None:
+    assert split_gate_key(gate_key(tenant, key)) == (tenant, key)
+
+
+def test_keys_of_two_tenants_differ_when_they_look_alike() -> None:
+    assert gate_key("a/b", "c") != gate_key("a", "b/c")
+    assert gate_key("a\\", "/b") != gate_key("a", "\\/b")
+
+
+# sessions
+
+
+def test_one_job_of_a_session_is_let_through() -> None:
+    jobs = [noop.using(session="s", tenant="acme").delay() for _ in range(3)]
+
+    assert states(jobs) == ["created", "held", "held"]
+    assert [job.held_by for job in jobs] == [None, "session", "session"]
+
+
+def test_other_sessions_and_tenants_do_not_wait() -> None:
+    jobs = [
+        noop.using(session=session, tenant=tenant).delay()
+        for session in ("s", "t")
+        for tenant in ("acme", "zeta")
+    ]
+
+    assert states(jobs) == ["created"] * 4
+
+
+def test_session_runs_over_all_queues_of_its_tenant() -> None:
+    jobs = [
+        noop.using(session="s", tenant="acme", queue=queue).delay() for queue in ("a", "b", "a")
+    ]
+
+    assert states(jobs) == ["created", "held", "held"]
+    ended = run_pending()
+    assert [job.pk for job in ended] == [job.pk for job in jobs]
+
+
+def test_session_goes_by_priority_run_at_and_id() -> None:
+    now = timezone.now()
+    first = noop.using(session="s").delay()
+    run_commit_hooks("default")
+    third, second = (
+        noop.using(session="s", priority=300, run_at=now - timedelta(seconds=s)).delay()
+        for s in (5, 9)
+    )
+    fourth, fifth = Job.objects.filter(
+        pk__in=noop.using(session="s", priority=301).enqueue_many([(), ()])
+    ).order_by("pk")
+
+    ended = run_pending()
+
+    assert [job.pk for job in ended] == [job.pk for job in (first, second, third, fourth, fifth)]
+
+
+def test_urgent_job_swaps_places_when_nobody_has_claimed_the_released_one() -> None:
+    usual = noop.using(session="s").delay()
+    assert states([usual]) == ["created"]
+
+    urgent = noop.using(session="s", priority=1).delay()
+
+    assert states([usual, urgent]) == ["held", "created"]
+
+
+def test_head_that_waits_for_its_time_blocks_the_session() -> None:
+    later = noop.using(session="s", run_at=timedelta(hours=1), priority=1).delay()
+    ready = noop.using(session="s").delay()
+
+    assert states([later, ready]) == ["held", "held"]
+    assert run_pending() == []
+
+
+def test_head_that_waits_for_its_time_is_overtaken_when_it_says_so() -> None:
+    later = [
+        noop.using(session="s", run_at=timedelta(hours=1), priority=p, on_wait="skip").delay()
+        for p in (1, 2)
+    ]
+    ready = noop.using(session="s", priority=3).delay()
+
+    assert states([*later, ready]) == ["held", "held", "created"]
+
+
+def test_head_is_let_through_by_the_sweep_when_its_time_has_come() -> None:
+    later = noop.using(session="s", run_at=timedelta(hours=1)).delay()
+    ready = noop.using(session="s", priority=300).delay()
+    assert states([later, ready]) == ["held", "held"]
+    assert Sweep().step("default") == 0
+    Job.objects.filter(pk=later.pk).update(run_at=timezone.now())
+
+    assert Sweep().step("default") == 1
+
+    assert states([later, ready]) == ["created", "held"]
+
+
+def test_retrying_head_blocks_the_session() -> None:
+    failing = fail_until.using(session="s").delay(2, 3600.0)
+    ready = noop.using(session="s").delay()
+
+    run_pending()
+
+    assert states([failing, ready]) == ["scheduled", "held"]
+    assert [job.pk for job in run_pending(scheduled=True)] == [failing.pk, ready.pk]
+
+
+def test_retrying_head_is_overtaken_when_it_says_so() -> None:
+    failing = fail_until.using(session="s", on_wait="skip").delay(2, 3600.0)
+    ready = noop.using(session="s").delay()
+
+    run_pending()
+
+    assert states([failing, ready]) == ["held", "success"]
+
+
+def test_next_one_goes_when_the_head_has_failed() -> None:
+    failing = fail.using(session="s", max_attempts=1).delay()
+    ready = noop.using(session="s").delay()
+
+    run_pending()
+
+    assert states([failing, ready]) == ["error", "success"]
+
+
+def test_session_halts_when_the_job_that_failed_says_so() -> None:
+    failing = fail.using(session="s", tenant="acme", max_attempts=1, on_failure="halt").delay()
+    ready = noop.using(session="s", tenant="acme").delay()
+
+    run_pending()
+
+    session = Session.objects.get()
+    assert states([failing, ready]) == ["error", "held"]
+    assert (session.tenant, session.key, session.halted_by) == ("acme", "s", failing.pk)
+
+
+@pytest.mark.parametrize("job_says", ["continue", "halt"])
+@pytest.mark.parametrize("session_says", ["", "continue", "halt"])
+def test_session_says_more_than_its_jobs(job_says: str, session_says: str) -> None:
+    jobs = [fail.using(session="s", max_attempts=1, on_failure=job_says).delay() for _ in range(2)]
+    run_commit_hooks("default")
+    Session.objects.update(on_failure=session_says)
+
+    run_pending()
+
+    halts = (session_says or job_says) == "halt"
+    assert states(jobs) == ["error", "held" if halts else "error"]
+
+
+def test_cancelled_head_lets_the_next_go() -> None:
+    jobs = [noop.using(session="s").delay() for _ in range(3)]
+    run_commit_hooks("default")
+
+    assert control.cancel([jobs[0].pk]) == ([jobs[0].pk], [])
+
+    assert states(jobs) == ["cancelled", "created", "held"]
+
+
+def test_cancelled_head_halts_the_session_but_not_one_in_the_line() -> None:
+    jobs = [noop.using(session="s", on_failure="halt").delay() for _ in range(3)]
+    run_commit_hooks("default")
+
+    control.cancel([jobs[1].pk])
+    assert Session.objects.get().halted_at is None
+    control.cancel([jobs[0].pk])
+
+    assert Session.objects.get().halted_by == jobs[0].pk
+    assert states(jobs) == ["cancelled", "cancelled", "held"]
+
+
+# users
+
+
+def test_as_many_of_a_user_are_let_through_as_the_setting_says(settings) -> None:
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 2}
+    jobs = [noop.using(user="7").delay() for _ in range(4)]
+
+    assert states(jobs) == ["created", "created", "held", "held"]
+    assert len(run_pending()) == 4
+
+
+def test_user_slots_come_from_the_user_then_from_all_users_of_the_tenant(settings) -> None:
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
+    Session.objects.create(kind="user", tenant="acme", gate_key=gate_key("acme", ""), num_slots=3)
+    Session.objects.create(
+        kind="user", tenant="acme", key="boss", gate_key=gate_key("acme", "boss"), num_slots=4
+    )
+
+    def let_through(tenant: str, user: str) -> int:
+        jobs = [noop.using(user=user, tenant=tenant).delay() for _ in range(6)]
+        return states(jobs).count("created")
+
+    assert let_through("zeta", "boss") == 1
+    assert let_through("acme", "any") == 3
+    assert let_through("acme", "boss") == 4
+
+
+def test_job_that_waits_for_its_time_takes_none_of_its_users_slots() -> None:
+    later = noop.using(user="7", run_at=timedelta(hours=1)).delay()
+    jobs = [noop.using(user="7").delay() for _ in range(3)]
+
+    assert states([later, *jobs]) == ["scheduled", "created", "created", "held"]
+    assert len(run_pending(scheduled=True)) == 4
+
+
+def test_job_passes_its_session_and_then_its_user() -> None:
+    others = [noop.using(user="7").delay() for _ in range(2)]
+    both = [noop.using(user="7", session="s").delay() for _ in range(2)]
+
+    assert states([*others, *both]) == ["created", "created", "held", "held"]
+    assert [job.held_by for job in both] == ["user", "session"]
+    assert len(run_pending()) == 4
+
+
+def test_more_are_let_through_when_the_slots_are_raised_and_less_when_lowered() -> None:
+    jobs = [noop.using(user="7").delay() for _ in range(5)]
+    assert states(jobs).count("created") == 2
+
+    Session.objects.update(num_slots=4)
+    Sweep().step("default")
+    assert states(jobs) == ["created"] * 4 + ["held"]
+
+    Session.objects.update(num_slots=1)
+    Sweep().step("default")
+    assert states(jobs) == ["created"] + ["held"] * 4
+
+
+# what operators do
+
+
+def test_retried_job_takes_its_place_in_the_session_again() -> None:
+    failing = fail.using(session="s", max_attempts=1, priority=1).delay()
+    run_pending()
+    waiting = [noop.using(session="s").delay() for _ in range(2)]
+    assert states([failing, *waiting]) == ["error", "created", "held"]
+
+    assert control.retry([failing.pk]) == [failing.pk]
+
+    assert states([failing, *waiting]) == ["created", "held", "held"]
+
+
+def test_priority_changes_the_place_in_the_line() -> None:
+    jobs = [noop.using(session="s").delay() for _ in range(3)]
+    assert states(jobs) == ["created", "held", "held"]
+
+    control.change_priority([jobs[2].pk], 1)
+
+    assert states(jobs) == ["held", "held", "created"]
+
+
+def test_time_changes_the_place_in_the_line() -> None:
+    jobs = [noop.using(session="s").delay() for _ in range(2)]
+    run_commit_hooks("default")
+
+    control.change_run_at([jobs[0].pk], timezone.now() + timedelta(hours=1))
+
+    assert states(jobs) == ["held", "created"]
+
+
+def test_held_job_can_run_now() -> None:
+    later = noop.using(session="s", run_at=timedelta(hours=1)).delay()
+    assert states([later]) == ["held"]
+
+    assert control.run_now([later.pk]) == [later.pk]
+
+    assert states([later]) == ["created"]
+
+
+def test_job_of_a_session_stays_with_its_tenant() -> None:
+    job = noop.using(session="s", tenant="acme").delay()
+    plain = noop.using(tenant="acme").delay()
+
+    assert control.change_queue([job.pk, plain.pk], tenant="zeta", queue="other") == [plain.pk]
+    assert control.change_queue([job.pk], tenant="acme", queue="other") == [job.pk]
+
+
+# input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"session": ""}, "session='': it must be from 1 to 200 characters long"),
+        ({"session": "x" * 201}, "from 1 to 200"),
+        ({"user": 1.5}, "user=1.5: it must be an int"),
+        ({"user": "\0"}, "NUL"),
+        ({"session": "s", "on_wait": "sleep"}, "on_wait='sleep': it must be 'block' or 'skip'"),
+        ({"on_failure": "stop"}, "it must be 'continue' or 'halt'"),
+    ],
+)
+def test_bad_option_is_refused_at_the_call(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        noop.using(**options)
+
+
+def test_user_may_be_a_primary_key() -> None:
+    job = noop.using(user=7, tenant="acme").delay()
+
+    assert job.refresh().user_key == "acme/7"
