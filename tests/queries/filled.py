@@ -25,10 +25,14 @@ RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
+TABLES = "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_session, tenantqueue_worker"
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
+GATES = 500 * SCALE
+"""Sessions, users and exclusive keys, so many of each, with LINE jobs in line and one inside."""
+LINE = 20
 FILL = (
     # a quarter of the queues is paused, a quarter has one slot, which is taken
     (
@@ -67,6 +71,27 @@ FILL = (
         f"FROM generate_series(1, {WORKERS}) n"
     ),
 )
+GATED = (
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, {kind}_key) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', '{kind}', 'tenant/' || n "
+        f"FROM generate_series(1, {GATES}) n, generate_series(1, {LINE}), "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at, {kind}_key) SELECT q.id, 240, 240, {VALUES}, 'running', "
+        f"{OTHER_WORKER}, 1, 1, 5, now(), 'tenant/' || n FROM generate_series(1, {GATES}, 2) n, "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
+        f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"
+        for kind in ("serial", "user")
+    ),
+)
 HISTORY = (
     f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, attempt, claim_seq, "
     "queued_at, started_at, finished_at) "
@@ -83,6 +108,7 @@ CHURN = (
         "BEGIN; UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now() "
         "WHERE state = 'created' AND priority = 120; ROLLBACK"
     ),
+    "BEGIN; UPDATE tenantqueue_job_hot SET priority = 1 WHERE state = 'held'; ROLLBACK",
     # jobs that came and went: their dead entries stand in front of what is ready
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) SELECT q.id, 100, 100, {VALUES} "
@@ -113,11 +139,9 @@ def fill() -> Filled:
     """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
     _set_autovacuum("SET (autovacuum_enabled = false)")
     with connection.cursor() as cursor:
-        cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
-        )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
-        for statement in FILL:
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
+        for statement in (*FILL, *GATED):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
@@ -135,10 +159,8 @@ def fill() -> Filled:
 def empty() -> None:
     """Empty the tables again."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
-        )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
     _set_autovacuum("RESET (autovacuum_enabled)")
 
 
@@ -151,6 +173,7 @@ def _ids(where: str) -> list[int]:
 def _set_autovacuum(change: str) -> None:
     tables = [
         "tenantqueue_job_hot",
+        "tenantqueue_session",
         "tenantqueue_tenantqueue",
         "tenantqueue_worker",
         *(leaf.name for leaf in history.list_leaves("default")),

@@ -24,7 +24,7 @@ from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
 from django_tenantqueue.worker.connection import connect
-from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled, empty, fill
+from tests.queries.filled import OUR_WORKER, RARE, SCALE, TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
@@ -33,6 +33,7 @@ NAMES = {
     "tenantqueue_history_pkey": "primary key of each",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
+    "tenantqueue_session_unique": "unique one of (kind, gate_key)",
 }
 """How head comments call an index, when not by its name."""
 
@@ -128,6 +129,31 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
     }
 
 
+def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    plain = new_job(**changes)
+    return lambda filled: {
+        **plain(filled),
+        "held_by": "session",
+        "monitor_id": None,
+        "session_key": "tenant/7",
+        "session_skip": False,
+        "session_halt": False,
+        "user_key": None,
+        "exclusive_key": None,
+        "unique_key": None,
+        "unique_mode": None,
+    }
+
+
+def gates(_: Filled) -> dict[str, Any]:
+    """Release twenty gates: half of them are taken."""
+    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
+
+
+def swept(_: Filled) -> dict[str, Any]:
+    return {"after": "tenant/2", "most": 100, "num_slots": 2}
+
+
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
@@ -207,6 +233,48 @@ CASES: dict[str, list[Case]] = {
             lambda filled: {"queue_id": filled.open_queues[0]},
             ("tenantqueue_tenantqueue_pkey",),
             10,
+            worker=True,
+        )
+    ],
+    **{
+        f"find_open_{kind}s": [
+            Case(
+                swept,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    **{
+        f"release_{kind}s": [
+            Case(
+                gates,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    "halt_sessions": [
+        Case(
+            lambda _: {"keys": ["tenant/7"], "jobs": "{1}", "wanted": "{t}"},
+            ("tenantqueue_session_unique",),
+            worker=True,
+        )
+    ],
+    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=300)],
+    "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
+    "make_sessions": [
+        Case(
+            lambda _: {
+                "kind": "serial",
+                "tenants": ["tenant", "tenant"],
+                "names": ["7", "new"],
+                "keys": ["tenant/7", "tenant/new"],
+            },
             worker=True,
         )
     ],
@@ -522,7 +590,7 @@ def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
     """Say when the tables were analysed last; filled comes after empty."""
     if request.param == "filled":
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+            cursor.execute(f"ANALYZE {TABLES}")
     planner.replan()
     return request.param
 
