@@ -142,8 +142,34 @@ class Migration(migrations.Migration):
                         ),
                         name="tenantqueue_session_num_slots",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                        ),
+                        name="tenantqueue_session_serial",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "serial"),
+                            models.Q(("on_failure", ""), ("on_wait", "")),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_user",
+                    ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="UserCap",
+            fields=[],
+            options={
+                "verbose_name": "user cap",
+                "verbose_name_plural": "user caps",
+                "proxy": True,
+                "indexes": [],
+                "constraints": [],
+            },
+            bases=("tenantqueue.session",),
         ),
         migrations.CreateModel(
             name="TenantQueue",

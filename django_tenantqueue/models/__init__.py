@@ -3,7 +3,7 @@
 from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
-from .session import Session
+from .session import Session, UserCap
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "Worker"]
+__all__ = ["Duty", "Job", "Session", "TenantQueue", "UserCap", "Worker"]

@@ -13,7 +13,7 @@ from django_tenantqueue.gates import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
@@ -98,6 +98,22 @@ def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_
     Sweep().step("default")
 
     assert inside() == ids[:1]
+
+
+def test_release_waits_for_another_of_the_same_gate(open_connection):
+    other = open_connection()
+    with transaction.atomic():
+        usual = enqueue()
+        connection.run_on_commit.clear()
+    with other.transaction():
+        assert release_in_transaction(other, KEYS, user_slots=1) == 1
+        urgent = enqueue(priority=1)  # its own release cannot see the other's
+        assert inside() == []
+
+    assert inside() == usual
+    Sweep().step("default")
+    release("default", KEYS)
+    assert inside() == urgent
 
 
 def test_release_is_strict_when_many_race(threads, worker_factory):

@@ -239,6 +239,12 @@ def test_job_passes_its_session_and_then_its_user() -> None:
     assert len(run_pending()) == 4
 
 
+def test_job_is_ready_at_once_when_both_its_gates_have_room() -> None:
+    job = noop.using(user="7", session="s").delay()
+
+    assert states([job]) == ["created"]
+
+
 def test_more_are_let_through_when_the_slots_are_raised_and_less_when_lowered() -> None:
     jobs = [noop.using(user="7").delay() for _ in range(5)]
     assert states(jobs).count("created") == 2

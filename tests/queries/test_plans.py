@@ -155,6 +155,9 @@ def swept(_: Filled) -> dict[str, Any]:
 
 
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
+SESSION_GATES = tuple(
+    f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
+)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -276,6 +279,16 @@ CASES: dict[str, list[Case]] = {
                 "keys": ["tenant/7", "tenant/new"],
             },
             worker=True,
+        )
+    ],
+    "count_sessions": [
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 6000)
+    ],
+    "prune_sessions": [
+        Case(
+            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
+            (*SESSION_GATES, "tenantqueue_session_pkey"),
+            4000,
         )
     ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
