@@ -102,6 +102,7 @@ def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_
 
 def test_release_waits_for_another_of_the_same_gate(open_connection):
     other = open_connection()
+    release("default", KEYS)  # makes the row: else its insertion is what is waited for
     with transaction.atomic():
         usual = enqueue()
         connection.run_on_commit.clear()
