@@ -25,16 +25,25 @@ RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
+ANALYZE = (
+    "ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_worker"
+)
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
 FILL = (
-    # a quarter of the queues is paused, a quarter has one slot, which is taken
+    # a quarter of the queues is paused, a quarter has one slot, which is taken; a fifth
+    # of all have a rate, which half of these have used up, and a limit of their waiting jobs
     (
-        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, created_at) "
-        "SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE 5 END, n % 4 = 0, now() "
+        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, max_per_second, "
+        "max_waiting, created_at) SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE "
+        "5 END, n % 4 = 0, CASE n % 5 WHEN 0 THEN 0.01 END, CASE n % 5 WHEN 0 THEN 1000 END, now() "
         f"FROM generate_series(1, {QUEUES}) n"
+    ),
+    (
+        "INSERT INTO tenantqueue_queuerate (queue_id, debt, as_of) SELECT q.id, (q.id / 5) % 2, "
+        "now() FROM tenantqueue_tenantqueue q WHERE q.max_per_second IS NOT NULL"
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) "
@@ -93,6 +102,9 @@ CHURN = (
         "claim_seq = claim_seq + 1 WHERE lane = 100"
     ),
     "DELETE FROM tenantqueue_job_hot WHERE lane = 100",
+    # claims of queues with rates
+    *("UPDATE tenantqueue_queuerate SET as_of = now() + interval '1 minute'",) * 20,
+    "UPDATE tenantqueue_queuerate SET as_of = now()",
 )
 
 
@@ -114,9 +126,10 @@ def fill() -> Filled:
     _set_autovacuum("SET (autovacuum_enabled = false)")
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
+            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, "
+            "tenantqueue_worker RESTART IDENTITY"
         )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        cursor.execute(ANALYZE)
         for statement in FILL:
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -136,9 +149,10 @@ def empty() -> None:
     """Empty the tables again."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
+            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, "
+            "tenantqueue_worker RESTART IDENTITY"
         )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        cursor.execute(ANALYZE)
     _set_autovacuum("RESET (autovacuum_enabled)")
 
 
@@ -152,6 +166,7 @@ def _set_autovacuum(change: str) -> None:
     tables = [
         "tenantqueue_job_hot",
         "tenantqueue_tenantqueue",
+        "tenantqueue_queuerate",
         "tenantqueue_worker",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]

@@ -24,13 +24,14 @@ from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
 from django_tenantqueue.worker.connection import connect
-from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled, empty, fill
+from tests.queries.filled import ANALYZE, OUR_WORKER, RARE, SCALE, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
 NAMES = {
     "tenantqueue_job_hot_pkey": "primary key",
     "tenantqueue_history_pkey": "primary key of each",
+    "tenantqueue_queuerate_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
 }
@@ -132,6 +133,7 @@ HOT_KEY = ("tenantqueue_job_hot_pkey",)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
+RATE = ("tenantqueue_queuerate_pkey",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 DEAD_ROWS = 45_000 * SCALE
@@ -151,7 +153,7 @@ CASES: dict[str, list[Case]] = {
     "claim_jobs": [
         Case(
             lambda _: claim_queries._claim_params(request()),
-            (*SLOTS, *READY, *HOT_KEY),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
             20_000,
             worker=True,
             before="lock_queues",
@@ -291,7 +293,7 @@ CASES: dict[str, list[Case]] = {
     "lock_queues": [
         Case(
             lambda _: claim_queries._lock_params(request()),
-            (*READY, *SLOTS),
+            (*READY, *SLOTS, *RATE),
             20_000,
             worker=True,
         ),
@@ -522,7 +524,7 @@ def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
     """Say when the tables were analysed last; filled comes after empty."""
     if request.param == "filled":
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+            cursor.execute(ANALYZE)
     planner.replan()
     return request.param
 
