@@ -119,6 +119,8 @@ class Filled:
     failed: list[int]
     """In the history."""
     open_queues: list[int]
+    limited_queue: int
+    """It has a limit of its waiting jobs."""
 
 
 def fill() -> Filled:
@@ -142,6 +144,7 @@ def fill() -> Filled:
         scheduled=_ids("tenantqueue_job_hot WHERE state = 'scheduled'"),
         failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
         open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),
+        limited_queue=_ids("tenantqueue_tenantqueue WHERE max_waiting IS NOT NULL")[0],
     )
 
 

@@ -125,6 +125,7 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "created_by": None,
         "context": None,
         "unseen": False,
+        "has_room": False,
         **changes,
     }
 
@@ -184,6 +185,14 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
+    "count_waiting": [
+        Case(
+            lambda filled: {"queue_id": filled.limited_queue},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
     "create_queue": [
         Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5}),
         Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5}),
@@ -233,6 +242,7 @@ CASES: dict[str, list[Case]] = {
             new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
         ),
         Case(new_job(unseen=True), (), WORKERS_READ),
+        Case(lambda filled: new_job(queue_id=filled.limited_queue)(filled), (), WORKERS_READ),
     ],
     "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
     "insert_worker": [
@@ -444,7 +454,7 @@ class Planner:
 
     def plan_ahead(self) -> None:
         """Make the plans of all statements of a worker now, while the tables are empty."""
-        nothing = Filled([1], [1], [1], [1], [1] * 10)
+        nothing = Filled([1], [1], [1], [1], [1] * 10, 1)
         for name, number in OF_WORKERS:
             run = execution(self.worker, name, number, nothing)
             self.worker.execute(sql.SQL("EXPLAIN ") + run)
