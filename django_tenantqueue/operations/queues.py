@@ -36,6 +36,6 @@ def seconds_to_start(using: str, queue: TenantQueue) -> float | None:
         return None
     rows = QueueRate.objects.using(using).filter(pk=queue.pk)
     for debt, age in rows.values_list("debt", Now() - F("as_of")):
-        left = burst - max(0.0, min(debt, burst) - rate * max(0.0, age.total_seconds()))
+        left: float = burst - max(0.0, min(debt, burst) - rate * max(0.0, age.total_seconds()))
         return max(0.0, (1 - left) / rate)
     return 0.0
