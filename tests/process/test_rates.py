@@ -24,7 +24,7 @@ def starts_of(queue: TenantQueue) -> list[datetime]:
 
 @pytest.mark.parametrize(
     ("rate", "burst", "jobs", "seconds"),
-    [(2.0, 1, 5, 2.0), (20.0, 2, 42, 2.0), (200.0, None, 600, 2.0)],
+    [(2.0, 1, 5, 2.0), (20.0, 10, 50, 2.0), (200.0, None, 600, 2.0)],
     ids=["low", "middle", "high"],
 )
 def test_rate_is_kept_and_reached_when_several_processes_work(
