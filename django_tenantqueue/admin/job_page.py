@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, TenantQueue, Worker
-from ..operations.queues import loads
+from ..operations.queues import loads, seconds_to_start
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
 from .timeline import make_timeline
@@ -93,6 +93,10 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     load = loads(using, [queue.pk]).get(queue.pk)
     if load is not None and load.running >= queue.num_slots:
         return gettext("All %d slots of its queue are taken.") % queue.num_slots
+    if seconds := seconds_to_start(using, queue):
+        return gettext(
+            "Its queue may start %(rate)s jobs in a second: the next one in %(time)s."
+        ) % {"rate": f"{queue.max_per_second:g}", "time": duration_text(seconds)}
     if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
         return gettext("No worker is running: start one with “manage.py runworker”.")
     return gettext("It waits for its turn and a free worker.")

@@ -59,13 +59,15 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         "name",
         "num_slots",
         "weight",
+        "max_per_second",
         "paused",
         "running",
         "waiting",
         "in_use",
     )
     list_display_links = ("tenant", "name")
-    list_editable = ("num_slots", "weight", "paused")
+    # a page of 100 rows posts 900 fields: Django takes 1,000
+    list_editable = ("num_slots", "weight", "max_per_second", "paused")
     list_filter = ("paused", "retired", QueueNameFilter)
     search_fields = ("tenant", "name")
     search_help_text = _("A part of the tenant's or the queue's name.")
@@ -76,8 +78,9 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         (None, {"fields": (("tenant", "name"),)}),
         (
             _("Read by the next claim"),
-            {"fields": ("num_slots", "weight", "paused", "retired")},
+            {"fields": ("num_slots", "weight", ("max_per_second", "burst"), "paused")},
         ),
+        (_("New jobs"), {"fields": ("max_waiting", "retired")}),
         (_("Now"), {"fields": ("running", "waiting", "created_at")}),
     )
 
@@ -96,11 +99,19 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("waiting"))
     def waiting(self, queue: TenantQueue) -> SafeString:
-        """Return how many jobs are ready and wait for a slot."""
+        """Return how many jobs are ready and wait for a slot, and how many may."""
         load = queue.load  # type: ignore[attr-defined]
+        text = counted(load.waiting, COUNTED_TO)
+        full = queue.max_waiting is not None and load.waiting >= queue.max_waiting
         return format_html(
-            '<span class="tq-number">{}</span>',
-            jobs_link(queue, "created", counted(load.waiting, COUNTED_TO)),
+            '<span class="tq-number{}" title="{}">{}</span>',
+            " tq-full" if full else "",
+            gettext("It takes no new jobs while so many wait") if full else "",
+            jobs_link(
+                queue,
+                "created",
+                text if queue.max_waiting is None else f"{text} / {queue.max_waiting:,}",
+            ),
         )
 
     @admin.display(description=_("new jobs"), ordering="retired")
@@ -125,7 +136,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     def get_fieldsets(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
         """Return the parts of the form; a queue that is being added has no jobs yet."""
-        return self.fieldsets if obj else self.fieldsets[:2]
+        return self.fieldsets if obj else self.fieldsets[:3]
 
     def get_readonly_fields(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
         """Return what cannot be edited: a queue keeps its tenant and name for ever."""

@@ -51,7 +51,7 @@ def value_text(value: Any) -> str:
     """Return a column's value for a sentence."""
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
-    return "–" if value in (None, "") else str(value)
+    return gettext("nothing") if value in (None, "") else str(value)
 
 
 class TuneForm(_Form):
@@ -130,7 +130,7 @@ class TuneForm(_Form):
         self.add_error(name, ValidationError(message, code="conflict"))
         # The next save is made knowing the value of now.
         data = self.data.copy()  # type: ignore[attr-defined]
-        data[self.add_initial_prefix(name)] = str(now)
+        data[self.add_initial_prefix(name)] = "" if now is None else str(now)
         self.data = data
 
 

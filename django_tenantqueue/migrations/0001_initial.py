@@ -15,7 +15,9 @@ import django_tenantqueue.models.fields
 
 CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
 DROP_JOB = "DROP TABLE tenantqueue_job"
-# Sleeping and heartbeats rewrite a worker's row all the time: leave room for HOT updates.
+# Claims rewrite a limited queue's rate, sleeping and heartbeats a worker's row, all the time: leave
+# room for HOT updates.
+TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"
 TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
 
 
@@ -46,308 +48,6 @@ class Migration(migrations.Migration):
                 "ordering": ("name",),
             },
         ),
-        migrations.CreateModel(
-            name="Session",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("serial", "session"), ("user", "user")],
-                        max_length=10,
-                        verbose_name="kind",
-                    ),
-                ),
-                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
-                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
-                ("gate_key", models.TextField(editable=False)),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Let no more of its jobs through.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "on_wait",
-                    models.CharField(
-                        blank=True,
-                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="a waiting head",
-                    ),
-                ),
-                (
-                    "on_failure",
-                    models.CharField(
-                        blank=True,
-                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="after a failure",
-                    ),
-                ),
-                (
-                    "halted_at",
-                    models.DateTimeField(
-                        blank=True, editable=False, null=True, verbose_name="halted at"
-                    ),
-                ),
-                (
-                    "halted_by",
-                    models.BigIntegerField(
-                        blank=True, editable=False, null=True, verbose_name="halted by job"
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-            ],
-            options={
-                "verbose_name": "session",
-                "verbose_name_plural": "sessions",
-                "ordering": ("tenant", "kind", "key"),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("kind", "gate_key"), name="tenantqueue_session_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("num_slots__isnull", True),
-                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_session_num_slots",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
-                        ),
-                        name="tenantqueue_session_serial",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("kind", "serial"),
-                            models.Q(("on_failure", ""), ("on_wait", "")),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_session_user",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="UserCap",
-            fields=[],
-            options={
-                "verbose_name": "user cap",
-                "verbose_name_plural": "user caps",
-                "proxy": True,
-                "indexes": [],
-                "constraints": [],
-            },
-            bases=("tenantqueue.session",),
-        ),
-        migrations.CreateModel(
-            name="TenantQueue",
-            fields=[
-                ("id", models.AutoField(primary_key=True, serialize=False)),
-                (
-                    "tenant",
-                    models.CharField(
-                        blank=True,
-                        help_text="Empty: jobs that belong to nobody.",
-                        max_length=200,
-                        verbose_name="tenant",
-                    ),
-                ),
-                ("name", models.CharField(default="default", max_length=100, verbose_name="queue")),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        db_default=5,
-                        default=5,
-                        help_text="How many jobs of this queue may run at once, on all machines together.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                (
-                    "weight",
-                    models.SmallIntegerField(
-                        db_default=1,
-                        default=1,
-                        help_text="Turns this queue gets for each turn of a queue of weight 1.",
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(1000),
-                        ],
-                        verbose_name="weight",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Start no more of its jobs.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "retired",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Take no new jobs; what waits still runs.",
-                        verbose_name="retired",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-            ],
-            options={
-                "verbose_name": "tenant queue",
-                "verbose_name_plural": "tenant queues",
-                "ordering": ("tenant", "name"),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("tenant", "name"), name="tenantqueue_queue_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                        name="tenantqueue_queue_num_slots",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
-                        name="tenantqueue_queue_weight",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Worker",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", models.CharField(max_length=200, verbose_name="name")),
-                ("host", models.CharField(max_length=255, verbose_name="host")),
-                ("pid", models.IntegerField(verbose_name="process id")),
-                ("supervisor_pid", models.IntegerField(verbose_name="supervisor's process id")),
-                ("version", models.CharField(max_length=50, verbose_name="version")),
-                ("started_at", models.DateTimeField(verbose_name="started at")),
-                ("heartbeat_at", models.DateTimeField(verbose_name="last heartbeat")),
-                (
-                    "queues",
-                    django_tenantqueue.models.fields.TextListField(
-                        default=list, verbose_name="queues"
-                    ),
-                ),
-                (
-                    "exclude_queues",
-                    django_tenantqueue.models.fields.TextListField(
-                        default=list, verbose_name="excluded queues"
-                    ),
-                ),
-                (
-                    "tenants",
-                    django_tenantqueue.models.fields.TextListField(
-                        default=list, verbose_name="tenants"
-                    ),
-                ),
-                ("threads", models.IntegerField(verbose_name="threads")),
-                ("async_slots", models.IntegerField(verbose_name="coroutine slots")),
-                (
-                    "draining",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Ends what it runs and claims nothing more.",
-                        verbose_name="draining",
-                    ),
-                ),
-                (
-                    "stopping",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Drains, and gives back what has not ended within its shutdown timeout.",
-                        verbose_name="stopping",
-                    ),
-                ),
-                (
-                    "leased",
-                    models.BooleanField(
-                        default=False,
-                        help_text="An advisory lock shows whether it lives.",
-                        verbose_name="leased",
-                    ),
-                ),
-                (
-                    "sleeping_until",
-                    models.DateTimeField(blank=True, null=True, verbose_name="sleeping until"),
-                ),
-                (
-                    "jobs_running",
-                    models.IntegerField(db_default=0, default=0, verbose_name="running"),
-                ),
-                ("rss_bytes", models.BigIntegerField(blank=True, null=True, verbose_name="memory")),
-                (
-                    "claims_per_second",
-                    models.FloatField(db_default=0, default=0, verbose_name="claims per second"),
-                ),
-                (
-                    "jobs_per_second",
-                    models.FloatField(db_default=0, default=0, verbose_name="jobs per second"),
-                ),
-                (
-                    "last_error",
-                    models.TextField(
-                        blank=True, db_default="", default="", verbose_name="last error"
-                    ),
-                ),
-                (
-                    "last_error_at",
-                    models.DateTimeField(blank=True, null=True, verbose_name="last error at"),
-                ),
-            ],
-            options={
-                "verbose_name": "worker",
-                "verbose_name_plural": "workers",
-                "ordering": ("host", "id"),
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("sleeping_until__isnull", False)),
-                        fields=["sleeping_until"],
-                        name="tenantqueue_worker_sleeping",
-                    )
-                ],
-            },
-        ),
-        migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],
             state_operations=[
@@ -490,99 +190,506 @@ class Migration(migrations.Migration):
                             models.TextField(null=True, verbose_name="where the result is"),
                         ),
                         ("errors", models.JSONField(null=True, verbose_name="errors")),
-                        (
-                            "queue",
-                            models.ForeignKey(
-                                db_constraint=False,
-                                db_index=False,
-                                on_delete=django.db.models.deletion.DO_NOTHING,
-                                related_name="jobs",
-                                to="tenantqueue.tenantqueue",
-                                verbose_name="queue",
-                            ),
-                        ),
-                        (
-                            "worker",
-                            models.ForeignKey(
-                                db_constraint=False,
-                                db_index=False,
-                                null=True,
-                                on_delete=django.db.models.deletion.DO_NOTHING,
-                                related_name="+",
-                                to="tenantqueue.worker",
-                                verbose_name="worker",
-                            ),
-                        ),
                     ],
                     options={
                         "verbose_name": "job",
                         "verbose_name_plural": "jobs",
-                        "constraints": [
-                            models.CheckConstraint(
-                                condition=models.Q(
-                                    models.Q(("final", True), ("finished_at__isnull", False)),
-                                    models.Q(("final", False), ("finished_at__isnull", True)),
-                                    _connector="OR",
-                                ),
-                                name="tenantqueue_job_finished",
-                            ),
-                            models.CheckConstraint(
-                                condition=models.Q(
-                                    models.Q(
-                                        ("final", True),
-                                        ("state__in", ["cancelled", "error", "success"]),
-                                    ),
-                                    models.Q(
-                                        ("final", False),
-                                        models.Q(
-                                            ("state__in", ["cancelled", "error", "success"]),
-                                            _negated=True,
-                                        ),
-                                    ),
-                                    _connector="OR",
-                                ),
-                                name="tenantqueue_job_final",
-                            ),
-                            models.CheckConstraint(
-                                condition=models.Q(
-                                    ("final", True),
-                                    models.Q(
-                                        ("queued_at__isnull", False),
-                                        ("state__in", ["queued", "running"]),
-                                        ("worker__isnull", False),
-                                    ),
-                                    models.Q(
-                                        models.Q(
-                                            ("state__in", ["queued", "running"]), _negated=True
-                                        ),
-                                        ("worker__isnull", True),
-                                    ),
-                                    _connector="OR",
-                                ),
-                                name="tenantqueue_job_active",
-                            ),
-                            models.CheckConstraint(
-                                condition=models.Q(
-                                    models.Q(("held_by__isnull", False), ("state", "held")),
-                                    models.Q(
-                                        models.Q(("state", "held"), _negated=True),
-                                        ("held_by__isnull", True),
-                                    ),
-                                    _connector="OR",
-                                ),
-                                name="tenantqueue_job_held",
-                            ),
-                            models.CheckConstraint(
-                                condition=models.Q(
-                                    ("attempt__gte", 0),
-                                    ("attempt__lte", models.F("max_attempts")),
-                                    ("max_attempts__gte", 1),
-                                ),
-                                name="tenantqueue_job_attempts",
-                            ),
-                        ],
                     },
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="TenantQueue",
+            fields=[
+                ("id", models.AutoField(primary_key=True, serialize=False)),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True,
+                        help_text="Empty: jobs that belong to nobody.",
+                        max_length=200,
+                        verbose_name="tenant",
+                    ),
+                ),
+                ("name", models.CharField(default="default", max_length=100, verbose_name="queue")),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        db_default=5,
+                        default=5,
+                        help_text="How many jobs of this queue may run at once, on all machines together.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "weight",
+                    models.SmallIntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="Turns this queue gets for each turn of a queue of weight 1.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
+                        verbose_name="weight",
+                    ),
+                ),
+                (
+                    "max_per_second",
+                    models.FloatField(
+                        blank=True,
+                        help_text="How many jobs may start in a second, on all machines. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0001),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="starts per second",
+                    ),
+                ),
+                (
+                    "burst",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many may start at once after a pause. Empty: those of one second.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="burst",
+                    ),
+                ),
+                (
+                    "max_waiting",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="With so many ready jobs waiting it takes no new ones. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(100000000),
+                        ],
+                        verbose_name="most waiting",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Start no more of its jobs.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "retired",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Take no new jobs; what waits still runs.",
+                        verbose_name="retired",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "tenant queue",
+                "verbose_name_plural": "tenant queues",
+                "ordering": ("tenant", "name"),
+            },
+        ),
+        migrations.CreateModel(
+            name="Session",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("serial", "session"), ("user", "user")],
+                        max_length=10,
+                        verbose_name="kind",
+                    ),
+                ),
+                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
+                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
+                ("gate_key", models.TextField(editable=False)),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Let no more of its jobs through.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "on_wait",
+                    models.CharField(
+                        blank=True,
+                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="a waiting head",
+                    ),
+                ),
+                (
+                    "on_failure",
+                    models.CharField(
+                        blank=True,
+                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="after a failure",
+                    ),
+                ),
+                (
+                    "halted_at",
+                    models.DateTimeField(
+                        blank=True, editable=False, null=True, verbose_name="halted at"
+                    ),
+                ),
+                (
+                    "halted_by",
+                    models.BigIntegerField(
+                        blank=True, editable=False, null=True, verbose_name="halted by job"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "session",
+                "verbose_name_plural": "sessions",
+                "ordering": ("tenant", "kind", "key"),
+            },
+        ),
+        migrations.CreateModel(
+            name="Worker",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=200, verbose_name="name")),
+                ("host", models.CharField(max_length=255, verbose_name="host")),
+                ("pid", models.IntegerField(verbose_name="process id")),
+                ("supervisor_pid", models.IntegerField(verbose_name="supervisor's process id")),
+                ("version", models.CharField(max_length=50, verbose_name="version")),
+                ("started_at", models.DateTimeField(verbose_name="started at")),
+                ("heartbeat_at", models.DateTimeField(verbose_name="last heartbeat")),
+                (
+                    "queues",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="queues"
+                    ),
+                ),
+                (
+                    "exclude_queues",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="excluded queues"
+                    ),
+                ),
+                (
+                    "tenants",
+                    django_tenantqueue.models.fields.TextListField(
+                        default=list, verbose_name="tenants"
+                    ),
+                ),
+                ("threads", models.IntegerField(verbose_name="threads")),
+                ("async_slots", models.IntegerField(verbose_name="coroutine slots")),
+                (
+                    "draining",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Ends what it runs and claims nothing more.",
+                        verbose_name="draining",
+                    ),
+                ),
+                (
+                    "stopping",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Drains, and gives back what has not ended within its shutdown timeout.",
+                        verbose_name="stopping",
+                    ),
+                ),
+                (
+                    "leased",
+                    models.BooleanField(
+                        default=False,
+                        help_text="An advisory lock shows whether it lives.",
+                        verbose_name="leased",
+                    ),
+                ),
+                (
+                    "sleeping_until",
+                    models.DateTimeField(blank=True, null=True, verbose_name="sleeping until"),
+                ),
+                (
+                    "jobs_running",
+                    models.IntegerField(db_default=0, default=0, verbose_name="running"),
+                ),
+                ("rss_bytes", models.BigIntegerField(blank=True, null=True, verbose_name="memory")),
+                (
+                    "claims_per_second",
+                    models.FloatField(db_default=0, default=0, verbose_name="claims per second"),
+                ),
+                (
+                    "jobs_per_second",
+                    models.FloatField(db_default=0, default=0, verbose_name="jobs per second"),
+                ),
+                (
+                    "last_error",
+                    models.TextField(
+                        blank=True, db_default="", default="", verbose_name="last error"
+                    ),
+                ),
+                (
+                    "last_error_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="last error at"),
+                ),
+            ],
+            options={
+                "verbose_name": "worker",
+                "verbose_name_plural": "workers",
+                "ordering": ("host", "id"),
+            },
+        ),
+        migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
+        migrations.CreateModel(
+            name="QueueRate",
+            fields=[
+                (
+                    "queue",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.tenantqueue",
+                        verbose_name="queue",
+                    ),
+                ),
+                ("debt", models.FloatField(verbose_name="debt")),
+                ("as_of", models.DateTimeField(verbose_name="as of")),
+            ],
+            options={
+                "verbose_name": "queue rate",
+                "verbose_name_plural": "queue rates",
+            },
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "name"), name="tenantqueue_queue_unique"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                name="tenantqueue_queue_num_slots",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                name="tenantqueue_queue_weight",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
+                ),
+                name="tenantqueue_queue_max_per_second",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
+                name="tenantqueue_queue_burst",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="tenantqueue",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_waiting__gte", 0), ("max_waiting__lte", 100000000)),
+                name="tenantqueue_queue_max_waiting",
+            ),
+        ),
+        migrations.AddField(
+            model_name="job",
+            name="queue",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                on_delete=django.db.models.deletion.DO_NOTHING,
+                related_name="jobs",
+                to="tenantqueue.tenantqueue",
+                verbose_name="queue",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="session",
+            constraint=models.UniqueConstraint(
+                fields=("kind", "gate_key"), name="tenantqueue_session_unique"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="session",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("num_slots__isnull", True),
+                    models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                    _connector="OR",
+                ),
+                name="tenantqueue_session_num_slots",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="session",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind", "user"), ("num_slots__isnull", True), _connector="OR"),
+                name="tenantqueue_session_serial",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="session",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind", "serial"),
+                    models.Q(("on_failure", ""), ("on_wait", "")),
+                    _connector="OR",
+                ),
+                name="tenantqueue_session_user",
+            ),
+        ),
+        migrations.CreateModel(
+            name="UserCap",
+            fields=[],
+            options={
+                "verbose_name": "user cap",
+                "verbose_name_plural": "user caps",
+                "proxy": True,
+                "indexes": [],
+                "constraints": [],
+            },
+            bases=("tenantqueue.session",),
+        ),
+        migrations.AddIndex(
+            model_name="worker",
+            index=models.Index(
+                condition=models.Q(("sleeping_until__isnull", False)),
+                fields=["sleeping_until"],
+                name="tenantqueue_worker_sleeping",
+            ),
+        ),
+        migrations.AddField(
+            model_name="job",
+            name="worker",
+            field=models.ForeignKey(
+                db_constraint=False,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.DO_NOTHING,
+                related_name="+",
+                to="tenantqueue.worker",
+                verbose_name="worker",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("final", True), ("finished_at__isnull", False)),
+                    models.Q(("final", False), ("finished_at__isnull", True)),
+                    _connector="OR",
+                ),
+                name="tenantqueue_job_finished",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("final", True), ("state__in", ["cancelled", "error", "success"])),
+                    models.Q(
+                        ("final", False),
+                        models.Q(("state__in", ["cancelled", "error", "success"]), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="tenantqueue_job_final",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("final", True),
+                    models.Q(
+                        ("queued_at__isnull", False),
+                        ("state__in", ["queued", "running"]),
+                        ("worker__isnull", False),
+                    ),
+                    models.Q(
+                        models.Q(("state__in", ["queued", "running"]), _negated=True),
+                        ("worker__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="tenantqueue_job_active",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("held_by__isnull", False), ("state", "held")),
+                    models.Q(models.Q(("state", "held"), _negated=True), ("held_by__isnull", True)),
+                    _connector="OR",
+                ),
+                name="tenantqueue_job_held",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="job",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("attempt__gte", 0),
+                    ("attempt__lte", models.F("max_attempts")),
+                    ("max_attempts__gte", 1),
+                ),
+                name="tenantqueue_job_attempts",
+            ),
         ),
     ]

@@ -3,7 +3,8 @@
 from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
+from .rate import QueueRate
 from .session import Session, UserCap
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "UserCap", "Worker"]
+__all__ = ["Duty", "Job", "QueueRate", "Session", "TenantQueue", "UserCap", "Worker"]

@@ -150,7 +150,10 @@ CAUSES = {
     "by others of its session",
     ("scheduled", "cancelled"): "cancelled while it waited",
     ("held", "created"): "let through its last gate (`release_sessions.sql`, `release_users.sql`)",
-    ("held", "scheduled"): "an operator moves `run_at` into the future of one held by its user's cap",
+    (
+        "held",
+        "scheduled",
+    ): "an operator moves `run_at` into the future of one held by its user's cap",
     ("held", "cancelled"): "cancelled while it waited",
     ("created", "queued"): "claimed (`claim_jobs.sql`)",
     ("created", "scheduled"): "an operator moves `run_at` into the future",

@@ -25,7 +25,10 @@ RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
-TABLES = "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_session, tenantqueue_worker"
+TABLES = (
+    "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
+    "tenantqueue_worker"
+)
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
@@ -34,11 +37,17 @@ GATES = 500 * SCALE
 """Sessions, users and exclusive keys, so many of each, with LINE jobs in line and one inside."""
 LINE = 20
 FILL = (
-    # a quarter of the queues is paused, a quarter has one slot, which is taken
+    # a quarter of the queues is paused, a quarter has one slot, which is taken; a fifth
+    # of all have a rate, which half of these have used up, and a limit of their waiting jobs
     (
-        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, created_at) "
-        "SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE 5 END, n % 4 = 0, now() "
+        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, max_per_second, "
+        "max_waiting, created_at) SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE "
+        "5 END, n % 4 = 0, CASE n % 5 WHEN 0 THEN 0.01 END, CASE n % 5 WHEN 0 THEN 1000 END, now() "
         f"FROM generate_series(1, {QUEUES}) n"
+    ),
+    (
+        "INSERT INTO tenantqueue_queuerate (queue_id, debt, as_of) SELECT q.id, (q.id / 5) % 2, "
+        "now() FROM tenantqueue_tenantqueue q WHERE q.max_per_second IS NOT NULL"
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) "
@@ -119,6 +128,9 @@ CHURN = (
         "claim_seq = claim_seq + 1 WHERE lane = 100"
     ),
     "DELETE FROM tenantqueue_job_hot WHERE lane = 100",
+    # claims of queues with rates
+    *("UPDATE tenantqueue_queuerate SET as_of = now() + interval '1 minute'",) * 20,
+    "UPDATE tenantqueue_queuerate SET as_of = now()",
 )
 
 
@@ -133,6 +145,8 @@ class Filled:
     failed: list[int]
     """In the history."""
     open_queues: list[int]
+    limited_queue: int
+    """It has a limit of its waiting jobs."""
 
 
 def fill() -> Filled:
@@ -153,6 +167,7 @@ def fill() -> Filled:
         scheduled=_ids("tenantqueue_job_hot WHERE state = 'scheduled'"),
         failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
         open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),
+        limited_queue=_ids("tenantqueue_tenantqueue WHERE max_waiting IS NOT NULL")[0],
     )
 
 
@@ -175,6 +190,7 @@ def _set_autovacuum(change: str) -> None:
         "tenantqueue_job_hot",
         "tenantqueue_session",
         "tenantqueue_tenantqueue",
+        "tenantqueue_queuerate",
         "tenantqueue_worker",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]

@@ -31,6 +31,7 @@ JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
 NAMES = {
     "tenantqueue_job_hot_pkey": "primary key",
     "tenantqueue_history_pkey": "primary key of each",
+    "tenantqueue_queuerate_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
     "tenantqueue_session_unique": "unique one of (kind, gate_key)",
@@ -125,6 +126,7 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "created_by": None,
         "context": None,
         "unseen": False,
+        "has_room": False,
         **changes,
     }
 
@@ -161,6 +163,7 @@ SESSION_GATES = tuple(
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
+RATE = ("tenantqueue_queuerate_pkey",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 DEAD_ROWS = 45_000 * SCALE
@@ -180,7 +183,7 @@ CASES: dict[str, list[Case]] = {
     "claim_jobs": [
         Case(
             lambda _: claim_queries._claim_params(request()),
-            (*SLOTS, *READY, *HOT_KEY),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
             20_000,
             worker=True,
             before="lock_queues",
@@ -207,6 +210,14 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda filled: {"ids": array(filled.open_queues), "most": 1000},
             (*SLOTS, *READY),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "count_waiting": [
+        Case(
+            lambda filled: {"queue_id": filled.limited_queue},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + 20_000,
             settings=ORDERED,
         )
@@ -312,6 +323,7 @@ CASES: dict[str, list[Case]] = {
             new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
         ),
         Case(new_job(unseen=True), (), WORKERS_READ),
+        Case(lambda filled: new_job(queue_id=filled.limited_queue)(filled), (), WORKERS_READ),
     ],
     "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
     "insert_worker": [
@@ -372,7 +384,7 @@ CASES: dict[str, list[Case]] = {
     "lock_queues": [
         Case(
             lambda _: claim_queries._lock_params(request()),
-            (*READY, *SLOTS),
+            (*READY, *SLOTS, *RATE),
             20_000,
             worker=True,
         ),
@@ -523,7 +535,7 @@ class Planner:
 
     def plan_ahead(self) -> None:
         """Make the plans of all statements of a worker now, while the tables are empty."""
-        nothing = Filled([1], [1], [1], [1], [1] * 10)
+        nothing = Filled([1], [1], [1], [1], [1] * 10, 1)
         for name, number in OF_WORKERS:
             run = execution(self.worker, name, number, nothing)
             self.worker.execute(sql.SQL("EXPLAIN ") + run)
