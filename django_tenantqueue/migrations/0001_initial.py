@@ -48,155 +48,118 @@ class Migration(migrations.Migration):
                 "ordering": ("name",),
             },
         ),
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],
-            state_operations=[
-                migrations.CreateModel(
-                    name="Job",
-                    fields=[
-                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                        (
-                            "lane",
-                            models.SmallIntegerField(
-                                default=0,
-                                editable=False,
-                                help_text="What is served first over all tenants: the priority, or 0 for all.",
-                            ),
-                        ),
-                        (
-                            "priority",
-                            models.SmallIntegerField(
-                                default=240,
-                                help_text="A lower number runs first.",
-                                verbose_name="priority",
-                            ),
-                        ),
-                        (
-                            "state",
-                            models.CharField(
-                                choices=[
-                                    ("scheduled", "scheduled"),
-                                    ("held", "held"),
-                                    ("created", "created"),
-                                    ("queued", "queued"),
-                                    ("running", "running"),
-                                    ("success", "success"),
-                                    ("error", "error"),
-                                    ("cancelled", "cancelled"),
-                                ],
-                                max_length=10,
-                                verbose_name="state",
-                            ),
-                        ),
-                        ("final", models.BooleanField(default=False, editable=False)),
-                        ("is_async", models.BooleanField(default=False, verbose_name="coroutine")),
-                        ("name", models.TextField(verbose_name="name")),
-                        ("source_type", models.TextField(verbose_name="source type")),
-                        ("source_id", models.TextField(default="", verbose_name="source id")),
-                        ("source_method", models.TextField(verbose_name="source method")),
-                        ("args", models.JSONField(default=dict, verbose_name="arguments")),
-                        ("run_at", models.DateTimeField(verbose_name="run at")),
-                        ("created_at", models.DateTimeField(verbose_name="created at")),
-                        ("queued_at", models.DateTimeField(null=True, verbose_name="queued at")),
-                        ("started_at", models.DateTimeField(null=True, verbose_name="started at")),
-                        (
-                            "finished_at",
-                            models.DateTimeField(null=True, verbose_name="finished at"),
-                        ),
-                        ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
-                        (
-                            "cancel_requested_at",
-                            models.DateTimeField(null=True, verbose_name="cancel requested at"),
-                        ),
-                        ("attempt", models.SmallIntegerField(default=0, verbose_name="attempt")),
-                        (
-                            "max_attempts",
-                            models.SmallIntegerField(default=1, verbose_name="most attempts"),
-                        ),
-                        (
-                            "crashes",
-                            models.SmallIntegerField(
-                                default=0,
-                                help_text="Worker processes that died while they ran it.",
-                                verbose_name="crashes",
-                            ),
-                        ),
-                        ("claim_seq", models.IntegerField(default=0, editable=False)),
-                        (
-                            "timeout_seconds",
-                            models.FloatField(null=True, verbose_name="time limit in seconds"),
-                        ),
-                        (
-                            "hard_timeout_seconds",
-                            models.FloatField(null=True, verbose_name="hard time limit in seconds"),
-                        ),
-                        ("held_by", models.TextField(null=True, verbose_name="held by")),
-                        ("session_key", models.TextField(null=True, verbose_name="session")),
-                        ("user_key", models.TextField(null=True, verbose_name="user")),
-                        ("monitor_id", models.BigIntegerField(null=True, verbose_name="monitor")),
-                        (
-                            "exclusive_key",
-                            models.TextField(null=True, verbose_name="exclusive key"),
-                        ),
-                        ("unique_key", models.TextField(null=True, verbose_name="unique key")),
-                        ("unique_mode", models.TextField(null=True, verbose_name="uniqueness")),
-                        (
-                            "session_skip",
-                            models.BooleanField(
-                                default=False,
-                                editable=False,
-                                help_text="While it waits for its time it is overtaken by others of its session.",
-                            ),
-                        ),
-                        (
-                            "session_halt",
-                            models.BooleanField(
-                                default=False,
-                                editable=False,
-                                help_text="Its session halts when it fails.",
-                            ),
-                        ),
-                        (
-                            "labels",
-                            django_tenantqueue.models.fields.TextListField(
-                                null=True, verbose_name="labels"
-                            ),
-                        ),
-                        ("created_by", models.TextField(null=True, verbose_name="created by")),
-                        ("context", models.JSONField(null=True, verbose_name="context")),
-                        ("progress_done", models.FloatField(null=True, verbose_name="progress")),
-                        (
-                            "progress_total",
-                            models.FloatField(null=True, verbose_name="progress total"),
-                        ),
-                        (
-                            "progress_message",
-                            models.TextField(null=True, verbose_name="progress message"),
-                        ),
-                        (
-                            "stats",
-                            models.JSONField(
-                                encoder=django.core.serializers.json.DjangoJSONEncoder,
-                                null=True,
-                                verbose_name="statistics",
-                            ),
-                        ),
-                        (
-                            "result_data",
-                            models.JSONField(db_column="result", null=True, verbose_name="result"),
-                        ),
-                        (
-                            "result_ref",
-                            models.TextField(null=True, verbose_name="where the result is"),
-                        ),
-                        ("errors", models.JSONField(null=True, verbose_name="errors")),
-                    ],
-                    options={
-                        "verbose_name": "job",
-                        "verbose_name_plural": "jobs",
-                    },
+        migrations.CreateModel(
+            name="Session",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
                 ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("serial", "session"), ("user", "user")],
+                        max_length=10,
+                        verbose_name="kind",
+                    ),
+                ),
+                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
+                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
+                ("gate_key", models.TextField(editable=False)),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Let no more of its jobs through.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "on_wait",
+                    models.CharField(
+                        blank=True,
+                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="a waiting head",
+                    ),
+                ),
+                (
+                    "on_failure",
+                    models.CharField(
+                        blank=True,
+                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="after a failure",
+                    ),
+                ),
+                (
+                    "halted_at",
+                    models.DateTimeField(
+                        blank=True, editable=False, null=True, verbose_name="halted at"
+                    ),
+                ),
+                (
+                    "halted_by",
+                    models.BigIntegerField(
+                        blank=True, editable=False, null=True, verbose_name="halted by job"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
             ],
+            options={
+                "verbose_name": "session",
+                "verbose_name_plural": "sessions",
+                "ordering": ("tenant", "kind", "key"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("kind", "gate_key"), name="tenantqueue_session_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("num_slots__isnull", True),
+                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                        ),
+                        name="tenantqueue_session_serial",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "serial"),
+                            models.Q(("on_failure", ""), ("on_wait", "")),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_user",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="TenantQueue",
@@ -301,94 +264,61 @@ class Migration(migrations.Migration):
                 "verbose_name": "tenant queue",
                 "verbose_name_plural": "tenant queues",
                 "ordering": ("tenant", "name"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "name"), name="tenantqueue_queue_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                        name="tenantqueue_queue_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="tenantqueue_queue_weight",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
+                        ),
+                        name="tenantqueue_queue_max_per_second",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
+                        name="tenantqueue_queue_burst",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_waiting__gte", 0), ("max_waiting__lte", 100000000)
+                        ),
+                        name="tenantqueue_queue_max_waiting",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name="Session",
+            name="QueueRate",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "queue",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.tenantqueue",
+                        verbose_name="queue",
                     ),
                 ),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("serial", "session"), ("user", "user")],
-                        max_length=10,
-                        verbose_name="kind",
-                    ),
-                ),
-                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
-                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
-                ("gate_key", models.TextField(editable=False)),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Let no more of its jobs through.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "on_wait",
-                    models.CharField(
-                        blank=True,
-                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="a waiting head",
-                    ),
-                ),
-                (
-                    "on_failure",
-                    models.CharField(
-                        blank=True,
-                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="after a failure",
-                    ),
-                ),
-                (
-                    "halted_at",
-                    models.DateTimeField(
-                        blank=True, editable=False, null=True, verbose_name="halted at"
-                    ),
-                ),
-                (
-                    "halted_by",
-                    models.BigIntegerField(
-                        blank=True, editable=False, null=True, verbose_name="halted by job"
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+                ("debt", models.FloatField(verbose_name="debt")),
+                ("as_of", models.DateTimeField(verbose_name="as of")),
             ],
             options={
-                "verbose_name": "session",
-                "verbose_name_plural": "sessions",
-                "ordering": ("tenant", "kind", "key"),
+                "verbose_name": "queue rate",
+                "verbose_name_plural": "queue rates",
             },
         ),
+        migrations.RunSQL(TUNE_RATE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Worker",
             fields=[
@@ -477,121 +407,252 @@ class Migration(migrations.Migration):
                 "verbose_name": "worker",
                 "verbose_name_plural": "workers",
                 "ordering": ("host", "id"),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("sleeping_until__isnull", False)),
+                        fields=["sleeping_until"],
+                        name="tenantqueue_worker_sleeping",
+                    )
+                ],
             },
         ),
         migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
-        migrations.CreateModel(
-            name="QueueRate",
-            fields=[
-                (
-                    "queue",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="tenantqueue.tenantqueue",
-                        verbose_name="queue",
-                    ),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],
+            state_operations=[
+                migrations.CreateModel(
+                    name="Job",
+                    fields=[
+                        ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                        (
+                            "queue",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                related_name="jobs",
+                                to="tenantqueue.tenantqueue",
+                                verbose_name="queue",
+                            ),
+                        ),
+                        (
+                            "lane",
+                            models.SmallIntegerField(
+                                default=0,
+                                editable=False,
+                                help_text="What is served first over all tenants: the priority, or 0 for all.",
+                            ),
+                        ),
+                        (
+                            "priority",
+                            models.SmallIntegerField(
+                                default=240,
+                                help_text="A lower number runs first.",
+                                verbose_name="priority",
+                            ),
+                        ),
+                        (
+                            "state",
+                            models.CharField(
+                                choices=[
+                                    ("scheduled", "scheduled"),
+                                    ("held", "held"),
+                                    ("created", "created"),
+                                    ("queued", "queued"),
+                                    ("running", "running"),
+                                    ("success", "success"),
+                                    ("error", "error"),
+                                    ("cancelled", "cancelled"),
+                                ],
+                                max_length=10,
+                                verbose_name="state",
+                            ),
+                        ),
+                        ("final", models.BooleanField(default=False, editable=False)),
+                        ("is_async", models.BooleanField(default=False, verbose_name="coroutine")),
+                        ("name", models.TextField(verbose_name="name")),
+                        ("source_type", models.TextField(verbose_name="source type")),
+                        ("source_id", models.TextField(default="", verbose_name="source id")),
+                        ("source_method", models.TextField(verbose_name="source method")),
+                        ("args", models.JSONField(default=dict, verbose_name="arguments")),
+                        ("run_at", models.DateTimeField(verbose_name="run at")),
+                        ("created_at", models.DateTimeField(verbose_name="created at")),
+                        ("queued_at", models.DateTimeField(null=True, verbose_name="queued at")),
+                        ("started_at", models.DateTimeField(null=True, verbose_name="started at")),
+                        (
+                            "finished_at",
+                            models.DateTimeField(null=True, verbose_name="finished at"),
+                        ),
+                        ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
+                        (
+                            "cancel_requested_at",
+                            models.DateTimeField(null=True, verbose_name="cancel requested at"),
+                        ),
+                        ("attempt", models.SmallIntegerField(default=0, verbose_name="attempt")),
+                        (
+                            "max_attempts",
+                            models.SmallIntegerField(default=1, verbose_name="most attempts"),
+                        ),
+                        (
+                            "crashes",
+                            models.SmallIntegerField(
+                                default=0,
+                                help_text="Worker processes that died while they ran it.",
+                                verbose_name="crashes",
+                            ),
+                        ),
+                        ("claim_seq", models.IntegerField(default=0, editable=False)),
+                        (
+                            "worker",
+                            models.ForeignKey(
+                                db_constraint=False,
+                                db_index=False,
+                                null=True,
+                                on_delete=django.db.models.deletion.DO_NOTHING,
+                                related_name="+",
+                                to="tenantqueue.worker",
+                                verbose_name="worker",
+                            ),
+                        ),
+                        (
+                            "timeout_seconds",
+                            models.FloatField(null=True, verbose_name="time limit in seconds"),
+                        ),
+                        (
+                            "hard_timeout_seconds",
+                            models.FloatField(null=True, verbose_name="hard time limit in seconds"),
+                        ),
+                        ("held_by", models.TextField(null=True, verbose_name="held by")),
+                        ("session_key", models.TextField(null=True, verbose_name="session")),
+                        ("user_key", models.TextField(null=True, verbose_name="user")),
+                        ("monitor_id", models.BigIntegerField(null=True, verbose_name="monitor")),
+                        (
+                            "exclusive_key",
+                            models.TextField(null=True, verbose_name="exclusive key"),
+                        ),
+                        ("unique_key", models.TextField(null=True, verbose_name="unique key")),
+                        ("unique_mode", models.TextField(null=True, verbose_name="uniqueness")),
+                        (
+                            "session_skip",
+                            models.BooleanField(
+                                default=False,
+                                editable=False,
+                                help_text="While it waits for its time it is overtaken by others of its session.",
+                            ),
+                        ),
+                        (
+                            "session_halt",
+                            models.BooleanField(
+                                default=False,
+                                editable=False,
+                                help_text="Its session halts when it fails.",
+                            ),
+                        ),
+                        (
+                            "labels",
+                            django_tenantqueue.models.fields.TextListField(
+                                null=True, verbose_name="labels"
+                            ),
+                        ),
+                        ("created_by", models.TextField(null=True, verbose_name="created by")),
+                        ("context", models.JSONField(null=True, verbose_name="context")),
+                        ("progress_done", models.FloatField(null=True, verbose_name="progress")),
+                        (
+                            "progress_total",
+                            models.FloatField(null=True, verbose_name="progress total"),
+                        ),
+                        (
+                            "progress_message",
+                            models.TextField(null=True, verbose_name="progress message"),
+                        ),
+                        (
+                            "stats",
+                            models.JSONField(
+                                encoder=django.core.serializers.json.DjangoJSONEncoder,
+                                null=True,
+                                verbose_name="statistics",
+                            ),
+                        ),
+                        (
+                            "result_data",
+                            models.JSONField(db_column="result", null=True, verbose_name="result"),
+                        ),
+                        (
+                            "result_ref",
+                            models.TextField(null=True, verbose_name="where the result is"),
+                        ),
+                        ("errors", models.JSONField(null=True, verbose_name="errors")),
+                    ],
+                    options={
+                        "verbose_name": "job",
+                        "verbose_name_plural": "jobs",
+                        "constraints": [
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("final", True), ("finished_at__isnull", False)),
+                                    models.Q(("final", False), ("finished_at__isnull", True)),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_finished",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(
+                                        ("final", True),
+                                        ("state__in", ["cancelled", "error", "success"]),
+                                    ),
+                                    models.Q(
+                                        ("final", False),
+                                        models.Q(
+                                            ("state__in", ["cancelled", "error", "success"]),
+                                            _negated=True,
+                                        ),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_final",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("final", True),
+                                    models.Q(
+                                        ("queued_at__isnull", False),
+                                        ("state__in", ["queued", "running"]),
+                                        ("worker__isnull", False),
+                                    ),
+                                    models.Q(
+                                        models.Q(
+                                            ("state__in", ["queued", "running"]), _negated=True
+                                        ),
+                                        ("worker__isnull", True),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_active",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    models.Q(("held_by__isnull", False), ("state", "held")),
+                                    models.Q(
+                                        models.Q(("state", "held"), _negated=True),
+                                        ("held_by__isnull", True),
+                                    ),
+                                    _connector="OR",
+                                ),
+                                name="tenantqueue_job_held",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    ("attempt__gte", 0),
+                                    ("attempt__lte", models.F("max_attempts")),
+                                    ("max_attempts__gte", 1),
+                                ),
+                                name="tenantqueue_job_attempts",
+                            ),
+                        ],
+                    },
                 ),
-                ("debt", models.FloatField(verbose_name="debt")),
-                ("as_of", models.DateTimeField(verbose_name="as of")),
             ],
-            options={
-                "verbose_name": "queue rate",
-                "verbose_name_plural": "queue rates",
-            },
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.UniqueConstraint(
-                fields=("tenant", "name"), name="tenantqueue_queue_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                name="tenantqueue_queue_num_slots",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
-                name="tenantqueue_queue_weight",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
-                ),
-                name="tenantqueue_queue_max_per_second",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
-                name="tenantqueue_queue_burst",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="tenantqueue",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_waiting__gte", 0), ("max_waiting__lte", 100000000)),
-                name="tenantqueue_queue_max_waiting",
-            ),
-        ),
-        migrations.AddField(
-            model_name="job",
-            name="queue",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                on_delete=django.db.models.deletion.DO_NOTHING,
-                related_name="jobs",
-                to="tenantqueue.tenantqueue",
-                verbose_name="queue",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="session",
-            constraint=models.UniqueConstraint(
-                fields=("kind", "gate_key"), name="tenantqueue_session_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="session",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("num_slots__isnull", True),
-                    models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                    _connector="OR",
-                ),
-                name="tenantqueue_session_num_slots",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="session",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind", "user"), ("num_slots__isnull", True), _connector="OR"),
-                name="tenantqueue_session_serial",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="session",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("kind", "serial"),
-                    models.Q(("on_failure", ""), ("on_wait", "")),
-                    _connector="OR",
-                ),
-                name="tenantqueue_session_user",
-            ),
         ),
         migrations.CreateModel(
             name="UserCap",
@@ -600,96 +661,7 @@ class Migration(migrations.Migration):
                 "verbose_name": "user cap",
                 "verbose_name_plural": "user caps",
                 "proxy": True,
-                "indexes": [],
-                "constraints": [],
             },
             bases=("tenantqueue.session",),
-        ),
-        migrations.AddIndex(
-            model_name="worker",
-            index=models.Index(
-                condition=models.Q(("sleeping_until__isnull", False)),
-                fields=["sleeping_until"],
-                name="tenantqueue_worker_sleeping",
-            ),
-        ),
-        migrations.AddField(
-            model_name="job",
-            name="worker",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.DO_NOTHING,
-                related_name="+",
-                to="tenantqueue.worker",
-                verbose_name="worker",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("final", True), ("finished_at__isnull", False)),
-                    models.Q(("final", False), ("finished_at__isnull", True)),
-                    _connector="OR",
-                ),
-                name="tenantqueue_job_finished",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("final", True), ("state__in", ["cancelled", "error", "success"])),
-                    models.Q(
-                        ("final", False),
-                        models.Q(("state__in", ["cancelled", "error", "success"]), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="tenantqueue_job_final",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("final", True),
-                    models.Q(
-                        ("queued_at__isnull", False),
-                        ("state__in", ["queued", "running"]),
-                        ("worker__isnull", False),
-                    ),
-                    models.Q(
-                        models.Q(("state__in", ["queued", "running"]), _negated=True),
-                        ("worker__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="tenantqueue_job_active",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("held_by__isnull", False), ("state", "held")),
-                    models.Q(models.Q(("state", "held"), _negated=True), ("held_by__isnull", True)),
-                    _connector="OR",
-                ),
-                name="tenantqueue_job_held",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("attempt__gte", 0),
-                    ("attempt__lte", models.F("max_attempts")),
-                    ("max_attempts__gte", 1),
-                ),
-                name="tenantqueue_job_attempts",
-            ),
         ),
     ]
