@@ -72,17 +72,35 @@ WITH RECURSIVE handed AS MATERIALIZED (
         queue.id, queue.weight,
         CASE
             WHEN queue.is_wide AND queue.max_per_second IS NOT NULL THEN 0
-            WHEN NOT queue.is_wide
-                THEN least(queue.num_slots - queue.taken, floor(rate.burst - rate.debt)::integer)
+            WHEN NOT queue.is_wide THEN queue.num_slots - queue.taken
             WHEN queue.num_slots - queue.taken
                 >= current_setting('max_connections')::integer * %(most_room)s::integer
                 THEN %(most_room)s::integer + 1
             ELSE 0
         END AS free,
-        rate.debt, rate.as_of
+        queue.burst, queue.as_of,
+        CASE
+            WHEN queue.as_of IS NOT NULL
+            THEN coalesce(
+                (
+                    SELECT greatest(
+                        0,
+                        least(rate.debt, queue.burst) - queue.max_per_second * greatest(
+                            0, extract(epoch FROM queue.as_of - rate.as_of)::float8
+                        )
+                    )
+                    FROM tenantqueue_queuerate rate
+                    WHERE rate.queue_id = queue.id
+                        AND rate.as_of <= queue.as_of + interval '1 second'
+                ),
+                0
+            )
+        END AS debt
     FROM (SELECT DISTINCT queue_id FROM pair) met
     CROSS JOIN LATERAL (
-        SELECT q.id, q.weight, q.num_slots, q.max_per_second, q.burst, (
+        SELECT q.id, q.weight, q.num_slots, q.max_per_second,
+        coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of, (
             SELECT count(*)
             FROM tenantqueue_job_hot j
             WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
@@ -92,33 +110,12 @@ WITH RECURSIVE handed AS MATERIALIZED (
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0
     ) queue
-    LEFT JOIN LATERAL (
-        SELECT
-            size.burst, size.as_of,
-            CASE
-                WHEN spent.as_of <= size.as_of + interval '1 second'
-                THEN greatest(
-                    0,
-                    least(spent.debt, size.burst) - queue.max_per_second * greatest(
-                        0, extract(epoch FROM size.as_of - spent.as_of)::float8
-                    )
-                )
-                ELSE 0
-            END AS debt
-        FROM (
-            SELECT
-                coalesce(queue.burst, greatest(1, ceil(queue.max_per_second)))::float8 AS burst,
-                clock_timestamp() AS as_of
-            OFFSET 0
-        ) size
-        LEFT JOIN tenantqueue_queuerate spent ON spent.queue_id = queue.id
-        WHERE queue.max_per_second IS NOT NULL
-        OFFSET 0
-    ) rate ON true
     WHERE queue.num_slots > queue.taken
 ), share AS MATERIALIZED (
     SELECT
-        pair.lane, pair.queue_id, pair.place, slot.free, slot.weight, slot.debt, slot.as_of,
+        pair.lane, pair.queue_id, pair.place, slot.weight, slot.debt, slot.as_of,
+        -- no debt, no rate: then it is NULL, which least() passes over
+        least(slot.free, floor(slot.burst - slot.debt)::integer) AS free,
         CASE
             WHEN pair.queue_id = %(last_queue)s::integer AND pair.lane = %(last_lane)s::integer THEN %(last_used)s::integer
             ELSE 0

@@ -80,15 +80,20 @@ WITH RECURSIVE visit AS (
             WHEN queue.id IS NULL THEN 'foreign'
             WHEN queue.paused THEN 'blocked'
             WHEN taken.slots >= queue.num_slots THEN 'blocked'
-            WHEN rate.allowed < 1 THEN 'spent'
+            WHEN queue.burst - taken.debt < 1 THEN 'spent'
             ELSE 'open'
         END AS status,
         queue.max_per_second IS NULL AND queue.num_slots - taken.slots
             >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide,
-        (rate.wanted - rate.allowed) / queue.max_per_second AS spent_seconds
+        (
+            greatest(1, least(queue.burst / 2, queue.max_per_second * %(batch_seconds)s::float8))
+            - queue.burst + taken.debt
+        ) / queue.max_per_second AS spent_seconds
     FROM visit
     LEFT JOIN LATERAL (
-        SELECT q.id, q.paused, q.num_slots, q.max_per_second, q.burst
+        SELECT
+            q.id, q.paused, q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
         FROM tenantqueue_tenantqueue q
         WHERE visit.is_queue AND q.id = visit.queue_id
             AND (%(queues)s::text[] IS NULL OR q.name = ANY (%(queues)s::text[]))
@@ -97,7 +102,22 @@ WITH RECURSIVE visit AS (
         OFFSET 0
     ) queue ON true
     LEFT JOIN LATERAL (
-        SELECT count(*) AS slots
+        SELECT
+            count(*) AS slots,
+            CASE
+                WHEN queue.max_per_second IS NOT NULL
+                THEN (
+                    SELECT greatest(
+                        0,
+                        least(rate.debt, queue.burst) - queue.max_per_second * greatest(
+                            0, extract(epoch FROM statement_timestamp() - rate.as_of)::float8
+                        )
+                    )
+                    FROM tenantqueue_queuerate rate
+                    WHERE rate.queue_id = queue.id
+                        AND rate.as_of <= statement_timestamp() + interval '1 second'
+                )
+            END AS debt
         FROM (
             SELECT
             FROM tenantqueue_job_hot j
@@ -107,27 +127,6 @@ WITH RECURSIVE visit AS (
         WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
         OFFSET 0
     ) taken ON true
-    LEFT JOIN LATERAL (
-        SELECT
-            greatest(1, least(size.burst / 2, queue.max_per_second * %(batch_seconds)s::float8)) AS wanted,
-            size.burst - CASE
-                WHEN spent.as_of <= statement_timestamp() + interval '1 second'
-                THEN greatest(
-                    0,
-                    least(spent.debt, size.burst) - queue.max_per_second * greatest(
-                        0, extract(epoch FROM statement_timestamp() - spent.as_of)::float8
-                    )
-                )
-                ELSE 0
-            END AS allowed
-        FROM (
-            SELECT coalesce(queue.burst, greatest(1, ceil(queue.max_per_second)))::float8 AS burst
-        ) size
-        LEFT JOIN tenantqueue_queuerate spent ON spent.queue_id = queue.id
-        WHERE queue.max_per_second IS NOT NULL
-            AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
-        OFFSET 0
-    ) rate ON true
 ), locked AS MATERIALIZED (
     SELECT seen.nth, seen.lane, seen.queue_id, queue.is_wide
     FROM seen
