@@ -29,6 +29,19 @@ class QueueRetired(TenantQueueError):
     """The tenant queue takes no new jobs."""
 
 
+class DuplicateJob(TenantQueueError):
+    """Another job has the unique key, and the strategy is `raise`.
+
+    `job_id` is that job's id; None when both are inputs of one bulk call.
+    """
+
+    def __init__(self, job_id: int | None, key: str = "") -> None:
+        whose = "an earlier input of the same call" if job_id is None else f"job {job_id}"
+        super().__init__(f"{whose} has the unique key {key!r}; nothing was enqueued")
+        self.job_id = job_id
+        self.key = key
+
+
 class JobNotFound(TenantQueueError, LookupError):
     """No job has that id (any more)."""
 

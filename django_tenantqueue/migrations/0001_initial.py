@@ -17,6 +17,12 @@ CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
 DROP_JOB = "DROP TABLE tenantqueue_job"
 # Sleeping and heartbeats rewrite a worker's row all the time: leave room for HOT updates.
 TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
+# Keys come and go with their jobs: thresholds as those of the hot leaf.
+TUNE_UNIQUEKEY = (
+    "ALTER TABLE tenantqueue_uniquekey SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, "
+    "autovacuum_vacuum_threshold = 20000, autovacuum_analyze_scale_factor = 0, "
+    "autovacuum_analyze_threshold = 50000)"
+)
 
 
 class Migration(migrations.Migration):
@@ -225,6 +231,58 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="UniqueKey",
+            fields=[
+                ("key", models.TextField(primary_key=True, serialize=False, verbose_name="key")),
+                ("job_id", models.BigIntegerField(verbose_name="job")),
+                (
+                    "prior_id",
+                    models.BigIntegerField(
+                        editable=False,
+                        help_text="The job from which the last one took the key.",
+                        null=True,
+                    ),
+                ),
+                ("mode", models.TextField(verbose_name="uniqueness")),
+                ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
+            ],
+            options={
+                "verbose_name": "unique key",
+                "verbose_name_plural": "unique keys",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False)),
+                        fields=["expires_at"],
+                        name="tenantqueue_uniquekey_due",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "mode__in",
+                                (
+                                    "until_executing",
+                                    "until_executed",
+                                    "until_expired",
+                                    "until_and_while_executing",
+                                ),
+                            )
+                        ),
+                        name="tenantqueue_uniquekey_mode",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("mode", "until_expired"), _negated=True),
+                            ("expires_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_uniquekey_expires",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Worker",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -321,6 +379,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.RunSQL(TUNE_UNIQUEKEY, migrations.RunSQL.noop),
         migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],

@@ -4,6 +4,7 @@ from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
 from .session import Session
+from .uniquekey import UniqueKey
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "Worker"]
+__all__ = ["Duty", "Job", "Session", "TenantQueue", "UniqueKey", "Worker"]
