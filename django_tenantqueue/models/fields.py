@@ -33,3 +33,14 @@ class TextListField(_Field):
     def value_to_string(self, obj: models.Model) -> Any:
         """Return the list for a serializer."""
         return self.value_from_object(obj)
+
+
+class KeyField(models.TextField):
+    """A text that rows are found by as a whole, in byte order.
+
+    Under the name that Django has for the type it would make a second index, for LIKE.
+    """
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """Return the type of the column."""
+        return "character varying"

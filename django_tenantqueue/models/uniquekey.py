@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from ..unique import MODES
+from .fields import KeyField
 
 KEEPING = tuple(mode for mode in MODES if mode.startswith("until_"))
 """Modes whose keys are kept in the table."""
@@ -19,7 +20,7 @@ class UniqueKey(models.Model):
     seen from its job's row, so that none is left behind by a crash.
     """
 
-    key = models.TextField(_("key"), primary_key=True)
+    key = KeyField(_("key"), primary_key=True, db_collation="C")
     job_id = models.BigIntegerField(_("job"))
     prior_id = models.BigIntegerField(
         null=True, editable=False, help_text=_("The job from which the last one took the key.")

@@ -350,7 +350,10 @@ def test_update_is_not_lost_when_the_twin_starts_in_between(mode, threads, worke
     assert state_of(second.pk) in ("created", "held")
 
 
-def test_update_is_not_lost_when_somebody_has_the_twin_in_hand(threads, open_connection):
+def test_update_is_not_lost_when_somebody_has_the_twin_in_hand(
+    threads, open_connection, monkeypatch
+):
+    monkeypatch.setattr(unique, "SETTLE_SECONDS", 0.05)
     task = wanting("until_and_while_executing")
     job = task.delay()
     db = open_connection()
@@ -364,6 +367,7 @@ def test_update_is_not_lost_when_somebody_has_the_twin_in_hand(threads, open_con
 
 def test_transactions_do_not_keep_a_job_for_ever(threads, worker, monkeypatch):
     monkeypatch.setattr(unique, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(unique, "SETTLE_SECONDS", 0.05)
     task = wanting("until_and_while_executing")
     job = task.delay()
     with transaction_of(threads, task.delay) as (first, end_first):

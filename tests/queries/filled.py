@@ -21,10 +21,12 @@ DUE = 50
 FINISHED = 10_000_000 if FULL else 300_000
 WORKERS = 3000
 SLEEPING = 5
+STALE_KEYS = 20_000
 RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
+TABLES = "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker, tenantqueue_uniquekey"
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
@@ -65,6 +67,24 @@ FILL = (
         f"false, false, CASE WHEN n <= {SLEEPING} THEN now() + interval '1 hour' "
         f"WHEN n <= {WORKERS} / 2 THEN now() - interval '1 minute' END "
         f"FROM generate_series(1, {WORKERS}) n"
+    ),
+    # keys of jobs that wait, of jobs that are gone, and of those whose time is over
+    (
+        "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) "
+        "SELECT 'acme/' || j.id, j.id, 'until_executing', CASE j.id % 4 WHEN 0 THEN now() + "
+        "interval '1 hour' END FROM tenantqueue_job_hot j WHERE j.state = 'created'"
+    ),
+    (
+        "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) SELECT 'gone/' || n, "
+        f"1000000000 + n, 'until_executed', CASE WHEN n % 4 = 0 THEN now() - interval '1 hour' END "
+        f"FROM generate_series(1, {STALE_KEYS}) n"
+    ),
+    # lines before exclusive keys: what waits there, and what would be rejected
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, exclusive_key, unique_mode) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', 'exclusive', 'x/' || q.id % 100, CASE n WHEN 1 "
+        "THEN 'while_executing_reject' ELSE 'while_executing' END "
+        "FROM tenantqueue_tenantqueue q, generate_series(1, 10) n"
     ),
 )
 HISTORY = (
@@ -113,10 +133,8 @@ def fill() -> Filled:
     """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
     _set_autovacuum("SET (autovacuum_enabled = false)")
     with connection.cursor() as cursor:
-        cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
-        )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
         for statement in FILL:
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
@@ -135,10 +153,8 @@ def fill() -> Filled:
 def empty() -> None:
     """Empty the tables again."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "TRUNCATE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker RESTART IDENTITY"
-        )
-        cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
     _set_autovacuum("RESET (autovacuum_enabled)")
 
 

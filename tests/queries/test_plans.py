@@ -24,7 +24,7 @@ from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
 from django_tenantqueue.worker.connection import connect
-from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled, empty, fill
+from tests.queries.filled import OUR_WORKER, RARE, SCALE, TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
@@ -128,6 +128,36 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
     }
 
 
+def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters for jobs with keys: new ones, keys that block, and stale ones."""
+
+    def params(filled: Filled) -> dict[str, Any]:
+        keys = [f"new/{nth}" for nth in range(made)]
+        keys += [f"acme/{job_id}" for job_id in filled.ready[:made]]
+        keys += [f"gone/{nth + 1}" for nth in range(made)]
+        return new_job(
+            **{
+                "args": f"[{','.join(['{}'] * len(keys))}]",
+                "errors": f"[{','.join(['{}'] * len(keys))}]",
+                "keys": keys,
+                "held_by": None,
+                "monitor_id": None,
+                "session_key": None,
+                "session_skip": False,
+                "session_halt": False,
+                "user_key": None,
+                "unique_mode": "until_executed",
+                "excludes": False,
+                "ttl": 600.0,
+                "passed_over": "{}",
+                **changes,
+            }
+        )(filled)
+
+    return params
+
+
+KEYS = ("tenantqueue_uniquekey_pkey",)
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
@@ -147,7 +177,7 @@ CASES: dict[str, list[Case]] = {
     "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "bury_jobs": [Case(buried, HOT_KEY, 4000)],
-    "cancel_waiting_jobs": [Case(ids("ready"), HOT_KEY, 4000)],
+    "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
             lambda _: claim_queries._claim_params(request()),
@@ -190,6 +220,38 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": OUR_WORKER}, worker=True, buffers=SLOT_INDEX),
         Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),
     ],
+    "free_keys": [
+        Case(
+            lambda filled: {
+                "keys": [f"acme/{i}" for i in filled.ready] + ["gone/1"],
+                "ids": array([*filled.ready, 1000000001]),
+            },
+            (*KEYS, *HOT_KEY),
+            3000,
+            worker=True,
+        )
+    ],
+    "find_rejected": [
+        Case(
+            lambda _: {"keys": ["x/7", "x/8", "x/none"]},
+            ("tenantqueue_job_exclusive_reject", "tenantqueue_job_exclusive_inside"),
+            300,
+        )
+    ],
+    "insert_rejected_jobs": [Case(unique_jobs(), (), 5000)],
+    "insert_unique_jobs": [
+        Case(unique_jobs(), (*KEYS, *HOT_KEY), 2000),
+        Case(unique_jobs(made=300, excludes=True), (*KEYS, *HOT_KEY), 40_000),
+    ],
+    "lock_twins": [Case(ids("ready", patience_seconds=5.0), HOT_KEY, 4000)],
+    "prune_expired_keys": [
+        Case(lambda _: {"most": 500}, ("tenantqueue_uniquekey_due", *KEYS), 8000)
+    ],
+    "prune_stale_keys": [
+        Case(lambda _: {"after": "gone/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+        Case(lambda _: {"after": "acme/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+    ],
+    "retake_keys": [Case(ids("ready"), (*HOT_KEY,), 4000)],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
     "find_dead_workers": [
@@ -522,7 +584,7 @@ def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
     """Say when the tables were analysed last; filled comes after empty."""
     if request.param == "filled":
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+            cursor.execute(f"ANALYZE {TABLES}")
     planner.replan()
     return request.param
 
