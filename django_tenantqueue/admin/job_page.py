@@ -85,7 +85,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     if job.state == State.SCHEDULED:
         return gettext("It waits for its time.")
     if job.state == State.HELD:
-        return gettext("It is held back by its %s.") % job.held_by
+        return _held_by(job)
     if job.state != State.CREATED or queue is None:
         return None
     if queue.paused:
@@ -96,6 +96,18 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
         return gettext("No worker is running: start one with “manage.py runworker”.")
     return gettext("It waits for its turn and a free worker.")
+
+
+def _held_by(job: Job) -> str:
+    """Say which gate holds a job."""
+    match job.held_by:
+        case "session":
+            return gettext("It stands in the line of its session.")
+        case "user":
+            return gettext("As many jobs of its user run as may at once.")
+        case "exclusive":
+            return gettext("Another job of the same exclusive key runs.")
+    return gettext("It is held back by its %s.") % job.held_by
 
 
 def _progress(job: Job) -> dict[str, Any] | None:

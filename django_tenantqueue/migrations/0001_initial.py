@@ -148,8 +148,34 @@ class Migration(migrations.Migration):
                         ),
                         name="tenantqueue_session_num_slots",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                        ),
+                        name="tenantqueue_session_serial",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "serial"),
+                            models.Q(("on_failure", ""), ("on_wait", "")),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_user",
+                    ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="UserCap",
+            fields=[],
+            options={
+                "verbose_name": "user cap",
+                "verbose_name_plural": "user caps",
+                "proxy": True,
+                "indexes": [],
+                "constraints": [],
+            },
+            bases=("tenantqueue.session",),
         ),
         migrations.CreateModel(
             name="TenantQueue",
@@ -233,7 +259,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="UniqueKey",
             fields=[
-                ("key", models.TextField(primary_key=True, serialize=False, verbose_name="key")),
+                (
+                    "key",
+                    django_tenantqueue.models.fields.KeyField(
+                        db_collation="C", primary_key=True, serialize=False, verbose_name="key"
+                    ),
+                ),
                 ("job_id", models.BigIntegerField(verbose_name="job")),
                 (
                     "prior_id",
@@ -282,6 +313,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.RunSQL(TUNE_UNIQUEKEY, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Worker",
             fields=[
@@ -379,7 +411,6 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunSQL(TUNE_UNIQUEKEY, migrations.RunSQL.noop),
         migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],

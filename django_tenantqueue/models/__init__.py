@@ -3,8 +3,8 @@
 from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
-from .session import Session
+from .session import Session, UserCap
 from .uniquekey import UniqueKey
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "UniqueKey", "Worker"]
+__all__ = ["Duty", "Job", "Session", "TenantQueue", "UniqueKey", "UserCap", "Worker"]

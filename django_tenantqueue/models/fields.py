@@ -1,6 +1,6 @@
-"""A list of texts as PostgreSQL's text[].
+"""Columns of types that Django has no field for.
 
-Django's ArrayField would ask every project to install django.contrib.postgres for it.
+Its ArrayField would ask every project to install django.contrib.postgres.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 if TYPE_CHECKING:
     _Field = models.Field[Any, Any]
+    _Text = models.TextField[str, str]
 else:
     _Field = models.Field
+    _Text = models.TextField
 
 
 class TextListField(_Field):
@@ -35,7 +37,7 @@ class TextListField(_Field):
         return self.value_from_object(obj)
 
 
-class KeyField(models.TextField):
+class KeyField(_Text):
     """A text that rows are found by as a whole, in byte order.
 
     Under the name that Django has for the type it would make a second index, for LIKE.

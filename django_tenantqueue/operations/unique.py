@@ -37,9 +37,9 @@ logger = logging.getLogger("django_tenantqueue")
 PATIENCE_SECONDS = 5.0
 """A job that has been due for so long is kept from starting by one transaction at a time."""
 SETTLE_SECONDS = 0.5
-"""So long an enqueue in a transaction tries to learn what becomes of a waiting job that somebody has
-locked: a claim or a release has it for milliseconds. Then it takes the key over: two jobs that wait
-are better than an update that is lost."""
+"""So long an enqueue in a transaction tries to learn what becomes of a waiting job that somebody
+has locked: a claim or a release has it for milliseconds. Then it takes the key over: two jobs that
+wait are better than an update that is lost."""
 RETRY_SECONDS = 0.002
 PRUNE_KEYS = 2000
 """Keys that one step of the pruning looks at."""

@@ -28,12 +28,13 @@ SELECT
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.exclusive_key = step.key AND j.state IN ('created', 'queued', 'running')
-    ) OR EXISTS (
+    ) OR coalesce((
         -- it is to be rejected
-        SELECT
+        SELECT true
         FROM tenantqueue_job_hot j
         WHERE j.exclusive_key = step.key AND j.held_by = 'exclusive'
             AND j.unique_mode = 'while_executing_reject' AND j.attempt = 0
-    ) AS is_open
+        LIMIT 1
+    ), false) AS is_open
 FROM step
 ORDER BY step.nth

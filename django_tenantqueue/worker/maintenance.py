@@ -15,6 +15,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from ..operations import maintain
 from ..operations.gates import Sweep
 from ..operations.rescue import Coroner
+from ..operations.sessions import Pruning
 from ..operations.unique import PRUNE_KEYS, KeyPruning
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
@@ -65,6 +66,7 @@ class Maintenance:
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
             Duty("let_through", Sweep().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
+            Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),

@@ -247,7 +247,7 @@ def test_pause_and_resume_actions_are_audited(admin_client: Client) -> None:
         follow=True,
     )
 
-    assert "1 queue changed; 1 were so already: paused no → yes" in text_of(response)
+    assert "1 tenant queue changed; 1 were so already: paused no → yes" in text_of(response)
     assert LogEntry.objects.get().get_change_message() == "Changed paused no → yes."
     assert TenantQueue.objects.filter(paused=True).count() == 2
 

@@ -26,11 +26,17 @@ RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
-TABLES = "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker, tenantqueue_uniquekey"
+TABLES = (
+    "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_session, tenantqueue_uniquekey, "
+    "tenantqueue_worker"
+)
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
+GATES = 500 * SCALE
+"""Sessions, users and exclusive keys, so many of each, with LINE jobs in line and one inside."""
+LINE = 20
 FILL = (
     # a quarter of the queues is paused, a quarter has one slot, which is taken
     (
@@ -79,12 +85,32 @@ FILL = (
         f"1000000000 + n, 'until_executed', CASE WHEN n % 4 = 0 THEN now() - interval '1 hour' END "
         f"FROM generate_series(1, {STALE_KEYS}) n"
     ),
-    # lines before exclusive keys: what waits there, and what would be rejected
+    # jobs that would not wait before their exclusive keys
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, exclusive_key, unique_mode) "
-        f"SELECT q.id, 240, 240, {VALUES}, 'held', 'exclusive', 'x/' || q.id % 100, CASE n WHEN 1 "
-        "THEN 'while_executing_reject' ELSE 'while_executing' END "
-        "FROM tenantqueue_tenantqueue q, generate_series(1, 10) n"
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', 'exclusive', 'tenant/' || q.id % 300, "
+        "'while_executing_reject' FROM tenantqueue_tenantqueue q"
+    ),
+)
+GATED = (
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, {kind}_key) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', '{kind}', 'tenant/' || n "
+        f"FROM generate_series(1, {GATES}) n, generate_series(1, {LINE}), "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at, {kind}_key) SELECT q.id, 240, 240, {VALUES}, 'running', "
+        f"{OTHER_WORKER}, 1, 1, 5, now(), 'tenant/' || n FROM generate_series(1, {GATES}, 2) n, "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
+        f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"
+        for kind in ("serial", "user")
     ),
 )
 HISTORY = (
@@ -103,6 +129,7 @@ CHURN = (
         "BEGIN; UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now() "
         "WHERE state = 'created' AND priority = 120; ROLLBACK"
     ),
+    "BEGIN; UPDATE tenantqueue_job_hot SET priority = 1 WHERE state = 'held'; ROLLBACK",
     # jobs that came and went: their dead entries stand in front of what is ready
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) SELECT q.id, 100, 100, {VALUES} "
@@ -135,7 +162,7 @@ def fill() -> Filled:
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")
-        for statement in FILL:
+        for statement in (*FILL, *GATED):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
@@ -167,6 +194,7 @@ def _ids(where: str) -> list[int]:
 def _set_autovacuum(change: str) -> None:
     tables = [
         "tenantqueue_job_hot",
+        "tenantqueue_session",
         "tenantqueue_tenantqueue",
         "tenantqueue_worker",
         *(leaf.name for leaf in history.list_leaves("default")),

@@ -33,6 +33,7 @@ NAMES = {
     "tenantqueue_history_pkey": "primary key of each",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
+    "tenantqueue_session_unique": "unique one of (kind, gate_key)",
 }
 """How head comments call an index, when not by its name."""
 
@@ -128,6 +129,30 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
     }
 
 
+def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    plain = new_job(**changes)
+    return lambda filled: {
+        **plain(filled),
+        "held_by": "session",
+        "monitor_id": None,
+        "session_key": "tenant/7",
+        "session_skip": False,
+        "session_halt": False,
+        "user_key": None,
+        "exclusive_keys": None,
+        "unique_mode": None,
+    }
+
+
+def gates(_: Filled) -> dict[str, Any]:
+    """Release twenty gates: half of them are taken."""
+    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
+
+
+def swept(_: Filled) -> dict[str, Any]:
+    return {"after": "tenant/2", "most": 100, "num_slots": 2}
+
+
 def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:
     """Return the parameters for jobs with keys: new ones, keys that block, and stale ones."""
 
@@ -159,6 +184,9 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
 
 KEYS = ("tenantqueue_uniquekey_pkey",)
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
+SESSION_GATES = tuple(
+    f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
+)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -233,7 +261,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "find_rejected": [
         Case(
-            lambda _: {"keys": ["x/7", "x/8", "x/none"]},
+            lambda _: {"keys": ["tenant/7", "tenant/8", "tenant/none"]},
             ("tenantqueue_job_exclusive_reject", "tenantqueue_job_exclusive_inside"),
             300,
         )
@@ -270,6 +298,58 @@ CASES: dict[str, list[Case]] = {
             ("tenantqueue_tenantqueue_pkey",),
             10,
             worker=True,
+        )
+    ],
+    **{
+        f"find_open_{kind}s": [
+            Case(
+                swept,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    **{
+        f"release_{kind}s": [
+            Case(
+                gates,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    "halt_sessions": [
+        Case(
+            lambda _: {"keys": ["tenant/7"], "jobs": "{1}", "wanted": "{t}"},
+            ("tenantqueue_session_unique",),
+            worker=True,
+        )
+    ],
+    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=300)],
+    "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
+    "make_sessions": [
+        Case(
+            lambda _: {
+                "kind": "serial",
+                "tenants": ["tenant", "tenant"],
+                "names": ["7", "new"],
+                "keys": ["tenant/7", "tenant/new"],
+            },
+            worker=True,
+        )
+    ],
+    "count_sessions": [
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 6000)
+    ],
+    "prune_sessions": [
+        Case(
+            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
+            (*SESSION_GATES, "tenantqueue_session_pkey"),
+            4000,
         )
     ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
