@@ -420,6 +420,7 @@ def test_one_of_a_key_runs_at_a_time() -> None:
 def test_later_jobs_are_rejected_when_one_has_passed() -> None:
     jobs = [noop.using(unique=Unique("while_executing_reject")).delay() for _ in range(3)]
     run_commit_hooks("default")
+    assert [job.refresh().state for job in jobs] == ["created", "cancelled", "cancelled"]
     late = noop.using(unique=Unique("while_executing_reject")).delay()
     run_commit_hooks("default")
 
@@ -462,6 +463,7 @@ def test_eager_job_runs_each_time(settings: Any) -> None:
 
 
 def test_plain_job_sends_what_it_sent_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    noop.delay()
     sent: list[str] = []
     fetch = enqueue_queries.fetch_prepared
     monkeypatch.setattr(
@@ -471,4 +473,4 @@ def test_plain_job_sends_what_it_sent_before(monkeypatch: pytest.MonkeyPatch) ->
     noop.enqueue_many([()] * 3)
 
     assert sent == ["insert_job", "insert_jobs"]
-    assert Job.objects.filter(unique_key=None, unique_mode=None).count() == 4
+    assert Job.objects.filter(unique_key=None, unique_mode=None).count() == 5
