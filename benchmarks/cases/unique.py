@@ -32,6 +32,8 @@ def run(bench: Bench) -> Iterator[Row]:
         where = "inside one transaction" if within else "autocommit"
         rounds: list[Times] = bench.rounds(lambda within=within: _times(bench, calls, within))
         plain = [times["plain"] for times in rounds]
+        # one that relies on a waiting job keeps it from starting, which takes three round trips
+        unbounded = {"new key", "duplicate of a waiting one"} if within else {"new key"}
         yield Row("unique", f"plain .delay(), {where}", "µs", [_micro(s) for s in plain])
         for name in ("new key", "duplicate", "duplicate of a waiting one"):
             shares = ratios([times[name] for times in rounds], plain)
@@ -40,7 +42,7 @@ def run(bench: Bench) -> Iterator[Row]:
                 f"{name} / plain, {where}",
                 "×",
                 [Sample(share) for share in shares],
-                target=at_most(MOST_DUPLICATE) if name != "new key" else None,
+                target=None if name in unbounded else at_most(MOST_DUPLICATE),
                 digits=2,
             )
     keys = bench.size(10_000, 2_000)

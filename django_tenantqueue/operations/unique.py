@@ -261,18 +261,13 @@ class _Placing:
         """Keep twins from starting before the caller's commit; return them if that is too late.
 
         Outside a transaction what the caller has written is committed, and the twin was seen
-        waiting after that. A lock that was granted on a twin that has started meanwhile is let go
-        with the savepoint: its end would have to wait.
+        waiting after that.
         """
-        if not ids or not connections[self.using].in_atomic_block:
+        wrapper = connections[self.using]
+        if not ids or not wrapper.in_atomic_block:
             return set()
-        savepoint = transaction.savepoint(using=self.using)
-        kept = queries.lock_twins(self.using, sorted(ids), patience_seconds=PATIENCE_SECONDS)
-        if kept == ids:
-            transaction.savepoint_commit(savepoint, using=self.using)
-            return set()
-        transaction.savepoint_rollback(savepoint, using=self.using)
-        return ids
+        kept = queries.keep_twins(wrapper, ids, patience_seconds=PATIENCE_SECONDS)
+        return set() if kept else ids
 
     def reject(self, calls: Sequence[KeyedCall], placed: list[Placed]) -> list[Placed]:
         """Store the duplicates as cancelled jobs; return `placed` with these in their places."""

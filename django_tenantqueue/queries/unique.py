@@ -9,7 +9,7 @@ import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .base import array, execute, fetch
-from .direct import fetch_prepared
+from .direct import fetch_prepared, send
 from .enqueue import GatedJob
 
 
@@ -54,10 +54,26 @@ def insert_rejected_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob, errors: s
     return [int(row[0]) for row in rows]
 
 
-def lock_twins(using: str, ids: Sequence[int], *, patience_seconds: float) -> set[int]:
+def lock_twins(
+    wrapper: BaseDatabaseWrapper, ids: Sequence[int], *, patience_seconds: float
+) -> set[int]:
     """Keep waiting jobs from starting before the commit; return those that could be locked."""
     params = {"ids": array(ids), "patience_seconds": patience_seconds}
-    return {row[0] for row in fetch(using, "lock_twins", params)}
+    return {int(row[0]) for row in fetch_prepared(wrapper, "lock_twins", params)}
+
+
+def keep_twins(wrapper: BaseDatabaseWrapper, ids: set[int], *, patience_seconds: float) -> bool:
+    """Do lock_twins() for all or none, in a transaction; return whether they are locked.
+
+    PostgreSQL may lock a row and then find that it is no longer what was looked for: without the
+    savepoint, such a lock would last until the commit, and the end of that job wait for it.
+    """
+    send(wrapper, b"SAVEPOINT tenantqueue_twins")
+    kept = lock_twins(wrapper, sorted(ids), patience_seconds=patience_seconds) == ids
+    if not kept:
+        send(wrapper, b"ROLLBACK TO SAVEPOINT tenantqueue_twins")
+    send(wrapper, b"RELEASE SAVEPOINT tenantqueue_twins")
+    return kept
 
 
 Where = str | psycopg.Connection[Any]
