@@ -41,6 +41,9 @@ class DuplicateJob(TenantQueueError):
         self.job_id = job_id
         self.key = key
 
+    def __reduce__(self) -> tuple[type[DuplicateJob], tuple[int | None, str]]:
+        return type(self), (self.job_id, self.key)
+
 
 class JobNotFound(TenantQueueError, LookupError):
     """No job has that id (any more)."""

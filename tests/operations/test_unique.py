@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from datetime import timedelta
 from typing import Any
 
@@ -210,6 +211,8 @@ def test_error_names_the_job_when_the_strategy_is_raise() -> None:
     with pytest.raises(DuplicateJob, match=f"job {job.pk} has the unique key '/tests") as caught:
         bound.delay()
     assert caught.value.job_id == job.pk
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert (copied.job_id, copied.key) == (job.pk, caught.value.key)
 
 
 def test_new_job_ends_as_cancelled_when_the_strategy_is_reject() -> None:
