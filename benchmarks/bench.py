@@ -140,7 +140,10 @@ class Bench:
         The checkpoint comes before the jobs are put in: their pages are then new to the log, and
         the figures hold no full-page images that depend on when the last checkpoint was.
         """
-        self.db.execute("TRUNCATE tenantqueue_job_hot, tenantqueue_tenantqueue, tenantqueue_worker")
+        self.db.execute(
+            "TRUNCATE tenantqueue_job_hot, tenantqueue_tenantqueue, tenantqueue_uniquekey, "
+            "tenantqueue_worker"
+        )
         if history:
             self.db.execute("TRUNCATE tenantqueue_job_history")
         forget_queues()

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .exceptions import Cancelled, ClaimLost, Permanent, Retry
+    from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Retry
     from .models import Job
     from .operations.tenant import get_tenant, use_tenant
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
+    from .unique import Unique
 
 _HOMES = {
     "task": "tasks",
@@ -27,6 +28,8 @@ _HOMES = {
     "Permanent": "exceptions",
     "Cancelled": "exceptions",
     "ClaimLost": "exceptions",
+    "DuplicateJob": "exceptions",
+    "Unique": "unique",
     "get_tenant": "operations.tenant",
     "use_tenant": "operations.tenant",
 }
@@ -35,12 +38,14 @@ __all__ = [
     "Cancelled",
     "ClaimLost",
     "Delayable",
+    "DuplicateJob",
     "Job",
     "Permanent",
     "Priority",
     "Retry",
     "State",
     "Task",
+    "Unique",
     "current_job",
     "delay",
     "get_tenant",

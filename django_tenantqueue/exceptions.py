@@ -47,6 +47,22 @@ class QueueFull(TenantQueueError):
         return type(self), (self.tenant, self.queue, self.max_waiting, self.count)
 
 
+class DuplicateJob(TenantQueueError):
+    """Another job has the unique key, and the strategy is `raise`.
+
+    `job_id` is that job's id; None when both are inputs of one bulk call.
+    """
+
+    def __init__(self, job_id: int | None, key: str = "") -> None:
+        whose = "an earlier input of the same call" if job_id is None else f"job {job_id}"
+        super().__init__(f"{whose} has the unique key {key!r}; nothing was enqueued")
+        self.job_id = job_id
+        self.key = key
+
+    def __reduce__(self) -> tuple[type[DuplicateJob], tuple[int | None, str]]:
+        return type(self), (self.job_id, self.key)
+
+
 class JobNotFound(TenantQueueError, LookupError):
     """No job has that id (any more)."""
 

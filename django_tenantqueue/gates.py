@@ -36,13 +36,17 @@ def split_gate_key(text: str) -> tuple[str, str]:
 
 
 class JobGates(NamedTuple):
-    """The gates that a job passes, None where it has none; `halts`: its failure halts a session."""
+    """The gates that a job passes, None where it has none; `halts`: its failure halts a session.
+
+    `unique` is no gate: the key that is to be let go when the job has ended.
+    """
 
     monitor: str | None = None
     session: str | None = None
     user: str | None = None
     exclusive: str | None = None
     halts: bool = False
+    unique: str | None = None
 
     @classmethod
     def read(cls, text: str) -> Self:

@@ -138,7 +138,7 @@ class Task(Generic[P, R]):
         """Return the task with options for the jobs it makes.
 
         tenant, queue, priority, run_at (datetime or timedelta), expires_at, max_attempts, timeout
-        and hard_timeout (seconds), labels, created_by. Raises InvalidOption.
+        and hard_timeout (seconds), labels, created_by, unique (a Unique). Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 

@@ -18,9 +18,11 @@ from .operations.gates import keys_of, release
 from .operations.outcome import Outcome
 from .operations.run import run_async, run_sync
 from .operations.running import RunningJob
+from .operations.unique import keys_to_free
 from .queries import claim as queries
 from .queries.claim import ClaimedJob
 from .queries.control import promote_jobs
+from .queries.unique import free_keys
 
 TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""
@@ -120,7 +122,10 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         max_errors=get_settings().max_errors,
     )
     if claimed.gates is not None:
-        release(using, keys_of([JobGates.read(claimed.gates)]))
+        gates = JobGates.read(claimed.gates)
+        if held := keys_to_free([(claimed.id, gates)]):
+            free_keys(using, held)
+        release(using, keys_of([gates]))
     if outcome.give_back is not None:
         _give_back(using, claimed)
         raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")

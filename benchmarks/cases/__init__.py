@@ -3,6 +3,7 @@
 NAMES = (
     "durable",
     "enqueue",
+    "unique",
     "latency",
     "noop",
     "caps",

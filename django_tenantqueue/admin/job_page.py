@@ -187,6 +187,7 @@ def _facts(job: Job) -> list[tuple[Any, Any]]:
         (_("monitor"), job.monitor_id),
         (_("exclusive key"), job.exclusive_key),
         (_("unique key"), job.unique_key),
+        (_("uniqueness"), job.unique_mode),
         (_("result kept in"), job.result_ref),
     ]
     context = _pairs(job.context)

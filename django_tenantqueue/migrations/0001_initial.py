@@ -19,6 +19,12 @@ DROP_JOB = "DROP TABLE tenantqueue_job"
 # room for HOT updates.
 TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"
 TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
+# Keys come and go with their jobs: thresholds as those of the hot leaf.
+TUNE_UNIQUEKEY = (
+    "ALTER TABLE tenantqueue_uniquekey SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, "
+    "autovacuum_vacuum_threshold = 20000, autovacuum_analyze_scale_factor = 0, "
+    "autovacuum_analyze_threshold = 50000)"
+)
 
 
 class Migration(migrations.Migration):
@@ -319,6 +325,64 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(TUNE_RATE, migrations.RunSQL.noop),
+        migrations.CreateModel(
+            name="UniqueKey",
+            fields=[
+                (
+                    "key",
+                    django_tenantqueue.models.fields.KeyField(
+                        db_collation="C", primary_key=True, serialize=False, verbose_name="key"
+                    ),
+                ),
+                ("job_id", models.BigIntegerField(verbose_name="job")),
+                (
+                    "prior_id",
+                    models.BigIntegerField(
+                        editable=False,
+                        help_text="The job from which the last one took the key.",
+                        null=True,
+                    ),
+                ),
+                ("mode", models.TextField(verbose_name="uniqueness")),
+                ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
+            ],
+            options={
+                "verbose_name": "unique key",
+                "verbose_name_plural": "unique keys",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False)),
+                        fields=["expires_at"],
+                        name="tenantqueue_uniquekey_due",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "mode__in",
+                                (
+                                    "until_executing",
+                                    "until_executed",
+                                    "until_expired",
+                                    "until_and_while_executing",
+                                ),
+                            )
+                        ),
+                        name="tenantqueue_uniquekey_mode",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("mode", "until_expired"), _negated=True),
+                            ("expires_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_uniquekey_expires",
+                    ),
+                ],
+            },
+        ),
+        migrations.RunSQL(TUNE_UNIQUEKEY, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Worker",
             fields=[

@@ -106,6 +106,8 @@ CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
 CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
     WHERE exclusive_key IS NOT NULL AND state IN ('created', 'queued', 'running');
+CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
+    WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
 
 CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);

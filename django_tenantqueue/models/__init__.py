@@ -5,6 +5,16 @@ from .job import Job
 from .queue import TenantQueue
 from .rate import QueueRate
 from .session import Session, UserCap
+from .uniquekey import UniqueKey
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "QueueRate", "Session", "TenantQueue", "UserCap", "Worker"]
+__all__ = [
+    "Duty",
+    "Job",
+    "QueueRate",
+    "Session",
+    "TenantQueue",
+    "UniqueKey",
+    "UserCap",
+    "Worker",
+]

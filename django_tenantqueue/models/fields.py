@@ -1,6 +1,6 @@
-"""A list of texts as PostgreSQL's text[].
+"""Columns of types that Django has no field for.
 
-Django's ArrayField would ask every project to install django.contrib.postgres for it.
+Its ArrayField would ask every project to install django.contrib.postgres.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 if TYPE_CHECKING:
     _Field = models.Field[Any, Any]
+    _Text = models.TextField[str, str]
 else:
     _Field = models.Field
+    _Text = models.TextField
 
 
 class TextListField(_Field):
@@ -33,3 +35,14 @@ class TextListField(_Field):
     def value_to_string(self, obj: models.Model) -> Any:
         """Return the list for a serializer."""
         return self.value_from_object(obj)
+
+
+class KeyField(_Text):
+    """A text that rows are found by as a whole, in byte order.
+
+    Under the name that Django has for the type it would make a second index, for LIKE.
+    """
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """Return the type of the column."""
+        return "character varying"

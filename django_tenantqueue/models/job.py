@@ -162,6 +162,9 @@ class Job(models.Model):
 
     objects = JobQuerySet.as_manager()
 
+    duplicate = False
+    """True on what an enqueue returned when another job had the unique key: it is that job."""
+
     class Meta:
         verbose_name = _("job")
         verbose_name_plural = _("jobs")

@@ -19,6 +19,7 @@ from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
+from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
@@ -103,10 +104,17 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
 
 
 def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
-    """Make jobs ready again that ended in error or were cancelled, with fresh attempts."""
+    """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
+
+    They get their unique keys again where those are free, and run without them elsewhere.
+    """
     alias = _alias(using)
     by_tenant = get_settings().priority_scope == "tenant"
-    return _let_through(alias, queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant))
+    with transaction.atomic(using=alias):
+        changed = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
+        if changed:
+            unique_queries.retake_keys(alias, sorted(changed))
+    return _let_through(alias, changed)
 
 
 def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:

@@ -19,6 +19,7 @@ from .options import Options
 from .running import RunningJob, enter, leave
 from .sources import Source, resolve
 from .tenant import get_tenant, use_tenant
+from .unique import make_key
 
 _ids = itertools.count(-1, -1)
 
@@ -33,6 +34,8 @@ def run_now(
     """
     tenant = get_tenant() if options.tenant is None else options.tenant
     text = encode_args(args, kwargs)
+    if options.unique is not None:  # a key that is none is an error here, too
+        make_key(options.unique, source, tenant, args, kwargs, text)
     claimed = ClaimedJob(
         id=next(_ids),
         claim_seq=1,

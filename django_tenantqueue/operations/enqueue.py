@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from ..exceptions import QueueFull, QueueRetired
 from ..gates import JobGates, gate_key
 from ..models import Job
 from ..queries import enqueue as queries
+from ..queries.unique import Placed
 from ..states import Priority
 from .context import capture_context
 from .encode import encode_args
@@ -27,6 +29,7 @@ from .options import Options
 from .room import forget_rooms, is_limited, take_room
 from .sources import RegisteredTask, Source
 from .tenant import get_tenant
+from .unique import KeyedCall, make_key, place
 
 _New = TypeVar("_New", bound=queries.NewJob)
 _Made = TypeVar("_Made")
@@ -39,6 +42,8 @@ QUICK_SECONDS = 0.002
 
 A worker that fell asleep while it ran looks once more, later than this: see worker/pump.py.
 """
+
+T = TypeVar("T")
 
 _queue_ids: dict[tuple[str, str, str], int] = {}
 """(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
@@ -127,11 +132,12 @@ def _new_job(source: Source, options: Options, queue_id: int, args: str) -> quer
     }
 
 
-def gates_of(options: Options, tenant: str) -> JobGates:
-    """Return the gates that jobs with these options pass."""
+def gates_of(options: Options, tenant: str, key: str | None = None) -> JobGates:
+    """Return the gates that a job with these options and this unique key passes."""
     return JobGates(
         session=None if options.session is None else gate_key(tenant, options.session),
         user=None if options.user is None else gate_key(tenant, options.user),
+        exclusive=key if options.unique is not None and options.unique.excludes else None,
         halts=options.on_failure == "halt",
     )
 
@@ -145,9 +151,8 @@ def _gated(new: queries.NewJob, options: Options, gates: JobGates) -> queries.Ga
         "session_skip": options.on_wait == "skip",
         "session_halt": gates.halts,
         "user_key": gates.user,
-        "exclusive_key": gates.exclusive,
-        "unique_key": None,
-        "unique_mode": None,
+        "exclusive_keys": None,
+        "unique_mode": None if options.unique is None else options.unique.mode,
     }
 
 
@@ -194,7 +199,11 @@ def enqueue(
     target = find_target(options)
     new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
     if options.has_gates:
-        return _enqueue_gated(new, options, target, task)
+        call = _keyed(source, options, target, args, kwargs, new["args"])
+        job = _enqueue_gated(new, options, target, call)
+        if not job.duplicate:
+            _call_enqueue_hook(task, job)
+        return job
     connection = connections[target.using]
     sent_at = time.monotonic()
     inserted = None
@@ -258,30 +267,76 @@ def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
         hook(job)
 
 
-def _enqueue_gated(
-    new: queries.NewJob, options: Options, target: Target, task: RegisteredTask | None
-) -> Job:
-    gates = gates_of(options, target.tenant)
-    row = _gated(new, options, gates)
-    row["args"] = f"[{new['args']}]"
-    (inserted,) = _insert(row, target, queries.insert_gated_jobs, 1)
-    _look_at_gates(target, gates, [inserted])
-    job = _as_job(row, inserted, target)
-    job.held_by = gates.first() if inserted.state == "held" else None
+def _keyed(
+    source: Source,
+    options: Options,
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    text: str,
+) -> KeyedCall:
+    """Return a call with its unique key; without one, the key is empty."""
+    if options.unique is None:
+        return KeyedCall(text, "")
+    return KeyedCall(text, make_key(options.unique, source, target.tenant, args, kwargs, text))
+
+
+def _enqueue_gated(new: queries.NewJob, options: Options, target: Target, call: KeyedCall) -> Job:
+    row = _gated(new, options, gates_of(options, target.tenant, call.key))
+    (placed,) = _place(row, options, target, [call])
+    if not placed.is_new:
+        return _as_twin(placed, target)
+    job = _as_job(row, queries.InsertedJob(placed.id, placed.state or "", False), target)
+    gates = gates_of(options, target.tenant, call.key)
+    job.held_by = gates.first() if placed.state == "held" else None
     job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
-    _call_enqueue_hook(task, job)
+    job.final = job.is_final
     return job
 
 
-def _look_at_gates(
-    target: Target, gates: JobGates, inserted: Sequence[queries.InsertedJob]
-) -> None:
-    """After the commit, let through what its gates allow, and wake workers for what is ready."""
-    if any(job.state == "held" for job in inserted):
+def _place(
+    row: queries.GatedJob, options: Options, target: Target, calls: list[KeyedCall]
+) -> list[Placed]:
+    """Insert jobs that have gates or keys, and see to what follows; return what became of each."""
+    unique = options.unique
+    if unique is not None and unique.takes_key:
+        placed = place(target.using, unique, row, calls, partial(_look_again, target))
+    else:
+        row["args"] = f"[{','.join(call.args for call in calls)}]"
+        if unique is not None:
+            row["exclusive_keys"] = [call.key for call in calls]
+        made = _insert(row, target, queries.insert_gated_jobs, len(calls))
+        placed = [Placed(job.id, job.state, True, False) for job in made]
+    for gates in {
+        gates_of(options, target.tenant, call.key)
+        for call, job in zip(calls, placed, strict=True)
+        if job.is_new and job.state == "held"
+    }:
         release_later(target.using, gates)
-    ready = sum(job.state == "created" for job in inserted)
+    ready = sum(job.is_new and job.state == "created" for job in placed)
     if ready:
         _wake_later(target, ready)
+    return placed
+
+
+def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
+    """Look the queue up again, and take room for `count` jobs in it."""
+    row["queue_id"] = queue_id_of(target, refresh=True)
+    row["unseen"] = True
+    if count:
+        _take_room(row, target, count)
+
+
+def _as_twin(placed: Placed, target: Target) -> Job:
+    """Return the job that has the key. All but its state is loaded when somebody asks."""
+    state = ModelState()
+    state.adding = False
+    state.db = target.using
+    job = Job.__new__(Job)
+    job.__dict__ = {"_state": state, "id": placed.id, "duplicate": True}
+    if placed.state is not None:
+        job.__dict__ |= {"state": placed.state, "final": False}
+    return job
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
@@ -321,7 +376,7 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
     return job
 
 
-def _batches(calls: Iterable[str]) -> Iterator[list[str]]:
+def _batches(calls: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(calls)
     while batch := list(islice(rest, BULK_ROWS)):
         yield batch
@@ -339,9 +394,9 @@ def enqueue_many(
     target = find_target(options)
     new = _new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
-    encoded = (encode_args(args, kwargs) for args, kwargs in calls)
     if options.has_gates:
-        return _enqueue_many_gated(new, options, target, encoded)
+        return _enqueue_many_gated(source, new, options, target, calls)
+    encoded = (encode_args(args, kwargs) for args, kwargs in calls)
     with transaction.atomic(using=target.using):
         for batch in _batches(encoded):
             new["args"] = f"[{','.join(batch)}]"
@@ -352,17 +407,21 @@ def enqueue_many(
 
 
 def _enqueue_many_gated(
-    new: queries.NewJob, options: Options, target: Target, encoded: Iterable[str]
+    source: Source,
+    new: queries.NewJob,
+    options: Options,
+    target: Target,
+    calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
 ) -> list[int]:
-    gates = gates_of(options, target.tenant)
-    row = _gated(new, options, gates)
+    row = _gated(new, options, gates_of(options, target.tenant, ""))
+    keyed = (
+        _keyed(source, options, target, args, kwargs, encode_args(args, kwargs))
+        for args, kwargs in calls
+    )
     ids: list[int] = []
     with transaction.atomic(using=target.using):
-        for batch in _batches(encoded):
-            row["args"] = f"[{','.join(batch)}]"
-            made = _insert(row, target, queries.insert_gated_jobs, len(batch))
-            _look_at_gates(target, gates, made)
-            ids += [job.id for job in made]
+        for batch in _batches(keyed):
+            ids += [job.id for job in _place(row, options, target, batch)]
     return ids
 
 

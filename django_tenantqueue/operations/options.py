@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from ..exceptions import InvalidOption
 from ..states import Priority
+from ..unique import Unique
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,12 @@ class Options:
     on_wait: str | None = None
     on_failure: str | None = None
     user: str | None = None
+    unique: Unique | None = None
 
     @property
     def has_gates(self) -> bool:
-        """Whether jobs with these options have to pass gates."""
-        return self.session is not None or self.user is not None
+        """Whether jobs with these options have to pass gates, or are unique."""
+        return self.session is not None or self.user is not None or self.unique is not None
 
     def merged(self, changes: dict[str, Any]) -> Self:
         """Return these options with `changes` applied.
@@ -126,6 +128,14 @@ def _choice(*known: str) -> Callable[[str, Any], str]:
     return check
 
 
+def _unique(name: str, value: Any) -> Unique:
+    if not isinstance(value, Unique):
+        raise InvalidOption(
+            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', ttl=600)"
+        )
+    return value
+
+
 def _labels(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidOption(f"{name}={value!r}: it must be a list of str")
@@ -147,6 +157,7 @@ _CHECKS = {
     "on_wait": _choice("block", "skip"),
     "on_failure": _choice("continue", "halt"),
     "user": _gate,
+    "unique": _unique,
 }
 
 assert set(_CHECKS) == {field.name for field in fields(Options)}

@@ -46,9 +46,9 @@ def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> Cha
     return {job_id: JobGates.read(gates) for job_id, gates in rows}
 
 
-def cancel_waiting_jobs(using: str, ids: Sequence[int]) -> Changed:
-    """Cancel those of `ids` that wait; return them."""
-    return _changed(using, "cancel_waiting_jobs", ids)
+def cancel_waiting_jobs(using: str, ids: Sequence[int], *, error: str | None = None) -> Changed:
+    """Cancel those of `ids` that wait; return them. `error`: the reason, as `errors` has it."""
+    return _changed(using, "cancel_waiting_jobs", ids, error=error)
 
 
 def request_cancel(using: str, ids: Sequence[int]) -> list[int]:

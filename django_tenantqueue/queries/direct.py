@@ -63,6 +63,18 @@ def fetch_prepared(
         return _fetch(raw, name, params)
 
 
+def send(wrapper: BaseDatabaseWrapper, command: bytes) -> None:
+    """Send a command without parameters or rows, such as SAVEPOINT."""
+    raw = ready_connection(wrapper)
+    with wrapper.wrap_database_errors:
+        if not can_prepare(raw):
+            raw.execute(command)
+            return
+        with raw.lock:
+            result = raw.pgconn.exec_(command)
+        _check(result)
+
+
 def can_prepare(raw: psycopg.Connection[Any]) -> bool:
     """Whether statements may be prepared past psycopg, which knows nothing of them.
 

@@ -46,7 +46,7 @@ class NewJob(TypedDict):
 
 
 class GatedJob(NewJob):
-    """A new job that has gates to pass or is unique. `held_by` is its first gate."""
+    """New jobs that have gates to pass or are unique. `held_by` is their first gate."""
 
     held_by: str | None
     monitor_id: int | None
@@ -54,8 +54,8 @@ class GatedJob(NewJob):
     session_skip: bool
     session_halt: bool
     user_key: str | None
-    exclusive_key: str | None
-    unique_key: str | None
+    exclusive_keys: list[str] | None
+    """One for each element of `args`."""
     unique_mode: str | None
 
 

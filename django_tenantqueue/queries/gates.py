@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -54,14 +56,38 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
         if kind in _ROWS:
             _make_rows(where, _ROWS[kind], chosen)
         params = {"keys": chosen, "num_slots": user_slots}
+        if kind == EXCLUSIVE:
+            _reject(where, chosen)
+        some_passed = False
         for _id, passes, state, user, exclusive in fetch(where, name, params):
             ready += passes and state == "created"
+            some_passed |= passes
             # what passed has come to its next gate, and what was taken back leaves those it was in
             if user is not None and kind == SESSION:
                 wanted[USER].add(user)
             if exclusive is not None:
                 wanted[EXCLUSIVE].add(exclusive)
+        if kind == EXCLUSIVE and some_passed:
+            _reject(where, chosen)
     return ready
+
+
+def _reject(where: Where, keys: list[str]) -> None:
+    """Cancel what does not wait before these exclusive keys, where another has passed."""
+    found = [row[0] for row in fetch(where, "find_rejected", {"keys": keys})]
+    if found:
+        fetch(where, "cancel_waiting_jobs", {"ids": array(found), "error": _rejection()})
+
+
+def _rejection() -> str:
+    said = {
+        "at": datetime.now(UTC).isoformat(),
+        "attempt": 0,
+        "class": "django_tenantqueue.exceptions.DuplicateJob",
+        "message": "another job with its key was under way (while_executing_reject)",
+        "traceback": "",
+    }
+    return json.dumps(said)
 
 
 def _lock(where: Where, kind: str, keys: list[str]) -> None:

@@ -1,5 +1,5 @@
 -- Cancel jobs that wait (scheduled, held, ready): they move to the history at once. One that had its
--- turn in a session may halt it.
+-- turn in a session may halt it. `error`: the reason to keep with them, or NULL.
 -- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
 -- Index: primary key.
 WITH target AS MATERIALIZED (
@@ -37,7 +37,11 @@ SELECT
     true, is_async, 'cancelled', name, source_type, source_id, source_method, args, NULL,
     session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
     session_halt, labels, created_by, context,
-    progress_message, stats, result, result_ref, errors
+    progress_message, stats, result, result_ref,
+    CASE
+        WHEN %(error)s::jsonb IS NULL THEN errors
+        ELSE coalesce(errors, '[]') || %(error)s::jsonb
+    END
 FROM removed
 RETURNING id, jsonb_build_array(
     monitor_id::text, session_key, user_key, exclusive_key, session_halt

@@ -210,9 +210,11 @@ RETURNING
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
     chosen.free - chosen.nth_of_queue AS slots_left,
     CASE
-        WHEN coalesce(job.session_key, job.user_key, job.exclusive_key, job.monitor_id::text)
-            IS NOT NULL
+        WHEN coalesce(
+            job.session_key, job.user_key, job.exclusive_key, job.unique_key, job.monitor_id::text
+        ) IS NOT NULL
         THEN jsonb_build_array(
-            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
+            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt,
+            job.unique_key
         )::text
     END AS gates

@@ -1,6 +1,7 @@
 -- Walk over up to `most` exclusive keys that have a line, from `after` on, and say in which of them a release
 -- would change something: what a crash or a lock has kept from its release is found here.
--- Locks: none. Indexes: tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside.
+-- Locks: none. Indexes: tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
+-- tenantqueue_job_exclusive_reject.
 WITH RECURSIVE step AS (
     (
         SELECT j.exclusive_key AS key, 1 AS nth
@@ -27,6 +28,13 @@ SELECT
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.exclusive_key = step.key AND j.state IN ('created', 'queued', 'running')
-    ) AS is_open
+    ) OR coalesce((
+        -- it is to be rejected
+        SELECT true
+        FROM tenantqueue_job_hot j
+        WHERE j.exclusive_key = step.key AND j.held_by = 'exclusive'
+            AND j.unique_mode = 'while_executing_reject' AND j.attempt = 0
+        LIMIT 1
+    ), false) AS is_open
 FROM step
 ORDER BY step.nth

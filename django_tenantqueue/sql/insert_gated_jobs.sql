@@ -1,12 +1,12 @@
--- Enqueue jobs that have gates to pass or are unique, or whose queue has a limit of its waiting jobs:
--- as insert_jobs.sql, with those columns.
+-- Enqueue jobs that have gates to pass, or whose queue has a limit of its waiting jobs: as
+-- insert_jobs.sql, with those columns. `exclusive_keys` has an element for each job, or is NULL.
 -- `held_by` is the first gate. A job of a session or monitor takes its place in the line at once,
 -- whenever it may run; one that has other gates comes to them when its time has come.
 INSERT INTO tenantqueue_job_hot (
     id, queue_id, lane, priority, is_async, state, held_by, run_at, expires_at, max_attempts,
     timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, labels,
     created_by, context, monitor_id, session_key, session_skip, session_halt, user_key, exclusive_key,
-    unique_key, unique_mode
+    unique_mode
 )
 SELECT
     nextval('tenantqueue_job_id_seq'),
@@ -17,8 +17,7 @@ SELECT
     %(name)s::text, %(source_type)s::text, %(source_id)s::text,
     %(source_method)s::text, element.args, %(labels)s::text[], %(created_by)s::text,
     %(context)s::jsonb, %(monitor_id)s::bigint, %(session_key)s::text, %(session_skip)s::boolean,
-    %(session_halt)s::boolean, %(user_key)s::text, %(exclusive_key)s::text, %(unique_key)s::text,
-    %(unique_mode)s::text
+    %(session_halt)s::boolean, %(user_key)s::text, element.exclusive_key, %(unique_mode)s::text
 FROM (
     SELECT
         moment.at,
@@ -41,5 +40,7 @@ FROM (
     )
     OFFSET 0
 ) due
-CROSS JOIN jsonb_array_elements(%(args)s::jsonb) AS element (args)
+CROSS JOIN ROWS FROM (
+    jsonb_array_elements(%(args)s::jsonb), unnest(%(exclusive_keys)s::text[])
+) AS element (args, exclusive_key)
 RETURNING id, state

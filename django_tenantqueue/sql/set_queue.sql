@@ -7,7 +7,9 @@ WITH target AS MATERIALIZED (
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
         AND (
             other.tenant = q.tenant
-            OR coalesce(j.session_key, j.user_key, j.exclusive_key, j.monitor_id::text) IS NULL
+            OR coalesce(
+                j.session_key, j.user_key, j.exclusive_key, j.unique_key, j.monitor_id::text
+            ) IS NULL
         )
     ORDER BY j.id
     FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -16,6 +16,7 @@ from ..operations import maintain
 from ..operations.gates import Sweep
 from ..operations.rescue import Coroner
 from ..operations.sessions import Pruning
+from ..operations.unique import PRUNE_KEYS, KeyPruning
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
 
@@ -66,6 +67,7 @@ class Maintenance:
             Duty("let_through", Sweep().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
+            Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
         ]
@@ -158,6 +160,10 @@ class Maintenance:
     def close(self) -> None:
         """Close what is open besides the supervisor's own connection."""
         self._let_go()
+
+
+def _until_next_prune(pruned: object) -> float:
+    return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
 
 
 def _told(done: object) -> str:

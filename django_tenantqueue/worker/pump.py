@@ -20,10 +20,12 @@ from ..operations.claim import Claimer, Verdict
 from ..operations.gates import keys_of, release
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
+from ..operations.unique import keys_to_free
 from ..queries import claim as queries
 from ..queries import workers as worker_queries
 from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
 from ..queries.enqueue import wake_any_workers
+from ..queries.unique import free_keys
 from .config import WorkerConfig
 from .flight import Flight
 from .line import Line
@@ -87,8 +89,8 @@ class Pump:
         """Claims in a row that found nothing ready."""
         self._reconnect = reconnect
         self._landed: list[int] = []
-        self._gates: list[str] = []
-        """Gates of jobs whose ends are stored, which may let others through."""
+        self._gates: list[tuple[int, str]] = []
+        """Jobs whose ends are stored, with their gates, which may let others through."""
         self._ended: deque[tuple[RunningJob, Outcome]] = deque()
         self._wanted = 1
         """So many completions end the wait."""
@@ -186,7 +188,7 @@ class Pump:
                 self.store.add(record)
                 continue
             if outcome.stored and claimed.gates:
-                self._gates.append(claimed.gates)
+                self._gates.append((claimed.id, claimed.gates))
             # nothing is left to store, as with an atomic task: its place is free all the same
             self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
             if outcome.give_back is not None:
@@ -221,7 +223,7 @@ class Pump:
                 raise
             self._refused(error)
             stored = self.store.store_singly(self.connection, finished, failed)
-            self._gates += [record.gates for record in stored if record.gates]
+            self._gates += [(record.id, record.gates) for record in stored if record.gates]
             self._let_through()
             return
         self._exchanged_at = now = time.monotonic()
@@ -230,8 +232,8 @@ class Pump:
         )
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
-        self._gates += [end.gates for end in finished if end.gates]
-        self._gates += [end.gates for end in failed if end.gates]
+        self._gates += [(end.id, end.gates) for end in finished if end.gates]
+        self._gates += [(end.id, end.gates) for end in failed if end.gates]
         if request is not None:
             self.vitals.count_claim()
             self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
@@ -248,9 +250,11 @@ class Pump:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
         if not self._gates:
             return
-        keys = keys_of(map(JobGates.read, self._gates))
+        ended = [(job_id, JobGates.read(gates)) for job_id, gates in self._gates]
         self._gates.clear()
-        ready = release(self.connection, keys)
+        if held := keys_to_free(ended):
+            free_keys(self.connection, held)
+        ready = release(self.connection, keys_of(gates for _, gates in ended))
         if not ready:
             return
         self._claim_at = time.monotonic()

@@ -10,9 +10,10 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, UniqueKey
 from django_tenantqueue.operations import control, enqueue, room
 from django_tenantqueue.operations.room import LEAST_SECONDS, MOST_SECONDS
+from django_tenantqueue.unique import Unique
 from tests.factories import Clock, make_jobs, make_queue
 from tests.testapp.tasks import async_add, noop
 
@@ -240,3 +241,24 @@ def test_overshoot_is_what_each_process_had_room_for_when_several_enqueue(monkey
             taken += enqueue_until_full(1)
 
     assert 4 <= taken <= 2 * 4
+
+
+def test_duplicate_gets_its_job_when_the_queue_is_full():
+    make_queue("acme", max_waiting=1)
+    unique = acme.using(unique=Unique("until_executed"))
+    first = unique.delay()
+
+    again = unique.delay()
+
+    assert (again.pk, again.duplicate) == (first.pk, True)
+
+
+def test_unique_job_is_refused_when_the_queue_is_full():
+    queue = make_queue("acme", max_waiting=1)
+    make_jobs(queue, 1)
+
+    with pytest.raises(QueueFull, match="max_waiting=1"):
+        acme.using(unique=Unique("until_executed")).delay()
+
+    assert Job.objects.count() == 1
+    assert not UniqueKey.objects.exists()

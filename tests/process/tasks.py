@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.db import connection, transaction
 
-from django_tenantqueue import Permanent, Retry, current_job, task
+from django_tenantqueue import Permanent, Retry, Unique, current_job, task
 from tests.testapp.models import Effect
 from tests.testapp.tasks import begin_interval, end_interval, noop, spin
 
@@ -164,3 +164,19 @@ def swallow(gate: str, most_megabytes: int = 4000) -> None:
 def process_id() -> int:
     """Return the id of the process that runs this."""
     return os.getpid()
+
+
+@task(unique=Unique("until_and_while_executing", ttl=600))
+def look_at_updates(key: str) -> int:
+    """Count the updates that are there, for a while, and return how many there were at first."""
+    row = begin_interval(key)
+    seen = Effect.objects.filter(note=key).count()
+    time.sleep(0.003)
+    end_interval(row)
+    return seen
+
+
+@task(unique=Unique("until_executed"))
+def hold_alone(gate: str) -> str:
+    """Wait for the gate, once for each gate at a time."""
+    return hold(gate)

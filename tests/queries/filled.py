@@ -21,12 +21,14 @@ DUE = 50
 FINISHED = 10_000_000 if FULL else 300_000
 WORKERS = 3000
 SLEEPING = 5
+STALE_KEYS = 20_000
 RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
 TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
+    "tenantqueue_uniquekey, "
     "tenantqueue_worker"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
@@ -78,6 +80,23 @@ FILL = (
         f"false, false, CASE WHEN n <= {SLEEPING} THEN now() + interval '1 hour' "
         f"WHEN n <= {WORKERS} / 2 THEN now() - interval '1 minute' END "
         f"FROM generate_series(1, {WORKERS}) n"
+    ),
+    # keys of jobs that wait, of jobs that are gone, and of those whose time is over
+    (
+        "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) "
+        "SELECT 'acme/' || j.id, j.id, 'until_executing', CASE j.id % 4 WHEN 0 THEN now() + "
+        "interval '1 hour' END FROM tenantqueue_job_hot j WHERE j.state = 'created'"
+    ),
+    (
+        "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) SELECT 'gone/' || n, "
+        f"1000000000 + n, 'until_executed', CASE WHEN n % 4 = 0 THEN now() - interval '1 hour' END "
+        f"FROM generate_series(1, {STALE_KEYS}) n"
+    ),
+    # jobs that would not wait before their exclusive keys
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, exclusive_key, unique_mode) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', 'exclusive', 'tenant/' || q.id % 300, "
+        "'while_executing_reject' FROM tenantqueue_tenantqueue q"
     ),
 )
 GATED = (

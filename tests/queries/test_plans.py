@@ -141,8 +141,7 @@ def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "session_skip": False,
         "session_halt": False,
         "user_key": None,
-        "exclusive_key": None,
-        "unique_key": None,
+        "exclusive_keys": None,
         "unique_mode": None,
     }
 
@@ -156,6 +155,36 @@ def swept(_: Filled) -> dict[str, Any]:
     return {"after": "tenant/2", "most": 100, "num_slots": 2}
 
 
+def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters for jobs with keys: new ones, keys that block, and stale ones."""
+
+    def params(filled: Filled) -> dict[str, Any]:
+        keys = [f"new/{nth}" for nth in range(made)]
+        keys += [f"acme/{job_id}" for job_id in filled.ready[:made]]
+        keys += [f"gone/{nth + 1}" for nth in range(made)]
+        return new_job(
+            **{
+                "args": f"[{','.join(['{}'] * len(keys))}]",
+                "errors": f"[{','.join(['{}'] * len(keys))}]",
+                "keys": keys,
+                "held_by": None,
+                "monitor_id": None,
+                "session_key": None,
+                "session_skip": False,
+                "session_halt": False,
+                "user_key": None,
+                "unique_mode": "until_executed",
+                "excludes": False,
+                "ttl": 600.0,
+                "passed_over": "{}",
+                **changes,
+            }
+        )(filled)
+
+    return params
+
+
+KEYS = ("tenantqueue_uniquekey_pkey",)
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
 SESSION_GATES = tuple(
     f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
@@ -179,7 +208,7 @@ CASES: dict[str, list[Case]] = {
     "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "bury_jobs": [Case(buried, HOT_KEY, 4000)],
-    "cancel_waiting_jobs": [Case(ids("ready"), HOT_KEY, 4000)],
+    "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
             lambda _: claim_queries._claim_params(request()),
@@ -230,6 +259,38 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": OUR_WORKER}, worker=True, buffers=SLOT_INDEX),
         Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),
     ],
+    "free_keys": [
+        Case(
+            lambda filled: {
+                "keys": [f"acme/{i}" for i in filled.ready] + ["gone/1"],
+                "ids": array([*filled.ready, 1000000001]),
+            },
+            (*KEYS, *HOT_KEY),
+            3000,
+            worker=True,
+        )
+    ],
+    "find_rejected": [
+        Case(
+            lambda _: {"keys": ["tenant/7", "tenant/8", "tenant/none"]},
+            ("tenantqueue_job_exclusive_reject", "tenantqueue_job_exclusive_inside"),
+            300,
+        )
+    ],
+    "insert_rejected_jobs": [Case(unique_jobs(), (), 5000)],
+    "insert_unique_jobs": [
+        Case(unique_jobs(), (*KEYS, *HOT_KEY), 2000),
+        Case(unique_jobs(made=300, excludes=True), (*KEYS, *HOT_KEY), 40_000),
+    ],
+    "lock_twins": [Case(ids("ready", patience_seconds=5.0), HOT_KEY, 4000)],
+    "prune_expired_keys": [
+        Case(lambda _: {"most": 500}, ("tenantqueue_uniquekey_due", *KEYS), 8000)
+    ],
+    "prune_stale_keys": [
+        Case(lambda _: {"after": "gone/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+        Case(lambda _: {"after": "acme/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+    ],
+    "retake_keys": [Case(ids("ready"), (*HOT_KEY,), 4000)],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
     "find_dead_workers": [

@@ -1,0 +1,115 @@
+"""Unique jobs against plain ones: new keys, duplicates, and the same inside a transaction."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+from django.db import transaction
+
+from django_tenantqueue import Unique
+
+from ..bench import Bench
+from ..bench_app import tasks
+from ..measure import ratios
+from ..results import Incorrect, Row, Sample, at_most
+
+BLOCKS = 10
+MOST_DUPLICATE = 2.0
+"""A duplicate may cost so many times what a plain job costs."""
+
+Times = dict[str, float]
+
+
+def run(bench: Bench) -> Iterator[Row]:
+    """Time a call of each kind, in autocommit mode and inside one transaction."""
+    bench.use("main")
+    calls = bench.size(2_000, 400)
+    for within in (False, True):
+        where = "inside one transaction" if within else "autocommit"
+        rounds: list[Times] = bench.rounds(lambda within=within: _times(bench, calls, within))
+        plain = [times["plain"] for times in rounds]
+        # one that relies on a waiting job keeps it from starting, which takes three round trips
+        unbounded = {"new key", "duplicate of a waiting one"} if within else {"new key"}
+        yield Row("unique", f"plain .delay(), {where}", "µs", [_micro(s) for s in plain])
+        for name in ("new key", "duplicate", "duplicate of a waiting one"):
+            shares = ratios([times[name] for times in rounds], plain)
+            yield Row(
+                "unique",
+                f"{name} / plain, {where}",
+                "×",
+                [Sample(share) for share in shares],
+                target=None if name in unbounded else at_most(MOST_DUPLICATE),
+                digits=2,
+            )
+    keys = bench.size(10_000, 2_000)
+    yield Row(
+        "unique", f"enqueue_many of {keys:,}, new keys", "jobs/s", _bulk(bench, keys, new=True)
+    )
+    yield Row(
+        "unique", f"enqueue_many of {keys:,}, one key", "jobs/s", _bulk(bench, keys, new=False)
+    )
+
+
+def _micro(seconds: float) -> Sample:
+    return Sample(seconds * 1e6)
+
+
+def _times(bench: Bench, calls: int, within: bool) -> Times:
+    """Return the seconds of one call of each kind; blocks alternate, to meet the same machine."""
+    bench.reset()
+    bench.make_queues(["wide"])
+    plain = tasks.noop_async.using(tenant="wide")
+    numbers = itertools.count()
+    fresh = plain.using(unique=Unique("until_executed", key=lambda: f"new-{next(numbers)}"))
+    executed = plain.using(unique=Unique("until_executed", key="executed", ttl=600))
+    waiting = plain.using(unique=Unique("until_and_while_executing", key="waiting"))
+    kinds: dict[str, Callable[[], Any]] = {
+        "plain": plain.delay,
+        "new key": fresh.delay,
+        "duplicate": executed.delay,
+        "duplicate of a waiting one": waiting.delay,
+    }
+    for once in kinds.values():
+        for _ in range(10):
+            once()
+    bench.vacuum()
+    bench.settle()
+    seconds = dict.fromkeys(kinds, 0.0)
+    each = calls // BLOCKS
+    for block in range(BLOCKS):
+        for name in list(kinds) if block % 2 else list(reversed(kinds)):
+            once = kinds[name]
+            began = time.perf_counter()
+            with transaction.atomic() if within else nullcontext():
+                for _ in range(each):
+                    once()
+            seconds[name] += time.perf_counter() - began
+    stored = bench.value("SELECT count(*) FROM tenantqueue_job_hot")
+    if stored != 2 * (BLOCKS * each + 10) + 2:
+        raise Incorrect(f"{stored} jobs are stored")
+    return {name: taken / (BLOCKS * each) for name, taken in seconds.items()}
+
+
+def _bulk(bench: Bench, keys: int, *, new: bool) -> list[Sample]:
+    return bench.rounds(lambda: _bulk_once(bench, keys, new))
+
+
+def _bulk_once(bench: Bench, keys: int, new: bool) -> Sample:
+    bench.reset()
+    bench.make_queues(["wide"])
+    task = tasks.noop_async.using(tenant="wide")
+    numbers = itertools.count()
+    key = (lambda: f"new-{next(numbers)}") if new else "one"
+    bound = task.using(unique=Unique("until_executed", key=key))
+    task.enqueue_many([()])
+    bench.settle()
+    began = time.perf_counter()
+    ids = bound.enqueue_many([()] * keys)
+    seconds = time.perf_counter() - began
+    if len(ids) != keys or len(set(ids)) != (keys if new else 1):
+        raise Incorrect(f"{len(set(ids))} jobs for {keys} calls")
+    return Sample(keys / seconds, keys)

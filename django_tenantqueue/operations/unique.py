@@ -1,0 +1,323 @@
+"""Unique jobs: make keys, find out who has them, and do what the strategy says.
+
+A row of the table of keys never blocks by itself: whether it does is seen from its job's row, so
+that nothing has to be cleaned up before another job may have the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from django.db import connections, transaction
+from django.utils import timezone
+
+from ..exceptions import DuplicateJob, InvalidArgument
+from ..gates import JobGates, gate_key
+from ..queries import control as control_queries
+from ..queries import unique as queries
+from ..queries.base import array
+from ..queries.enqueue import GatedJob, NewJob
+from ..queries.unique import Placed, UniqueJob
+from ..unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique, check_key
+from .encode import encode_args
+from .gates import release_later
+from .sources import Source, find_task
+
+logger = logging.getLogger("django_tenantqueue")
+
+PATIENCE_SECONDS = 5.0
+"""A job that has been due for so long is kept from starting by one transaction at a time."""
+SETTLE_SECONDS = 0.5
+"""So long an enqueue in a transaction tries to learn what becomes of a waiting job that somebody
+has locked: a claim or a release has it for milliseconds. Then it takes the key over: two jobs that
+wait are better than an update that is lost."""
+RETRY_SECONDS = 0.002
+PRUNE_KEYS = 2000
+"""Keys that one step of the pruning looks at."""
+NAME_CHARACTERS = 80
+"""So much of the task's name is seen in its keys."""
+WAITING = ("scheduled", "held", "created")
+
+FindQueue = Callable[[NewJob, int], None]
+"""Called with the row and how many jobs room is needed for."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedCall:
+    """The arguments of a call as JSON text, and its key."""
+
+    args: str
+    key: str
+
+
+# keys
+
+
+def make_key(
+    unique: Unique,
+    source: Source,
+    tenant: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    text: str,
+) -> str:
+    """Return the key of a call, whose arguments as JSON are `text`.
+
+    Raises InvalidOption for what the callable of `Unique.key` returns.
+    """
+    if unique.key is None:
+        return gate_key(tenant, _default_key(source, args, kwargs, text))
+    if isinstance(unique.key, str):
+        return gate_key(tenant, unique.key)
+    return gate_key(tenant, check_key(unique.key(*args, **kwargs)))
+
+
+def _default_key(
+    source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
+) -> str:
+    """Return a key of what is to run and its arguments: a name that one can read, and a digest."""
+    if source.source_type == "task":
+        text = _with_all_arguments(source, args, kwargs, text)
+    what = (source.source_type, source.source_id, source.source_method, json.loads(text))
+    digest = hashlib.blake2b(
+        json.dumps(what, sort_keys=True, separators=(",", ":")).encode(), digest_size=16
+    )
+    return f"{source.name[-NAME_CHARACTERS:]}:{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=1000)
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(func)
+
+
+def _with_all_arguments(
+    source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
+) -> str:
+    """Return the same JSON for calls that mean the same: `f(1)`, `f(a=1)`, `f(1, default)`."""
+    signature = _signature(find_task(source.source_method).func)
+    if not kwargs and len(args) == len(signature.parameters):
+        return text
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    try:
+        return encode_args(bound.args, bound.kwargs)
+    except InvalidArgument:  # a default that no job could be given, and that this one was not
+        return text
+
+
+# placing
+
+
+def place(
+    using: str,
+    unique: Unique,
+    row: GatedJob,
+    calls: Sequence[KeyedCall],
+    find_queue: FindQueue,
+) -> list[Placed]:
+    """Insert a job for each call whose key is free, in the caller's transaction.
+
+    `row` is what they have in common. `find_queue` looks their queue up again when nothing could be
+    inserted, and takes room for so many jobs there. Returned is what became of each call by the
+    strategy, in order: the first of the calls with the same key counts, with `replace` the last.
+
+    Waits for another uncommitted insert of the same key, and some milliseconds where somebody is
+    changing a job that waits. Raises DuplicateJob, QueueRetired and QueueFull.
+    """
+    if unique.on_conflict in (REPLACE, REJECT):
+        with transaction.atomic(using=using):
+            return _place(using, unique, row, calls, find_queue)
+    return _place(using, unique, row, calls, find_queue)
+
+
+def _place(
+    using: str,
+    unique: Unique,
+    row: GatedJob,
+    calls: Sequence[KeyedCall],
+    find_queue: FindQueue,
+) -> list[Placed]:
+    strategy = unique.on_conflict
+    placing = _Placing(using, unique, _unique_row(row, unique), find_queue)
+    if len(calls) == 1:
+        placed = placing.run(calls)
+    else:
+        chosen: dict[str, int] = {}
+        for nth, call in enumerate(calls):
+            if strategy == REPLACE or call.key not in chosen:
+                chosen[call.key] = nth
+        if strategy == RAISE and len(chosen) < len(calls):
+            twice = next(c.key for nth, c in enumerate(calls) if chosen[c.key] != nth)
+            raise DuplicateJob(None, twice)
+        order = sorted(chosen.values())
+        found = dict(zip(order, placing.run([calls[nth] for nth in order]), strict=True))
+        placed = [
+            found[nth] if nth in found else found[chosen[call.key]]._replace(is_new=False)
+            for nth, call in enumerate(calls)
+        ]
+    if strategy == LOG:
+        for call, result in zip(calls, placed, strict=True):
+            if not result.is_new:
+                logger.info("not enqueued: job %s has the unique key %r", result.id, call.key)
+    return placing.reject(calls, placed) if strategy == REJECT else placed
+
+
+def _unique_row(row: GatedJob, unique: Unique) -> UniqueJob:
+    return {
+        **row,
+        "keys": [],
+        "ttl": unique.ttl_seconds,
+        "excludes": unique.excludes,
+        "passed_over": "{}",
+    }
+
+
+@dataclass(slots=True)
+class _Placing:
+    """Places calls with different keys: looks again until each has a job."""
+
+    using: str
+    unique: Unique
+    row: UniqueJob
+    find_queue: FindQueue
+    passed_over: set[int] = field(default_factory=set)
+    """Jobs that hold keys and that nothing could be learnt about."""
+
+    def run(self, calls: Sequence[KeyedCall]) -> list[Placed]:
+        """Return what became of each call, in order."""
+        done: dict[int, Placed] = {}
+        left = list(range(len(calls)))
+        end = time.monotonic() + SETTLE_SECONDS
+        while True:
+            found = {left[at]: put for at, put in self._look([calls[n] for n in left]).items()}
+            changed = self._settle(found, calls)
+            done |= {nth: placed for nth, placed in found.items() if placed.id not in changed}
+            missing = len(left) - len(found)
+            left = [nth for nth in left if nth not in done]
+            if not left:
+                return [done[nth] for nth in range(len(calls))]
+            if missing:  # a key was lost to somebody, or the queue is not as it was thought to be
+                self.find_queue(self.row, missing)
+            if time.monotonic() > end:
+                self.passed_over |= changed
+            elif self.unique.on_conflict != REPLACE:
+                time.sleep(RETRY_SECONDS)
+
+    def _look(self, calls: Sequence[KeyedCall]) -> dict[int, Placed]:
+        self._fill(calls)
+        self.row["passed_over"] = array(sorted(self.passed_over))
+        return queries.insert_unique_jobs(connections[self.using], self.row)
+
+    def _fill(self, calls: Sequence[KeyedCall]) -> None:
+        self.row["args"] = f"[{','.join(call.args for call in calls)}]"
+        self.row["keys"] = [call.key for call in calls]
+
+    def _settle(self, found: dict[int, Placed], calls: Sequence[KeyedCall]) -> set[int]:
+        """Do what the strategy says with the twins; return those that must be looked at again."""
+        twins = {nth: placed for nth, placed in found.items() if not placed.is_new}
+        if not twins:
+            return set()
+        strategy = self.unique.on_conflict
+        if strategy == RAISE:
+            nth, twin = next(iter(twins.items()))
+            raise DuplicateJob(twin.id, calls[nth].key)
+        waiting = {twin.id for twin in twins.values() if twin.state in WAITING}
+        if strategy == REPLACE:
+            return self._cancel(waiting)
+        if strategy == RESCHEDULE:
+            return waiting - self._reschedule(waiting)
+        if strategy == REJECT:
+            return set()
+        return self._keep({twin.id for twin in twins.values() if twin.ends_at_start})
+
+    def _cancel(self, ids: set[int]) -> set[int]:
+        """Cancel waiting twins and return them all: their keys are free now, or they have begun."""
+        if ids:
+            error = describe("Cancelled", "replaced by a later job with its unique key")
+            done = control_queries.cancel_waiting_jobs(self.using, sorted(ids), error=error)
+            for gates in done.values():
+                release_later(self.using, gates)
+        return ids
+
+    def _reschedule(self, ids: set[int]) -> set[int]:
+        """Give waiting twins the new job's run_at; return those that have it."""
+        if not ids:
+            return ids
+        delay = timedelta(seconds=self.row["delay_seconds"])
+        run_at = self.row["run_at"] or timezone.now() + delay
+        moved = control_queries.set_run_at(self.using, sorted(ids), run_at)
+        for gates in moved.values():
+            release_later(self.using, gates)
+        return set(moved)
+
+    def _keep(self, ids: set[int]) -> set[int]:
+        """Keep twins from starting before the caller's commit; return them if that is too late.
+
+        Outside a transaction what the caller has written is committed, and the twin was seen
+        waiting after that.
+        """
+        wrapper = connections[self.using]
+        if not ids or not wrapper.in_atomic_block:
+            return set()
+        kept = queries.keep_twins(wrapper, ids, patience_seconds=PATIENCE_SECONDS)
+        return set() if kept else ids
+
+    def reject(self, calls: Sequence[KeyedCall], placed: list[Placed]) -> list[Placed]:
+        """Store the duplicates as cancelled jobs; return `placed` with these in their places."""
+        rejected = [nth for nth, result in enumerate(placed) if not result.is_new]
+        if not rejected:
+            return placed
+        self._fill([calls[nth] for nth in rejected])
+        errors = ",".join(
+            describe("DuplicateJob", f"job {placed[nth].id} had its unique key") for nth in rejected
+        )
+        made = queries.insert_rejected_jobs(connections[self.using], self.row, f"[{errors}]")
+        if not made:
+            self.find_queue(self.row, 0)
+            made = queries.insert_rejected_jobs(connections[self.using], self.row, f"[{errors}]")
+        for nth, job_id in zip(rejected, made, strict=True):
+            placed[nth] = Placed(job_id, "cancelled", True, False)
+        return placed
+
+
+def describe(kind: str, message: str) -> str:
+    """Return a reason as JSON text, in the form of an entry of `Job.errors`."""
+    said = {
+        "at": timezone.now().isoformat(),
+        "attempt": 0,
+        "class": f"django_tenantqueue.exceptions.{kind}",
+        "message": message,
+        "traceback": "",
+    }
+    return json.dumps(said)
+
+
+# letting go
+
+
+def keys_to_free(ended: Iterable[tuple[int, JobGates]]) -> list[tuple[str, int]]:
+    """Return (key, job id) of those of these ended jobs that have a key."""
+    return [(gates.unique, job_id) for job_id, gates in ended if gates.unique is not None]
+
+
+@dataclass(slots=True)
+class KeyPruning:
+    """Deletes keys that block nobody any more, a bounded number in each step."""
+
+    after: str = ""
+
+    def step(self, using: str) -> int:
+        """Delete expired keys, and stale ones among the next; return how many."""
+        expired = queries.prune_expired_keys(using, most=PRUNE_KEYS)
+        found = queries.prune_stale_keys(using, after=self.after, most=PRUNE_KEYS)
+        self.after = (found.last or "") if found.seen == PRUNE_KEYS else ""
+        return expired + found.pruned

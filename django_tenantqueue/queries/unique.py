@@ -1,0 +1,108 @@
+"""Statements for the keys of unique jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from .base import array, execute, fetch
+from .direct import fetch_prepared, send
+from .enqueue import GatedJob
+
+
+class UniqueJob(GatedJob):
+    """New jobs that take a key each. `args` and `keys` have an element for each job."""
+
+    keys: list[str]
+    ttl: float | None
+    excludes: bool
+    """One job of a key runs at a time: the key is its exclusive key, too."""
+    passed_over: str
+    """Jobs whose hold on their keys does not count (an array literal)."""
+
+
+class Placed(NamedTuple):
+    """What became of one of them: a new job, or the one that has its key."""
+
+    id: int
+    state: str | None
+    """None: it has ended."""
+    is_new: bool
+    ends_at_start: bool
+    """Not new, and it has the key only until it starts."""
+
+
+def insert_unique_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob) -> dict[int, Placed]:
+    """Insert a job for each element of `args` whose key is free; return all by their places.
+
+    One that is missing has lost its key to somebody else between two looks, or its queue is retired
+    or not visible.
+    """
+    rows = fetch_prepared(wrapper, "insert_unique_jobs", job)
+    return {
+        int(nth) - 1: Placed(int(job_id), state, is_new in (True, "t"), at_start in (True, "t"))
+        for nth, job_id, state, is_new, at_start in rows
+    }
+
+
+def insert_rejected_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob, errors: str) -> list[int]:
+    """Store a cancelled job for each element of `args`, with those of `errors`; return the ids."""
+    rows = fetch_prepared(wrapper, "insert_rejected_jobs", {**job, "errors": errors})
+    return [int(row[0]) for row in rows]
+
+
+def lock_twins(
+    wrapper: BaseDatabaseWrapper, ids: Sequence[int], *, patience_seconds: float
+) -> set[int]:
+    """Keep waiting jobs from starting before the commit; return those that could be locked."""
+    params = {"ids": array(ids), "patience_seconds": patience_seconds}
+    return {int(row[0]) for row in fetch_prepared(wrapper, "lock_twins", params)}
+
+
+def keep_twins(wrapper: BaseDatabaseWrapper, ids: set[int], *, patience_seconds: float) -> bool:
+    """Do lock_twins() for all or none, in a transaction; return whether they are locked.
+
+    PostgreSQL may lock a row and then find that it is no longer what was looked for: without the
+    savepoint, such a lock would last until the commit, and the end of that job wait for it.
+    """
+    send(wrapper, b"SAVEPOINT tenantqueue_twins")
+    kept = lock_twins(wrapper, sorted(ids), patience_seconds=patience_seconds) == ids
+    if not kept:
+        send(wrapper, b"ROLLBACK TO SAVEPOINT tenantqueue_twins")
+    send(wrapper, b"RELEASE SAVEPOINT tenantqueue_twins")
+    return kept
+
+
+Where = str | psycopg.Connection[Any]
+
+
+def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:
+    """Let go of the keys (key, job id) of jobs that have ended."""
+    params = {"keys": [key for key, _ in held], "ids": array(job_id for _, job_id in held)}
+    execute(where, "free_keys", params)
+
+
+def retake_keys(using: str, ids: Sequence[int]) -> list[int]:
+    """Give jobs that were brought back their keys where those are free; return these jobs."""
+    return [row[0] for row in fetch(using, "retake_keys", {"ids": array(ids)})]
+
+
+def prune_expired_keys(using: str, *, most: int) -> int:
+    """Delete up to `most` keys whose time is over; return how many."""
+    return len(fetch(using, "prune_expired_keys", {"most": most}))
+
+
+class PrunedKeys(NamedTuple):
+    """What a step over the keys found: where it ended, how many it saw and how many it deleted."""
+
+    last: str | None
+    seen: int
+    pruned: int
+
+
+def prune_stale_keys(using: str, *, after: str, most: int) -> PrunedKeys:
+    """Delete keys of ended jobs among the next `most`."""
+    return PrunedKeys(*fetch(using, "prune_stale_keys", {"after": after, "most": most})[0])
