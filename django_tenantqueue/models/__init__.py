@@ -4,6 +4,7 @@ from .duty import Duty
 from .job import Job
 from .queue import TenantQueue
 from .session import Session, UserCap
+from .taskcontrol import TaskControl
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "UserCap", "Worker"]
+__all__ = ["Duty", "Job", "Session", "TaskControl", "TenantQueue", "UserCap", "Worker"]

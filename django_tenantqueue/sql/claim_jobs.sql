@@ -12,6 +12,7 @@
 -- made on fewer free slots than all these take together: so the last one of them, at the latest,
 -- counted all but those, and the limit holds. On fewer free slots nothing is taken in share mode.
 -- (A claim that locks the queue alone waits for no sharer: it passes the queue over.)
+-- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
 -- for the update.
@@ -161,7 +162,8 @@ SET state = 'queued',
     started_at = NULL,
     worker_id = %(worker)s::bigint,
     claim_seq = job.claim_seq + 1,
-    attempt = job.attempt + 1
+    attempt = job.attempt + 1,
+    task_at = NULL
 FROM chosen
 WHERE job.id = chosen.id
     -- not redundant: it keeps a plan made while the table was empty from walking all of it
@@ -178,4 +180,9 @@ RETURNING
         THEN jsonb_build_array(
             job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
         )::text
-    END AS gates
+    END AS gates,
+    EXISTS (
+        SELECT
+        FROM tenantqueue_taskcontrol c
+        WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
+    ) AS is_controlled
