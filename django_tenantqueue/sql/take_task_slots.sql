@@ -38,11 +38,16 @@ WITH given AS MATERIALIZED (
         OFFSET 0
     ) c ON true
 ), verdict AS MATERIALIZED (
-    SELECT
-        target.id, control.is_open,
-        control.is_open OR target.nth_of_task <= control.room AS is_granted
-    FROM target
-    JOIN control ON control.name = target.name
+    SELECT judged.id, judged.is_open, judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
+    FROM (
+        -- no join: the planner would take its result for one row, and read all jobs for each of them
+        SELECT
+            target.id, target.nth_of_task,
+            (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,
+            (SELECT control.room FROM control WHERE control.name = target.name) AS room
+        FROM target
+        OFFSET 0
+    ) judged
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
