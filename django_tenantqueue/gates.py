@@ -9,7 +9,8 @@ MONITOR = "monitor"
 SESSION = "session"
 USER = "user"
 EXCLUSIVE = "exclusive"
-ORDER = (MONITOR, SESSION, USER, EXCLUSIVE)
+TASK = "task"
+ORDER = (MONITOR, SESSION, USER, EXCLUSIVE, TASK)
 """The order in which a job passes its gates, and in which they are locked."""
 EVERYBODY = ""
 """The user whose cap is the default of a tenant's users."""
@@ -47,11 +48,17 @@ class JobGates(NamedTuple):
     exclusive: str | None = None
     halts: bool = False
     unique: str | None = None
+    task: str | None = None
+    """Its task, when that has a cap: no job comes with it, a claim sets it."""
 
     @classmethod
     def read(cls, text: str) -> Self:
         """Return the gates of a claimed job from its JSON text."""
         return cls(*json.loads(text))
+
+    def text(self) -> str:
+        """Return them as JSON text, for read()."""
+        return json.dumps(self)
 
     def first(self) -> str | None:
         """Return the gate that a new job comes to first; None: it has none."""
@@ -59,5 +66,5 @@ class JobGates(NamedTuple):
 
     def keys(self) -> dict[str, str]:
         """Return the keys of its gates by their kinds, in order."""
-        keys = (self.monitor, self.session, self.user, self.exclusive)
+        keys = (self.monitor, self.session, self.user, self.exclusive, self.task)
         return {kind: key for kind, key in zip(ORDER, keys, strict=True) if key is not None}

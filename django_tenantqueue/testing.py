@@ -18,6 +18,7 @@ from .operations.gates import keys_of, release
 from .operations.outcome import Outcome
 from .operations.run import run_async, run_sync
 from .operations.running import RunningJob
+from .operations.taskgate import settle, take
 from .operations.unique import keys_to_free
 from .queries import claim as queries
 from .queries.claim import ClaimedJob
@@ -46,6 +47,7 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     while True:
         run_commit_hooks(using)
         _promote(using, scheduled=scheduled)
+        settle(using, 0.0)
         claimed = _claim_one(using, claimer)
         if claimed is None:
             break
@@ -87,9 +89,19 @@ def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
         if answer.jobs:
             for extra in answer.jobs[1:]:
                 _give_back(using, extra)
-            return answer.jobs[0]
+            granted = _admitted(using, answer.jobs[0])
+            if granted is not None:
+                return granted
+            continue
         if verdict is not Verdict.AGAIN:
             return None
+
+
+def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:
+    """Return the claim; None when it stands in the line of its task now."""
+    if not claimed.is_controlled:
+        return claimed
+    return next(iter(take(using, TEST_WORKER, [claimed]).granted), None)
 
 
 def _give_back(using: str, claimed: ClaimedJob) -> None:

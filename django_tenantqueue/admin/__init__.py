@@ -4,12 +4,14 @@ from .duties import DutyAdmin
 from .jobs import JobAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserCapAdmin
+from .taskcontrol import TaskControlAdmin
 from .workers import WorkerAdmin
 
 __all__ = [
     "DutyAdmin",
     "JobAdmin",
     "SessionAdmin",
+    "TaskControlAdmin",
     "TenantQueueAdmin",
     "UserCapAdmin",
     "WorkerAdmin",

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, TenantQueue, Worker
+from ..models import Job, TaskControl, TenantQueue, Worker
 from ..operations.queues import loads, seconds_to_start
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
@@ -85,7 +85,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     if job.state == State.SCHEDULED:
         return gettext("It waits for its time.")
     if job.state == State.HELD:
-        return _held_by(job)
+        return _held_by(using, job)
     if job.state != State.CREATED or queue is None:
         return None
     if queue.paused:
@@ -102,7 +102,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     return gettext("It waits for its turn and a free worker.")
 
 
-def _held_by(job: Job) -> str:
+def _held_by(using: str, job: Job) -> str:
     """Say which gate holds a job."""
     match job.held_by:
         case "session":
@@ -111,6 +111,10 @@ def _held_by(job: Job) -> str:
             return gettext("As many jobs of its user run as may at once.")
         case "exclusive":
             return gettext("Another job of the same exclusive key runs.")
+        case "task":
+            if TaskControl.objects.using(using).filter(name=job.name, paused=True).exists():
+                return gettext("Its task is paused.")
+            return gettext("As many jobs of this task run as may at once.")
     return gettext("It is held back by its %s.") % job.held_by
 
 

@@ -168,6 +168,85 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="TaskControl",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The name as its jobs show it, such as “app.tasks.send” or “app.Model.method”.",
+                        max_length=500,
+                        verbose_name="task",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Start no more of its jobs, of any tenant.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of its jobs may run at once, of all tenants together. Empty: any.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+                ("seen_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                (
+                    "settled_at",
+                    models.DateTimeField(
+                        blank=True,
+                        editable=False,
+                        help_text="Since when all jobs of the task that run are known to count.",
+                        null=True,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "task control",
+                "verbose_name_plural": "task controls",
+                "ordering": ("name",),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("name",), name="tenantqueue_taskcontrol_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("num_slots__isnull", True),
+                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_taskcontrol_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("settled_at__isnull", True),
+                            ("paused", True),
+                            ("num_slots__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_taskcontrol_settled",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="TenantQueue",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
@@ -585,6 +664,14 @@ class Migration(migrations.Migration):
                         (
                             "hard_timeout_seconds",
                             models.FloatField(null=True, verbose_name="hard time limit in seconds"),
+                        ),
+                        (
+                            "task_at",
+                            models.DateTimeField(
+                                help_text="When it got a slot of its task, if that is capped.",
+                                null=True,
+                                verbose_name="let through by its task",
+                            ),
                         ),
                         ("held_by", models.TextField(null=True, verbose_name="held by")),
                         ("session_key", models.TextField(null=True, verbose_name="session")),

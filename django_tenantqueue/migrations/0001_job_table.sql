@@ -12,6 +12,7 @@ CREATE TABLE tenantqueue_job (
     finished_at timestamptz,
     expires_at timestamptz,
     cancel_requested_at timestamptz,
+    task_at timestamptz,
     worker_id bigint,
     monitor_id bigint,
     timeout_seconds double precision,
@@ -96,18 +97,26 @@ CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
 CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
-    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive'));
+    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task'));
 CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
     WHERE user_key IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
+        AND (state IN ('created', 'queued', 'running') OR held_by IN ('exclusive', 'task'));
 CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
 CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
-    WHERE exclusive_key IS NOT NULL AND state IN ('created', 'queued', 'running');
+    WHERE exclusive_key IS NOT NULL
+        AND (state IN ('created', 'queued', 'running') OR held_by = 'task');
 CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
     WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
+
+-- The same for tasks that are paused or capped, by their names: the line, by queues, which take turns,
+-- and what has been let through or has a slot of its task.
+CREATE INDEX tenantqueue_job_task_line
+    ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
+CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
+    WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
 
 CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);

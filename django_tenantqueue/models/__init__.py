@@ -5,6 +5,7 @@ from .job import Job
 from .queue import TenantQueue
 from .rate import QueueRate
 from .session import Session, UserCap
+from .taskcontrol import TaskControl
 from .uniquekey import UniqueKey
 from .worker import Worker
 
@@ -13,6 +14,7 @@ __all__ = [
     "Job",
     "QueueRate",
     "Session",
+    "TaskControl",
     "TenantQueue",
     "UniqueKey",
     "UserCap",

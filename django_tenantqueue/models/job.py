@@ -134,6 +134,11 @@ class Job(models.Model):
     )
     timeout_seconds = models.FloatField(_("time limit in seconds"), null=True)
     hard_timeout_seconds = models.FloatField(_("hard time limit in seconds"), null=True)
+    task_at = models.DateTimeField(
+        _("let through by its task"),
+        null=True,
+        help_text=_("When it got a slot of its task, if that is capped."),
+    )
     held_by = models.TextField(_("held by"), null=True)
     session_key = models.TextField(_("session"), null=True)
     user_key = models.TextField(_("user"), null=True)

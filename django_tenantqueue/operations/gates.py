@@ -18,10 +18,11 @@ import psycopg
 from django.db import DatabaseError, connections, transaction
 
 from ..conf import get_settings
-from ..gates import EXCLUSIVE, ORDER, SESSION, USER, JobGates
+from ..gates import EXCLUSIVE, ORDER, SESSION, TASK, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
 from ..queries.gates import Keys
+from . import taskgate
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -59,11 +60,12 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
             ):
                 raise
             logger.info("jobs are let through later: %s", error)
-    return ready
+    return ready + taskgate.release_tasks(where, keys.get(TASK, ()))
 
 
 def _batches(keys: Keys) -> Iterator[Keys]:
-    pairs = ((kind, key) for kind in ORDER for key in sorted(keys.get(kind, ())))
+    # the last one, of tasks, needs no lock of its own: see release_task.sql
+    pairs = ((kind, key) for kind in ORDER[:-1] for key in sorted(keys.get(kind, ())))
     while chosen := list(islice(pairs, BATCH)):
         batch: Keys = {}
         for kind, key in chosen:
@@ -129,4 +131,4 @@ class Sweep:
             )
             keys[kind] = found.keys
             self.after[kind] = found.after or ""
-        return release_and_wake(using, keys)
+        return release_and_wake(using, keys) + taskgate.sweep(using)

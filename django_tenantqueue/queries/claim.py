@@ -105,6 +105,8 @@ class ClaimedJob:
     """Free slots of its queue after this job."""
     gates: str | None = None
     """The gates it has passed, for JobGates.read()."""
+    is_controlled: bool = False
+    """Its task is paused or capped: it must not start without a slot of its task."""
 
 
 @dataclass(frozen=True, slots=True)

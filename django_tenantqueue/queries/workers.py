@@ -75,9 +75,9 @@ def heartbeat_worker(
     return None if row is None else bool(row[0])
 
 
-def queue_range(connection: psycopg.Connection[Any]) -> tuple[int, int]:
+def queue_range(where: str | psycopg.Connection[Any]) -> tuple[int, int]:
     """Return the lowest and the highest id of a queue, zeros when there is none."""
-    lowest, highest = fetch(connection, "queue_range", {})[0]
+    lowest, highest = fetch(where, "queue_range", {})[0]
     return lowest, highest
 
 

@@ -19,6 +19,7 @@
 -- A debt above the burst, which was lowered, counts as the burst; the database's clock counts, and a
 -- debt from the future, by a clock that was set back, counts as none.
 -- A queue that was given a rate since it was locked as a wide one yields nothing.
+-- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
 -- for the update, and for the rates.
@@ -198,7 +199,8 @@ SET state = 'queued',
     started_at = NULL,
     worker_id = %(worker)s::bigint,
     claim_seq = job.claim_seq + 1,
-    attempt = job.attempt + 1
+    attempt = job.attempt + 1,
+    task_at = NULL
 FROM chosen
 WHERE job.id = chosen.id
     -- not redundant: it keeps a plan made while the table was empty from walking all of it
@@ -217,4 +219,9 @@ RETURNING
             job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt,
             job.unique_key
         )::text
-    END AS gates
+    END AS gates,
+    EXISTS (
+        SELECT
+        FROM tenantqueue_taskcontrol c
+        WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
+    ) AS is_controlled

@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
             WHERE s.kind = 'serial' AND j.session_key = s.gate_key
-                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive'))
+                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
             LIMIT %(most)s::integer
         )
         UNION ALL
@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
             WHERE s.kind = 'user' AND j.user_key = s.gate_key
-                AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+                AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
             LIMIT %(most)s::integer
         )
     ) one
@@ -50,7 +50,7 @@ LEFT JOIN LATERAL (
     SELECT j.id, j.state, j.run_at
     FROM tenantqueue_job_hot j
     WHERE s.kind = 'serial' AND j.session_key = s.gate_key
-        AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive'))
+        AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
     LIMIT 1
 ) first ON true
 LEFT JOIN LATERAL (

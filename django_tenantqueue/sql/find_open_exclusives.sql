@@ -27,7 +27,8 @@ SELECT
     NOT EXISTS (
         SELECT
         FROM tenantqueue_job_hot j
-        WHERE j.exclusive_key = step.key AND j.state IN ('created', 'queued', 'running')
+        WHERE j.exclusive_key = step.key
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'task')
     ) OR coalesce((
         -- it is to be rejected
         SELECT true

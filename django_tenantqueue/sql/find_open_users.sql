@@ -44,6 +44,6 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
     FROM tenantqueue_job_hot j
     WHERE j.user_key = step.key
-        AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+        AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
 ) inside
 ORDER BY step.nth

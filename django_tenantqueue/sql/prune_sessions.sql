@@ -26,7 +26,7 @@ WITH candidate AS MATERIALIZED (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE candidate.kind = 'serial' AND j.session_key = candidate.gate_key
-            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive'))
+            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
         OFFSET 0
     ) AND NOT EXISTS (
         SELECT
@@ -37,7 +37,7 @@ WITH candidate AS MATERIALIZED (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE candidate.kind = 'user' AND j.user_key = candidate.gate_key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
         OFFSET 0
     )
 ), removed AS (

@@ -30,7 +30,7 @@ WITH RECURSIVE gate AS MATERIALIZED (
                 WHEN gate.on_wait <> '' THEN gate.on_wait = 'skip' ELSE j.session_skip
             END AS is_overtaken
         FROM tenantqueue_job_hot j
-        WHERE j.session_key = gate.key AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive'))
+        WHERE j.session_key = gate.key AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
         OFFSET 0
     ) job
 ), head AS MATERIALIZED (

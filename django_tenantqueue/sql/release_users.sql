@@ -31,7 +31,7 @@ WITH gate AS MATERIALIZED (
         SELECT j.id, j.priority, j.run_at, j.state IN ('created', 'held') AS movable
         FROM tenantqueue_job_hot j
         WHERE j.user_key = gate.key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
         OFFSET 0
     ) job
 ), line AS MATERIALIZED (

@@ -12,6 +12,7 @@ SET state = CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'created' END,
     worker_id = NULL,
     queued_at = NULL,
     started_at = NULL,
+    task_at = NULL,
     stats = coalesce(failed.extra::jsonb -> 'stats', job.stats),
     errors = CASE
         WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer

@@ -13,6 +13,7 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'creat
     worker_id = NULL,
     queued_at = NULL,
     started_at = NULL,
+    task_at = NULL,
     attempt = job.attempt - 1
 FROM given
 WHERE job.id = given.id AND job.claim_seq = given.claim_seq AND job.worker_id = %(worker)s::bigint

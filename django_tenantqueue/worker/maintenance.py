@@ -16,6 +16,7 @@ from ..operations import maintain
 from ..operations.gates import Sweep
 from ..operations.rescue import Coroner
 from ..operations.sessions import Pruning
+from ..operations.taskgate import OPENED_ROWS
 from ..operations.unique import PRUNE_KEYS, KeyPruning
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
@@ -64,7 +65,7 @@ class Maintenance:
         self._coroner = Coroner()
         self._duties = [
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
-            Duty("let_through", Sweep().step, 0.5),
+            Duty("let_through", Sweep().step, 0.5, _until_next_sweep),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
@@ -164,6 +165,11 @@ class Maintenance:
 
 def _until_next_prune(pruned: object) -> float:
     return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
+
+
+def _until_next_sweep(ready: object) -> float:
+    """Return 0 when a step ended at its most rows."""
+    return 0.0 if isinstance(ready, int) and ready >= OPENED_ROWS else 0.5
 
 
 def _told(done: object) -> str:

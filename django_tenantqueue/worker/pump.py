@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -20,6 +20,7 @@ from ..operations.claim import Claimer, Verdict
 from ..operations.gates import keys_of, release
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
+from ..operations.taskgate import take
 from ..operations.unique import keys_to_free
 from ..queries import claim as queries
 from ..queries import workers as worker_queries
@@ -236,7 +237,7 @@ class Pump:
         self._gates += [(end.id, end.gates) for end in failed if end.gates]
         if request is not None:
             self.vitals.count_claim()
-            self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
+            self._hand_out(answer.jobs)
             verdict = self.claimer.learn(request, answer)
             if in_line:
                 self.line.stood(verdict, now - began, found=bool(answer.jobs))
@@ -245,6 +246,19 @@ class Pump:
             ended = len(answer.finished) + len(answer.rescheduled)
             self._plan_claim(verdict, request, answer, ended, now)
         self._let_through()
+
+    def _hand_out(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Give claimed jobs to the executors; those of controlled tasks need a slot of it first."""
+        free = [job for job in jobs if not job.is_controlled]
+        self.flight.hand_out([self._as_running(job) for job in free])
+        if len(free) == len(jobs):
+            return
+        taken = take(self.connection, self.worker_id, [job for job in jobs if job.is_controlled])
+        for job in (*taken.held, *taken.left):
+            self.claimer.finished(job.queue_id)
+        if taken.left:
+            self.flight.returns.setdefault(0.0, []).extend((j.id, j.claim_seq) for j in taken.left)
+        self.flight.hand_out([self._as_running(job) for job in taken.granted])
 
     def _let_through(self) -> None:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""

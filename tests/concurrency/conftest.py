@@ -13,7 +13,14 @@ import pytest_django
 from django.apps import apps
 from django.db import connection, connections
 
-from django_tenantqueue.models import QueueRate, Session, TenantQueue, UniqueKey, Worker
+from django_tenantqueue.models import (
+    QueueRate,
+    Session,
+    TaskControl,
+    TenantQueue,
+    UniqueKey,
+    Worker,
+)
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.worker.connection import connect
 from tests.factories import Clock, FakeWorker
@@ -38,7 +45,7 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        own = (QueueRate, Session, TenantQueue, UniqueKey, Worker)
+        own = (QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker)
         for model in (*own, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()

@@ -28,7 +28,7 @@ OTHER_WORKER = 2
 
 TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
-    "tenantqueue_uniquekey, "
+    "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
     "tenantqueue_worker"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
@@ -36,7 +36,8 @@ NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
 GATES = 500 * SCALE
-"""Sessions, users and exclusive keys, so many of each, with LINE jobs in line and one inside."""
+"""Sessions, users, exclusive keys and capped tasks, so many of each, with LINE jobs in line and one
+inside."""
 LINE = 20
 FILL = (
     # a quarter of the queues is paused, a quarter has one slot, which is taken; a fifth
@@ -118,6 +119,31 @@ GATED = (
         "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
         f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"
         for kind in ("serial", "user")
+    ),
+    # one task has a line in every queue
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by) SELECT q.id, 240, 240, "
+        f"'task-' || n, {CALL}, 'held', 'task' FROM generate_series(1, {GATES}) n, "
+        f"generate_series(1, {LINE}), (SELECT id FROM tenantqueue_tenantqueue LIMIT 1) q"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by) SELECT q.id, 240, 240, "
+        f"'task-7', {CALL}, 'held', 'task' FROM tenantqueue_tenantqueue q"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at, task_at) SELECT q.id, 240, 240, 'task-' || n, {CALL}, "
+        f"'running', {OTHER_WORKER}, 1, 1, 5, now(), now() FROM generate_series(1, {GATES}) n, "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+    ),
+    (
+        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at, seen_at, settled_at) "
+        f"SELECT 'task-' || n, 3, now(), now(), now() FROM generate_series(1, {GATES}, 2) n"
+    ),
+    # one that has not settled
+    (
+        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
+        f"VALUES ({NAME}, 5, now())"
     ),
 )
 HISTORY = (
@@ -208,6 +234,7 @@ def _set_autovacuum(change: str) -> None:
     tables = [
         "tenantqueue_job_hot",
         "tenantqueue_session",
+        "tenantqueue_taskcontrol",
         "tenantqueue_tenantqueue",
         "tenantqueue_queuerate",
         "tenantqueue_worker",

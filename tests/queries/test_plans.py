@@ -23,6 +23,7 @@ from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
+from django_tenantqueue.queries.taskcontrol import FIRST_LANE
 from django_tenantqueue.worker.connection import connect
 from tests.queries.filled import OUR_WORKER, RARE, SCALE, TABLES, Filled, empty, fill
 
@@ -185,7 +186,25 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
 
 
 KEYS = ("tenantqueue_uniquekey_pkey",)
+
+
+def task_release(filled: Filled) -> dict[str, Any]:
+    """Make jobs of the task ready that has a line in every queue."""
+    return {
+        "name": "task-7",
+        "start": filled.open_queues[5],
+        "from_lane": FIRST_LANE,
+        "from_queue": 0,
+        "from_wrapped": True,
+        "wait_seconds": 1.0,
+        "most": 100,
+        "most_steps": 200,
+    }
+
+
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
+TASK_LINE = ("tenantqueue_job_task_line",)
+TASK_INSIDE = ("tenantqueue_job_task_inside",)
 SESSION_GATES = tuple(
     f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
 )
@@ -354,13 +373,41 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "count_sessions": [
-        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 6000)
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 8000)
     ],
     "prune_sessions": [
         Case(
             lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
             (*SESSION_GATES, "tenantqueue_session_pkey"),
             4000,
+        )
+    ],
+    "count_tasks": [
+        Case(
+            lambda _: {"ids": array(range(1, 101)), "most": 1000}, (*TASK_LINE, *TASK_INSIDE), 4000
+        )
+    ],
+    "find_task_lines": [Case(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE)],
+    "mark_task_jobs": [Case(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 8000 * SCALE)],
+    "open_task_lines": [
+        Case(
+            lambda _: {"names": ["task-2", "task-7"], "most": 1000},
+            (*TASK_LINE, *HOT_KEY),
+            4000,
+        )
+    ],
+    "release_task": [Case(task_release, (*TASK_LINE, *TASK_INSIDE, *HOT_KEY), 6000, worker=True)],
+    "take_task_slots": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "locked": True,
+            },
+            (*HOT_KEY, *TASK_INSIDE),
+            4000,
+            worker=True,
         )
     ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],

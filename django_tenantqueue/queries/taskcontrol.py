@@ -1,0 +1,138 @@
+"""Statements about tasks that are paused or capped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+
+import psycopg
+from django.db import connections, transaction
+
+from ..gates import TASK
+from .base import array, fetch
+from .claim import ClaimedJob
+from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Where
+
+FIRST_LANE = -40_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a claimed job may start. `is_open`: nothing holds its task any more."""
+
+    job_id: int
+    is_granted: bool
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a walk over the queues in a task's line begins: behind `start`, or goes on."""
+
+    start: int
+    lane: int = FIRST_LANE
+    queue_id: int = 0
+    wrapped: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRelease:
+    """What a release did, and where the next one goes on."""
+
+    released: int
+    last_queue: int | None
+    lane: int
+    queue_id: int
+    wrapped: bool
+    is_cut: bool
+    """It ended at its most steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLoad:
+    """What stands before a task and has slots of it."""
+
+    control_id: int
+    inside: int
+    line: int
+
+
+def take_task_slots(
+    where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool = True
+) -> list[Verdict]:
+    """Give claimed jobs slots of their tasks, or put them into the line.
+
+    In a transaction of its own, or in Django's open one. Without `locked` all of capped and paused
+    tasks go into the line. Raises the error of a lock that could not be had.
+    """
+    params = {
+        "worker": worker_id,
+        "ids": array(job.id for job in jobs),
+        "seqs": array(job.claim_seq for job in jobs),
+        "locked": locked,
+    }
+    names = sorted({job.name for job in jobs})
+    with _transaction(where):
+        if locked:
+            lock = {"lock_class": GATE_LOCK_CLASSES[TASK], "keys": names}
+            fetch(where, "lock_gates", lock)
+        return [Verdict(*row) for row in fetch(where, "take_task_slots", params)]
+
+
+def _transaction(where: Where) -> AbstractContextManager[object]:
+    limit = f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"
+    with ExitStack() as stack:
+        if isinstance(where, psycopg.Connection):
+            stack.enter_context(where.transaction())
+            where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            where.execute(limit.encode())
+            return stack.pop_all()
+        stack.enter_context(transaction.atomic(using=where))
+        if not connections[where].savepoint_ids:
+            with connections[where].cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                cursor.execute(limit)
+        return stack.pop_all()
+
+
+def release_task(
+    where: Where, name: str, place: Place, *, wait_seconds: float | None, most: int, steps: int
+) -> TaskRelease:
+    """Make jobs of a capped task ready, as many as it has free slots."""
+    params = {
+        "name": name,
+        "start": place.start,
+        "from_lane": place.lane,
+        "from_queue": place.queue_id,
+        "from_wrapped": place.wrapped,
+        "wait_seconds": wait_seconds,
+        "most": most,
+        "most_steps": steps,
+    }
+    return TaskRelease(*fetch(where, "release_task", params)[0])
+
+
+def open_task_lines(where: Where, names: Sequence[str], *, most: int) -> int:
+    """Let jobs go whose tasks nothing holds any more; return how many."""
+    return len(fetch(where, "open_task_lines", {"names": list(names), "most": most}))
+
+
+def find_task_lines(using: str, *, most: int) -> list[tuple[str, bool]]:
+    """Return the tasks that have a line and are not paused, and whether they are capped."""
+    return [
+        (name, is_capped) for name, is_capped in fetch(using, "find_task_lines", {"most": most})
+    ]
+
+
+def mark_task_jobs(using: str, *, settle_seconds: float) -> list[str]:
+    """Count the jobs that were claimed before their task was held; return the tasks looked at."""
+    rows = fetch(using, "mark_task_jobs", {"settle_seconds": settle_seconds})
+    return [row[0] for row in rows]
+
+
+def count_tasks(using: str, ids: Sequence[int], *, most: int) -> list[TaskLoad]:
+    """Return what stands before tasks, counted up to `most`, by the ids of their controls."""
+    return [
+        TaskLoad(*row) for row in fetch(using, "count_tasks", {"ids": array(ids), "most": most})
+    ]

@@ -1,0 +1,24 @@
+-- What stands before paused and capped tasks now: how many jobs are in line, and how many have a slot of
+-- their task, each counted up to `most`. `ids` are rows of the table of controls.
+-- Locks: none. Indexes: tenantqueue_job_task_line, tenantqueue_job_task_inside.
+SELECT c.id, inside.jobs AS inside, line.jobs AS line
+FROM unnest(%(ids)s::bigint[]) AS given (id)
+JOIN tenantqueue_taskcontrol c ON c.id = given.id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+        LIMIT %(most)s::integer
+    ) one
+) inside
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'task' AND j.name = c.name
+        LIMIT %(most)s::integer
+    ) one
+) line

@@ -1,0 +1,33 @@
+-- Walk over up to `most` tasks that have a line, and say what holds each: `is_capped` (as many run as may,
+-- or it waits for its turn), else nothing. Paused ones are left out.
+-- Locks: none. Index: tenantqueue_job_task_line.
+WITH RECURSIVE step AS (
+    (
+        SELECT j.name, 1 AS nth
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'task'
+        ORDER BY j.name
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.name, step.nth + 1
+    FROM step
+    CROSS JOIN LATERAL (
+        SELECT j.name
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'task' AND j.name > step.name
+        ORDER BY j.name
+        LIMIT 1
+    ) next
+    WHERE step.nth < %(most)s::integer
+)
+SELECT step.name, c.num_slots IS NOT NULL AS is_capped
+FROM step
+LEFT JOIN LATERAL (
+    SELECT c.num_slots, c.paused
+    FROM tenantqueue_taskcontrol c
+    WHERE c.name = step.name
+    OFFSET 0
+) c ON true
+WHERE c.paused IS NOT TRUE
+ORDER BY step.nth

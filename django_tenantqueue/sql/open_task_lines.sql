@@ -1,0 +1,31 @@
+-- Let up to `most` jobs go that stand in the lines of these tasks, if nothing holds their task any more.
+-- Locks: the jobs, SKIP LOCKED. Indexes: tenantqueue_job_task_line, the primary key for the update.
+WITH free AS MATERIALIZED (
+    SELECT given.name
+    FROM unnest(%(names)s::text[]) AS given (name)
+    WHERE NOT EXISTS (
+        SELECT
+        FROM tenantqueue_taskcontrol c
+        WHERE c.name = given.name AND (c.paused OR c.num_slots IS NOT NULL)
+        OFFSET 0
+    )
+), chosen AS MATERIALIZED (
+    SELECT job.id
+    FROM free
+    CROSS JOIN LATERAL (
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'task' AND j.name = free.name
+        ORDER BY j.name, j.lane, j.queue_id, j.priority, j.id
+        LIMIT %(most)s::integer
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+    LIMIT %(most)s::integer
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = 'created', held_by = NULL, task_at = NULL
+FROM chosen
+WHERE job.id = chosen.id
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (ARRAY(SELECT c.id FROM chosen c))
+RETURNING job.id

@@ -1,0 +1,63 @@
+-- Give claimed jobs whose tasks are paused or capped a slot of their task, in the order of `ids`, or put
+-- them into its line: `held`, the attempt not counted, the claim number kept raised.
+-- It must be a later statement of a READ COMMITTED transaction than lock_gates.sql of these tasks: its
+-- snapshot then sees every slot that others took before. Without that lock (`locked`) all are held.
+-- A new control gives no slots before it has settled: see mark_task_jobs.sql.
+-- A job that is missing from the answer was lost, or somebody holds its row.
+-- Fenced by (worker, claim_seq). Locks: the job rows, SKIP LOCKED. Indexes: the primary key,
+-- tenantqueue_job_task_inside.
+WITH given AS MATERIALIZED (
+    SELECT g.*
+    FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[]) WITH ORDINALITY AS g (id, claim_seq, nth)
+), target AS MATERIALIZED (
+    SELECT
+        job.id, job.name, row_number() OVER (PARTITION BY job.name ORDER BY given.nth) AS nth_of_task
+    FROM given
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.name
+        FROM tenantqueue_job_hot j
+        WHERE j.id = given.id AND j.claim_seq = given.claim_seq AND j.worker_id = %(worker)s::bigint
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+), control AS MATERIALIZED (
+    SELECT
+        met.name, c.name IS NULL AS is_open,
+        CASE
+            WHEN NOT %(locked)s::boolean OR c.paused OR c.settled_at IS NULL THEN 0
+            WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
+                SELECT count(*)
+                FROM tenantqueue_job_hot j
+                WHERE j.name = met.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+            )
+        END AS room
+    FROM (SELECT DISTINCT target.name FROM target) met
+    LEFT JOIN LATERAL (
+        SELECT c.name, c.paused, c.num_slots, c.settled_at
+        FROM tenantqueue_taskcontrol c
+        WHERE c.name = met.name AND (c.paused OR c.num_slots IS NOT NULL)
+        OFFSET 0
+    ) c ON true
+), verdict AS MATERIALIZED (
+    SELECT judged.id, judged.is_open, judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
+    FROM (
+        -- no join: the planner would take its result for one row, and read all jobs for each of them
+        SELECT
+            target.id, target.nth_of_task,
+            (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,
+            (SELECT control.room FROM control WHERE control.name = target.name) AS room
+        FROM target
+        OFFSET 0
+    ) judged
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
+    held_by = CASE WHEN NOT verdict.is_granted THEN 'task' END,
+    task_at = CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
+    worker_id = CASE WHEN verdict.is_granted THEN job.worker_id END,
+    queued_at = CASE WHEN verdict.is_granted THEN job.queued_at END,
+    attempt = CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
+FROM verdict
+WHERE job.id = verdict.id
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (%(ids)s::bigint[])
+RETURNING job.id, verdict.is_granted, verdict.is_open

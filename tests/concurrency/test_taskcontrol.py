@@ -1,0 +1,297 @@
+"""A capped task never runs more often at once than it may, over all tenants and workers."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+
+import pytest
+from django.db import connection
+
+from django_tenantqueue.gates import TASK, JobGates
+from django_tenantqueue.models import Job, TaskControl
+from django_tenantqueue.operations import taskgate
+from django_tenantqueue.operations.gates import Sweep, keys_of, release
+from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.queries.claim import ClaimedJob
+from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from tests.factories import make_jobs, make_queue, states_of
+from tests.testapp.tasks import noop
+
+from .pumps import turned_pump
+
+NOOP = noop.name
+
+
+@pytest.fixture(autouse=True)
+def forget_places():
+    taskgate.forget_places()
+
+
+def cap(num_slots: int) -> TaskControl:
+    """Cap noop, and let the cap settle."""
+    made = cap_task(NOOP, num_slots)
+    taskgate.settle("default", 0.0)
+    return made
+
+
+def claim(worker, room: int = 10) -> list[ClaimedJob]:
+    """Claim and take slots of the tasks, as a worker does; return what may start."""
+    jobs = worker.claim(room)
+    held = [job for job in jobs if job.is_controlled]
+    free = [job for job in jobs if not job.is_controlled]
+    return free + taskgate.take(worker.db, worker.id, held).granted
+
+
+def end(worker, jobs: list[ClaimedJob]) -> None:
+    """Store the ends of jobs and let others through, as a worker does."""
+    worker.finish(jobs)
+    release(worker.db, keys_of(JobGates.read(job.gates) for job in jobs if job.gates))
+
+
+def test_cap_is_strict_when_many_race(threads, worker_factory):
+    queues = [make_queue(num_slots=20) for _ in range(5)]
+    ids = [job_id for queue in queues for job_id in make_jobs(queue, 40)]
+    cap(3)
+    workers = [worker_factory() for _ in range(6)]
+    running: set[int] = set()
+    most: list[int] = []
+    guard = threading.Lock()
+    all_done = threading.Event()
+
+    def run(worker, seed: int) -> None:
+        chance = random.Random(seed)
+        while not all_done.is_set():
+            jobs = claim(worker, chance.randint(1, 6))
+            with guard:
+                running.update(job.id for job in jobs)
+                most.append(len(running))
+            failed = [job for job in jobs if chance.random() < 0.1 and job.attempt < 4]
+            with guard:
+                running.difference_update(job.id for job in jobs)
+            if failed:
+                worker.fail(failed)
+            end(worker, [job for job in jobs if job not in failed])
+            if not jobs:
+                Sweep().step("default")
+            if not Job.objects.unfinished().exists():
+                all_done.set()
+
+    for number, worker in enumerate(workers):
+        threads.start(run, worker, number)
+
+    assert all_done.wait(60)
+    assert max(most) <= 3
+    assert set(states_of(ids).values()) == {"success"}
+
+
+def test_slot_counts_when_its_taker_has_not_committed(worker_factory, threads, reached):
+    make_jobs(make_queue(), 1)
+    make_jobs(make_queue(), 1)
+    cap(1)
+    first, second = worker_factory(), worker_factory()
+    jobs, others = first.claim(1), second.claim(1)
+    assert len(jobs) == len(others) == 1
+    second.db.execute("SET lock_timeout = 0")
+
+    with first.db.transaction():
+        taken = taskgate.take(first.db, first.id, jobs)
+        # the other one waits for 50 ms, then holds the job
+        refused = taskgate.take(second.db, second.id, others)
+
+    assert len(taken.granted) == 1
+    assert (refused.granted, len(refused.held)) == ([], 1)
+
+
+def test_slot_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads, monkeypatch):
+    monkeypatch.setattr("django_tenantqueue.queries.taskcontrol.LOCK_MILLISECONDS", 10_000)
+    make_jobs(make_queue(), 1)
+    make_jobs(make_queue(), 1)
+    cap(1)
+    first, second = worker_factory(), worker_factory()
+    jobs, others = first.claim(1), second.claim(1)
+
+    with first.db.transaction():
+        taken = taskgate.take(first.db, first.id, jobs)
+        waiting = threads.start(taskgate.take, second.db, second.id, others)
+        wait_for_a_lock()
+    refused = waiting.result(20)
+
+    assert len(taken.granted) == 1
+    assert refused.granted == []
+
+
+def wait_for_a_lock() -> None:
+    """Wait until somebody waits for a lock on a gate."""
+    end_at = time.monotonic() + 10
+    with connection.cursor() as cursor:
+        while time.monotonic() < end_at:
+            cursor.execute(
+                "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+                "AND classid = %s::bigint",
+                [GATE_LOCK_CLASSES[TASK]],
+            )
+            if cursor.rowcount:
+                return
+    raise AssertionError("nobody waits")
+
+
+def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_through(
+    worker_factory,
+):
+    make_jobs(make_queue(), 3)
+    before, after = worker_factory(), worker_factory()
+    make_jobs(make_queue(), 3)
+
+    with before.open_claim(2) as jobs:
+        made = cap_task(NOOP, 2)
+        taskgate.settle("default")
+        made.refresh_from_db()
+        assert made.seen_at is not None
+        assert claim(after) == []
+    # it could not see the cap
+    assert [job.is_controlled for job in jobs] == [False, False]
+    assert taskgate.settle("default") == [NOOP]
+    made.refresh_from_db()
+    assert made.settled_at is None
+    taskgate.settle("default", 0.0)
+    made.refresh_from_db()
+    assert made.settled_at is not None
+
+    Sweep().step("default")
+    assert claim(after) == []
+    end(before, jobs[:1])
+    Sweep().step("default")
+    assert len(claim(after)) == 1
+
+
+def test_control_does_not_settle_while_somebody_holds_the_row_of_a_job(worker, open_connection):
+    make_jobs(make_queue(), 1)
+    (job,) = worker.claim(1)
+    other = open_connection()
+
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [job.id])
+        made = cap_task(NOOP, 1)
+        taskgate.settle("default", 0.0)
+        made.refresh_from_db()
+        assert made.settled_at is None
+    taskgate.settle("default", 0.0)
+
+    made.refresh_from_db()
+    assert made.settled_at is not None
+    assert Job.objects.get(pk=job.id).task_at is not None
+
+
+def test_job_whose_row_somebody_holds_is_given_back(worker, open_connection):
+    make_jobs(make_queue(), 1)
+    pause_task(NOOP)
+    jobs = worker.claim(1)
+    other = open_connection()
+
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [jobs[0].id])
+        taken = taskgate.take(worker.db, worker.id, jobs)
+
+    assert (taken.granted, taken.held, taken.left) == ([], [], jobs)
+    assert worker.give_back(taken.left) == {jobs[0].id}
+
+
+def test_lost_claim_takes_no_slot(worker_factory):
+    make_jobs(make_queue(), 1)
+    cap(1)
+    first, second = worker_factory(), worker_factory()
+    lost = first.claim(1)
+    first.give_back(lost)
+    jobs = second.claim(1)
+
+    assert taskgate.take(first.db, first.id, lost).left == lost
+    assert len(taskgate.take(second.db, second.id, jobs).granted) == 1
+
+
+def test_job_claimed_when_the_pause_was_not_committed_goes_on(worker, open_connection):
+    make_jobs(make_queue(), 2)
+    other = open_connection()
+    with other.transaction():
+        other.execute(
+            "INSERT INTO tenantqueue_taskcontrol (name, paused, created_at) "
+            "VALUES (%s, true, now())",
+            [NOOP],
+        )
+        assert len(claim(worker, 1)) == 1
+
+    assert claim(worker, 1) == []
+
+
+def test_pump_runs_others_while_a_task_is_paused_and_goes_on_when_it_is_resumed():
+    queue = make_queue(num_slots=3)
+    paused = make_jobs(queue, 30)
+    others = make_jobs(queue, 5, name="other")
+    pause_task(NOOP)
+    with turned_pump(threads=4) as pump:
+        seen: list[int] = []
+        while len(seen) < len(others):
+            running = pump.take(1)[0]
+            seen.append(running.id)
+            pump.end(running)
+        assert sorted(seen) == others
+        assert Counter(states_of(paused).values()) == {"held": 30}
+        assert set(
+            Job.objects.filter(pk__in=paused).values_list("attempt", "claim_seq", "worker")
+        ) == {(0, 1, None)}
+
+        resume_task(NOOP)
+        for _ in paused:
+            running = pump.take(1)[0]
+            seen.append(running.id)
+            pump.end(running)
+        assert sorted(seen) == paused + others
+
+
+def test_pump_starts_as_many_as_the_cap_says_and_the_next_at_once():
+    queues = [make_queue(num_slots=9) for _ in range(3)]
+    ids = [job_id for queue in queues for job_id in make_jobs(queue, 10)]
+    cap(2)
+    with turned_pump(threads=8) as pump:
+        ended = 0
+        while ended < len(ids):
+            running = pump.take(1)
+            assert len(running) <= 2
+            for job in running:
+                pump.end(job, gates=job.claimed.gates)
+            ended += len(running)
+
+
+def test_unstarted_job_is_given_back_when_its_task_is_paused():
+    (job_id,) = make_jobs(make_queue(), 1)
+    with turned_pump() as pump:
+        pump.executor.can_revoke = True
+        pump.turn_until(lambda: pump.executor.jobs)
+
+        pause_task(NOOP)
+
+        pump.turn_until(lambda: states_of([job_id]) == {job_id: "created"})
+        pump.pump.notified()
+        pump.turn_until(lambda: states_of([job_id]) == {job_id: "held"})
+    assert Job.objects.get(pk=job_id).attempt == 0
+
+
+def test_claim_takes_a_turn_in_the_line_of_each_tenant(worker):
+    """A tenant with a long line delays one with a short line by a turn."""
+    big, small = make_queue(num_slots=50), make_queue(num_slots=50)
+    cap(1)
+    make_jobs(big, 60)
+    granted = claim(worker, 100)
+    while claim(worker, 100):
+        pass
+    make_jobs(small, 1)
+    order = []
+    for _ in range(6):
+        end(worker, granted)
+        granted = []
+        for _ in range(4):
+            granted += claim(worker, 100)
+        order += [job.queue_id for job in granted]
+    assert small.pk in order[:3]
