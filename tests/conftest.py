@@ -29,6 +29,8 @@ def django_db_modify_db_settings(
     """Point Django at the server before pytest-django makes the test database."""
     # In place: connection objects made before this hold the same dict.
     connections.settings["default"].update(environ.Env.db_url_config(server_url))
+    if template := os.environ.get("TENANTQUEUE_TEST_TEMPLATE"):  # a migrated database
+        connections.settings["default"]["TEST"].update(TEMPLATE=template, MIGRATE=False)
     yield
     connections.close_all()
 

@@ -274,6 +274,7 @@ class Machine(RuleBasedStateMachine):
         assert seen == dict.fromkeys(self.jobs, 1)
 
 
+@pytest.mark.heavy
 @pytest.mark.django_db
 def test_rows_follow_the_model_when_anything_happens_in_any_order():
     run_state_machine_as_test(

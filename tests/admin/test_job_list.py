@@ -48,6 +48,7 @@ def test_newest_come_first_from_both_leaves(admin_client: Client) -> None:
     assert shown(admin_client) == ids[::-1]
 
 
+@pytest.mark.heavy
 def test_every_filter_combines_with_every_other(admin_client: Client) -> None:
     made = {}
     for tenant in ("acme", "zeta"):

@@ -193,6 +193,7 @@ def test_limits_hold_when_many_workers_race(worker_factory, threads):
         assert most_at_once(rows) <= count
 
 
+@pytest.mark.heavy
 def test_limit_in_force_holds_when_slots_change_while_workers_race(worker_factory, threads):
     queue = make_queue(num_slots=3)
     make_jobs(queue, 400)

@@ -235,6 +235,7 @@ def test_port_is_named_when_it_is_in_use(once: Once) -> None:
     assert f"error: Port {port} is in use" in done.stderr
 
 
+@pytest.mark.heavy
 def test_embedded_server_stops_when_the_demo_ends(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     place = f"--data-dir={tmp_path}"

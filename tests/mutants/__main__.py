@@ -25,11 +25,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
+
 from example_project.postgres import database
 
 ROOT = Path(__file__).resolve().parents[2]
 PATCHES = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 150
+TEMPLATE = "mutants_template"
 NOTICED = ("caught", "caught (hangs)")
 
 
@@ -46,6 +49,11 @@ class Mutant:
     def name(self) -> str:
         return self.path.stem
 
+    @property
+    def migrates(self) -> bool:
+        """Whether it changes the migrations."""
+        return "/migrations/" in self.path.read_text()
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -61,7 +69,29 @@ def main() -> int:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
     with database() as server_url:
+        make_template(server_url)
         return try_all(mutants, server_url, passed=options.passed)
+
+
+def make_template(server_url: str) -> None:
+    """Migrate a database of which each mutant gets a copy, unless it changes the migrations."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
+    subprocess.run(
+        [sys.executable, "-m", "django", "migrate", "--verbosity=0"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "DATABASE_URL": on_server(server_url, TEMPLATE),
+        },
+        check=True,
+    )
+
+
+def on_server(server_url: str, name: str) -> str:
+    """Return the URL of another database of the server."""
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
 def try_all(mutants: Sequence[Mutant], server_url: str, *, passed: bool) -> int:
@@ -119,7 +149,7 @@ def try_mutant(mutant: Mutant, server_url: str) -> str:
             apply_patch(tree, mutant)
         except BrokenMutantError as error:
             return f"BROKEN: {error}"
-        return run_tests(tree, mutant.tests, server_url)
+        return run_tests(tree, mutant.tests, server_url, migrates=mutant.migrates)
 
 
 @contextmanager
@@ -161,7 +191,14 @@ def apply_patch(tree: Path, mutant: Mutant) -> None:
         raise BrokenMutantError(f"does not apply: {applied.stderr.strip()}")
 
 
-def run_tests(tree: Path, tests: Sequence[str], server_url: str, *, at_once: int = 1) -> str:
+def run_tests(
+    tree: Path,
+    tests: Sequence[str],
+    server_url: str,
+    *,
+    at_once: int = 1,
+    migrates: bool = False,
+) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
     report = tree / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
@@ -170,7 +207,9 @@ def run_tests(tree: Path, tests: Sequence[str], server_url: str, *, at_once: int
         command += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["DATABASE_URL"] = urlsplit(server_url)._replace(path=f"/{tree.name}").geturl()
+    environment["DATABASE_URL"] = on_server(server_url, tree.name)
+    if not migrates:
+        environment["TENANTQUEUE_TEST_TEMPLATE"] = TEMPLATE
     process = subprocess.Popen(
         [*command, f"--junit-xml={report}", *tests],
         cwd=tree,

@@ -41,6 +41,7 @@ def walk(asked: JobFilter, size: int) -> list[int]:
     raise AssertionError("the pages do not come to an end")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("window", "ready_window", "apart"), [(4000, 500, 50), (7, 3, 2)])
 def test_pages_show_every_job_once_in_order(
     monkeypatch: pytest.MonkeyPatch, window: int, ready_window: int, apart: int

@@ -3,6 +3,7 @@
 import signal
 
 import psycopg
+import pytest
 from django.db.models import Count
 
 from django_tenantqueue.models import Job
@@ -24,6 +25,7 @@ def give_back_by_hand(database_url: str) -> int:
     return count
 
 
+@pytest.mark.heavy
 def test_each_effect_is_there_once_when_workers_are_killed(workers: Workers, database_url: str):
     ids = [
         write_slowly.using(tenant=f"tenant {number % 5}", max_attempts=30).delay("once", 4).pk

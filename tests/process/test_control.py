@@ -1,5 +1,7 @@
 """What operators edit acts on the next claims of workers that run."""
 
+import pytest
+
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.control import change_priority, pause, resume, tune_queue
 from django_tenantqueue.states import State
@@ -60,6 +62,7 @@ def test_jobs_start_when_a_queue_without_slots_gets_one(workers: Workers):
     assert most_at_once((job.queued_at, job.finished_at) for job in jobs) == 1
 
 
+@pytest.mark.heavy
 def test_no_job_is_claimed_when_the_queue_is_paused(workers: Workers):
     queue = make_queue("acme", num_slots=3)
     ids = work.using(tenant="acme").enqueue_many([("acme", 10)] * 150)

@@ -61,6 +61,7 @@ def test_an_idle_worker_goes_on_when_its_connections_are_terminated(workers: Wor
     assert {child.pid for child in runner.children()} == children
 
 
+@pytest.mark.heavy
 def test_no_job_is_lost_when_connections_are_terminated_under_load(workers: Workers):
     make_queue("acme", num_slots=1000)
     runner = workers.start(processes=2)
@@ -78,6 +79,7 @@ def test_no_job_is_lost_when_connections_are_terminated_under_load(workers: Work
     assert {job.state for job in jobs} == {State.SUCCESS}
 
 
+@pytest.mark.heavy
 def test_effects_happen_once_when_connections_are_terminated_in_atomic_tasks(workers: Workers):
     ids = [
         write_slowly.using(tenant=f"tenant {n % 4}", max_attempts=50).delay("once", 5).pk

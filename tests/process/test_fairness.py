@@ -1,5 +1,7 @@
 """A big backlog delays nobody: queues of equal priority take turns by weight."""
 
+import pytest
+
 from django_tenantqueue.models import Job
 from django_tenantqueue.worker.pace import MOST_AHEAD
 from tests.testapp.tasks import noop
@@ -49,6 +51,7 @@ def test_small_tenants_are_done_when_a_big_one_has_had_its_share(workers: Worker
     assert largest_lead(order) <= 6
 
 
+@pytest.mark.heavy
 def test_a_big_tenant_gets_little_more_when_processes_pass_over_locked_queues(workers: Workers):
     # A process that finds all other rows locked fills its claim from the big one's.
     one_claim = 8 + MOST_AHEAD
@@ -58,6 +61,7 @@ def test_a_big_tenant_gets_little_more_when_processes_pass_over_locked_queues(wo
     assert order.count("big") <= EACH + 2 * one_claim
 
 
+@pytest.mark.heavy
 def test_small_tenants_are_next_when_they_come_to_a_busy_worker(workers: Workers):
     big = noop.using(tenant="big").enqueue_many([()] * 12000)
     workers.launch("--processes=2")

@@ -28,6 +28,7 @@ def test_child_is_replaced_when_it_has_run_its_number_of_jobs(workers: Workers):
     wait_until(lambda: len(runner.children()) == 1, what="one child is left")
 
 
+@pytest.mark.heavy
 def test_all_jobs_succeed_when_each_leaks(workers: Workers):
     make_queue("acme", num_slots=2)
     runner = workers.start("--max-rss=300", "--kill-rss=2000", "--threads=2")

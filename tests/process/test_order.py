@@ -3,6 +3,7 @@
 import random
 import threading
 
+import pytest
 from django.db import connection, transaction
 
 from django_tenantqueue.models import Job
@@ -20,6 +21,7 @@ def runs(key: str) -> list[tuple[int, int]]:
     return list(rows.values_list("job_id", "attempt"))
 
 
+@pytest.mark.heavy
 def test_jobs_start_in_order_when_processes_race_for_single_slots(workers: Workers):
     tenants = [f"tenant {number}" for number in range(6)]
     chance = random.Random(5)
@@ -43,6 +45,7 @@ def test_jobs_start_in_order_when_processes_race_for_single_slots(workers: Worke
     assert len(shares) > len(tenants)  # they did race
 
 
+@pytest.mark.heavy
 def test_a_retry_keeps_its_place_when_it_is_ready_at_once(workers: Workers):
     make_queue("acme", num_slots=1)
     bound = work_until.using(tenant="acme", max_attempts=3)
@@ -57,6 +60,7 @@ def test_a_retry_keeps_its_place_when_it_is_ready_at_once(workers: Workers):
     assert runs("acme") == expected
 
 
+@pytest.mark.heavy
 def test_a_retry_goes_before_later_ids_when_its_backoff_is_over(workers: Workers):
     make_queue("acme", num_slots=1)
     first = work_until.using(tenant="acme", max_attempts=2).delay("acme", 2, after=0.3)
@@ -72,6 +76,7 @@ def test_a_retry_goes_before_later_ids_when_its_backoff_is_over(workers: Workers
     assert [job_id for job_id, _ in order if job_id != first.pk] == ids
 
 
+@pytest.mark.heavy
 def test_an_urgent_job_is_next_when_it_is_committed_late(workers: Workers):
     make_queue("acme", num_slots=1)
     written, commit = threading.Event(), threading.Event()

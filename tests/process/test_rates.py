@@ -22,6 +22,7 @@ def starts_of(queue: TenantQueue) -> list[datetime]:
     return sorted(rows.values_list("queued_at", flat=True))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rate", "burst", "jobs", "seconds"),
     [(2.0, 1, 5, 2.0), (20.0, 10, 50, 2.0), (200.0, None, 600, 2.0)],

@@ -9,6 +9,7 @@ from collections import defaultdict
 from contextlib import suppress
 
 import psutil
+import pytest
 
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.states import State
@@ -25,6 +26,7 @@ SESSIONS = 200 if FULL else 25
 JOBS = 50 if FULL else 12
 
 
+@pytest.mark.heavy
 def test_jobs_of_a_session_run_one_after_another_when_workers_are_killed(workers: Workers):
     queue = make_queue("acme", num_slots=100)
     chance = random.Random(11)

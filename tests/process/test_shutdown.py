@@ -167,6 +167,7 @@ def test_other_jobs_are_given_back_when_the_row_of_one_is_locked(workers: Worker
     assert Worker.objects.count() == 1
 
 
+@pytest.mark.heavy
 def test_no_job_is_left_behind_when_workers_are_stopped_under_load(workers: Workers):
     ids = [
         job_id
@@ -189,6 +190,7 @@ def test_no_job_is_left_behind_when_workers_are_stopped_under_load(workers: Work
     assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCESS, 1)}
 
 
+@pytest.mark.heavy
 def test_worker_ends_when_it_is_stopped_while_it_starts(workers: Workers):
     for delay in range(3):
         runner = workers.launch("--processes=4", "--shutdown-timeout=20")

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from django.db import connection, transaction
 
 from django_tenantqueue.models import Job, TenantQueue
@@ -87,6 +88,7 @@ def claim_held_open(tenant: str, room: int) -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.heavy
 def test_slots_hold_when_16_processes_race_for_them(workers: Workers):
     for tenant in TENANTS:
         make_queue(tenant, num_slots=3)
@@ -104,6 +106,7 @@ def test_slots_hold_when_16_processes_race_for_them(workers: Workers):
     assert max(most_at_once(bodies[tenant]) for tenant in TENANTS) == 3
 
 
+@pytest.mark.heavy
 def test_no_claim_goes_over_the_limit_when_slots_are_edited_live(workers: Workers):
     queues = {tenant: make_queue(tenant, num_slots=3) for tenant in TENANTS[:4]}
     limits = {tenant: Limits(3) for tenant in queues}

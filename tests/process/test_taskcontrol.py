@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
 from django_tenantqueue.states import State
@@ -13,6 +15,7 @@ from .tasks import work_or_hold
 from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until
 
 
+@pytest.mark.heavy
 def test_others_go_on_while_a_task_is_paused(workers: Workers):
     for tenant in ("acme", "zeta"):
         make_queue(tenant, num_slots=4)
@@ -65,6 +68,7 @@ def test_buffered_jobs_do_not_start_when_their_task_is_paused(workers: Workers, 
     assert jobs.count() == 398
 
 
+@pytest.mark.heavy
 def test_cap_holds_over_all_tenants_and_workers(workers: Workers):
     ids = []
     for number in range(5):

@@ -25,6 +25,7 @@ COUNTED = """
 """
 
 
+@pytest.mark.heavy
 def test_last_of_a_thousand_updates_is_seen_when_they_come_during_runs(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ):
