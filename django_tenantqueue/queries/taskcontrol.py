@@ -13,6 +13,7 @@ from ..gates import TASK
 from .base import array, fetch
 from .claim import ClaimedJob
 from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Where
+from .listing import read_in_order
 
 FIRST_LANE = -40_000
 
@@ -133,6 +134,6 @@ def mark_task_jobs(using: str, *, settle_seconds: float) -> list[str]:
 
 def count_tasks(using: str, ids: Sequence[int], *, most: int) -> list[TaskLoad]:
     """Return what stands before tasks, counted up to `most`, by the ids of their controls."""
-    return [
-        TaskLoad(*row) for row in fetch(using, "count_tasks", {"ids": array(ids), "most": most})
-    ]
+    with read_in_order(using):
+        rows = fetch(using, "count_tasks", {"ids": array(ids), "most": most})
+    return [TaskLoad(*row) for row in rows]

@@ -10,6 +10,7 @@ CROSS JOIN LATERAL (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+        ORDER BY j.name, j.queue_id
         LIMIT %(most)s::integer
     ) one
 ) inside
@@ -19,6 +20,7 @@ CROSS JOIN LATERAL (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'task' AND j.name = c.name
+        ORDER BY j.name, j.lane
         LIMIT %(most)s::integer
     ) one
 ) line

@@ -96,7 +96,7 @@ def test_task_is_resumed_and_capped_in_the_list(admin_client: Client) -> None:
     assert (control.paused, control.num_slots) == (False, 7)
     message = LogEntry.objects.get().get_change_message()
     assert "paused yes → no" in message
-    assert "slots – → 7" in message
+    assert "slots nothing → 7" in message
     assert len(run_pending()) == len(jobs)
 
 

@@ -384,7 +384,10 @@ CASES: dict[str, list[Case]] = {
     ],
     "count_tasks": [
         Case(
-            lambda _: {"ids": array(range(1, 101)), "most": 1000}, (*TASK_LINE, *TASK_INSIDE), 4000
+            lambda _: {"ids": array(range(1, 101)), "most": 1000},
+            (*TASK_LINE, *TASK_INSIDE),
+            4000,
+            settings=ORDERED,
         )
     ],
     "find_task_lines": [Case(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE)],
