@@ -28,7 +28,15 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.HELD: frozenset({State.CREATED, State.SCHEDULED, State.CANCELLED}),
     State.CREATED: frozenset({State.QUEUED, State.SCHEDULED, State.HELD, State.CANCELLED}),
     State.QUEUED: frozenset(
-        {State.RUNNING, State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
+        {
+            State.RUNNING,
+            State.CREATED,
+            State.SCHEDULED,
+            State.HELD,
+            State.SUCCESS,
+            State.ERROR,
+            State.CANCELLED,
+        }
     ),
     State.RUNNING: frozenset(
         {State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}

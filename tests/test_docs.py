@@ -25,12 +25,13 @@ from django_tenantqueue.models import (
     Job,
     QueueRate,
     Session,
+    TaskControl,
     TenantQueue,
     UniqueKey,
     Worker,
 )
 from django_tenantqueue.models.job import JobQuerySet
-from django_tenantqueue.operations import control, fleet, maintain
+from django_tenantqueue.operations import control, fleet, maintain, taskcontrol
 from django_tenantqueue.operations.options import Options
 from django_tenantqueue.operations.running import RunningJob
 from django_tenantqueue.web.views import describe_job
@@ -178,10 +179,11 @@ def test_every_operation_is_documented() -> None:
     duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
     assert_named("reference/operations.md", duties)
     assert_named("reference/operations.md", functions_of(fleet))
+    assert_named("reference/operations.md", [*functions_of(taskcontrol), *taskcontrol.TUNABLE])
 
 
 def test_every_column_is_documented() -> None:
-    for model in (Job, TenantQueue, QueueRate, Session, UniqueKey, Worker, Duty):
+    for model in (Job, TenantQueue, QueueRate, Session, TaskControl, UniqueKey, Worker, Duty):
         assert_named("reference/models.md", [field.column for field in model._meta.local_fields])
 
 

@@ -272,6 +272,7 @@ class Pump:
         if not ready:
             return
         self._claim_at = time.monotonic()
+        self.idle_rounds = 0  # a worker in burst mode stays for them
         if ready > 1 and get_settings().notify:
             wake_any_workers(self.connection, most=ready - 1, worker_id=self.worker_id)
 

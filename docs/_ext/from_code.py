@@ -135,7 +135,7 @@ def statements() -> str:
 
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "stands in the line before a gate: of its session, of its user",
+    "held": "stands in the line before a gate: of its session, of its user, of its task",
     "created": "ready; waits for a free slot of its queue",
     "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
     "running": "holds a slot; its run has been going on for 0.2 s or more",
@@ -149,7 +149,8 @@ CAUSES = {
     ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
     "by others of its session",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "created"): "let through its last gate (`release_sessions.sql`, `release_users.sql`)",
+    ("held", "created"): "let through its last gate (`release_sessions.sql`, `release_users.sql`, "
+    "`release_task.sql`)",
     (
         "held",
         "scheduled",
@@ -159,6 +160,10 @@ CAUSES = {
     ("created", "scheduled"): "an operator moves `run_at` into the future",
     ("created", "held"): "taken back by a release before anybody has claimed it",
     ("created", "cancelled"): "cancelled while it waited",
+    (
+        "queued",
+        "held",
+    ): "its task is paused, or as many of its jobs run as may (`take_task_slots.sql`)",
     ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
     (
         "queued",

@@ -32,6 +32,7 @@ PATHS: dict[Edge, str] = {
     ("created", "cancelled"): "M 288 210 C 288 326 540 329 748 326",
     ("queued", "scheduled"): "M 432 170 C 432 54 270 51 152 54",
     ("queued", "created"): "M 395 198 L 332 198",
+    ("queued", "held"): "M 440 210 C 400 300 260 316 152 316",
     ("queued", "running"): "M 505 184 L 568 184",
     ("queued", "success"): "M 468 170 C 468 66 630 69 748 66",
     ("queued", "error"): "M 450 170 C 450 128 810 128 810 163",

@@ -17,6 +17,7 @@ from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.worker import watch
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import noop
 
@@ -68,6 +69,8 @@ def test_cap_is_strict_when_many_race(threads, worker_factory):
             with guard:
                 running.update(job.id for job in jobs)
                 most.append(len(running))
+            with_slots = Job.objects.active().filter(task_at__isnull=False).count()
+            most.append(with_slots)
             failed = [job for job in jobs if chance.random() < 0.1 and job.attempt < 4]
             with guard:
                 running.difference_update(job.id for job in jobs)
@@ -264,7 +267,8 @@ def test_pump_starts_as_many_as_the_cap_says_and_the_next_at_once():
             ended += len(running)
 
 
-def test_unstarted_job_is_given_back_when_its_task_is_paused():
+def test_unstarted_job_is_given_back_when_its_task_is_paused(monkeypatch):
+    monkeypatch.setattr(watch, "STALE_SECONDS", 1000.0)
     (job_id,) = make_jobs(make_queue(), 1)
     with turned_pump() as pump:
         pump.executor.can_revoke = True

@@ -10,9 +10,11 @@ from django.db import IntegrityError, transaction
 
 from django_tenantqueue import delay
 from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.gates import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, taskgate
-from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.operations.claim import Claimer
+from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.taskcontrol import (
     cap_task,
     delete_controls,
@@ -20,6 +22,7 @@ from django_tenantqueue.operations.taskcontrol import (
     resume_task,
     tune_control,
 )
+from django_tenantqueue.queries.claim import ClaimedJob, Finished, exchange_in_transaction
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 from tests.testapp.models import Report
@@ -136,6 +139,8 @@ def test_job_of_a_session_keeps_its_turn_when_its_task_is_paused() -> None:
     second = add.using(session="s").delay(1)
 
     assert run_pending() == []
+    release("default", keys_of([JobGates(session=str(first.session_key))]))
+    Sweep().step("default")
     assert states([first, second]) == ["held", "held"]
     assert [first.held_by, second.held_by] == ["task", "session"]
     resume_task(NOOP)
@@ -442,11 +447,8 @@ class FakeClaims:
     def __init__(self, worker_id: int) -> None:
         self.worker_id = worker_id
 
-    def __call__(self):
+    def __call__(self) -> list[ClaimedJob]:
         """Claim; return the claims that may start."""
-        from django_tenantqueue.operations.claim import Claimer
-        from django_tenantqueue.queries.claim import exchange_in_transaction
-
         run_commit_hooks("default")
         request = Claimer(self.worker_id).request(50, 0)
         with transaction.atomic():
@@ -455,12 +457,8 @@ class FakeClaims:
         taken = taskgate.take("default", self.worker_id, held)
         return [*(job for job in jobs if not job.is_controlled), *taken.granted]
 
-    def finish(self, job) -> None:
+    def finish(self, job: ClaimedJob) -> None:
         """End a run and let others through."""
-        from django_tenantqueue.gates import JobGates
-        from django_tenantqueue.operations.gates import keys_of, release
-        from django_tenantqueue.queries.claim import Finished, exchange_in_transaction
-
         done = [Finished(job.id, job.claim_seq, "success", 0.0)]
         assert exchange_in_transaction("default", self.worker_id, finished=done).finished
         if job.gates:

@@ -6,6 +6,7 @@ import pytest
 
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.operations.taskgate import settle
 from django_tenantqueue.states import State
 from tests.intervals import most_at_once
 from tests.testapp.models import Interval
@@ -84,6 +85,16 @@ def test_cap_holds_over_all_tenants_and_workers(workers: Workers):
     assert {job.state for job in jobs} == {State.SUCCESS}
     intervals = Interval.objects.filter(key="capped").values_list("started_at", "ended_at")
     assert most_at_once(intervals) == 3
+
+
+def test_burst_worker_ends_what_is_capped(workers: Workers):
+    cap_task(work.name, 1)
+    settle("default", 0.0)
+    ids = [work.using(tenant=f"t{n}").delay("capped", 2.0).pk for n in range(30)]
+
+    workers.run("--burst", "--threads=2", "--no-maintenance")
+
+    assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {State.SUCCESS}
 
 
 def test_cap_that_is_set_while_jobs_run_drains(workers: Workers):
