@@ -2,8 +2,24 @@
 
 from .duty import Duty
 from .job import Job
+from .monitor import (
+    ConcurrentJobMonitor,
+    ConcurrentJobMonitorDetail,
+    MonitorAddition,
+    MonitorPace,
+)
 from .queue import TenantQueue
 from .session import Session
 from .worker import Worker
 
-__all__ = ["Duty", "Job", "Session", "TenantQueue", "Worker"]
+__all__ = [
+    "ConcurrentJobMonitor",
+    "ConcurrentJobMonitorDetail",
+    "Duty",
+    "Job",
+    "MonitorAddition",
+    "MonitorPace",
+    "Session",
+    "TenantQueue",
+    "Worker",
+]

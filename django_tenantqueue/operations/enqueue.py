@@ -89,7 +89,7 @@ def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
     return timezone.now() + moment if isinstance(moment, timedelta) else moment
 
 
-def _new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
+def new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
     settings = get_settings()
     priority = Priority.DEFAULT if options.priority is None else options.priority
     run_at: datetime | None = None
@@ -186,7 +186,7 @@ def enqueue(
     Raises InvalidArgument, QueueRetired, and Django's database errors.
     """
     target = find_target(options)
-    new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    new = new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
     if options.has_gates:
         return _enqueue_gated(new, options, target, task)
     connection = connections[target.using]
@@ -302,7 +302,7 @@ def enqueue_many(
     cannot be encoded. `calls` may be a generator; it is read as it is needed.
     """
     target = find_target(options)
-    new = _new_job(source, options, queue_id_of(target), "")
+    new = new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
     connection = connections[target.using]
     encoded = (encode_args(args, kwargs) for args, kwargs in calls)

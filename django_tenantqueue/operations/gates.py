@@ -9,6 +9,7 @@ second.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -45,11 +46,19 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
 
     A gate that somebody else is releasing for more than 50 ms is left to the sweep.
     """
-    slots = get_settings().default_user_slots
+    settings = get_settings()
     ready = 0
-    for batch in _batches(keys):
+    batches = deque(_batches(keys))
+    while batches:
         try:
-            ready += queries.release(where, batch, user_slots=slots)
+            done = queries.release(
+                where,
+                batches.popleft(),
+                user_slots=settings.default_user_slots,
+                by_tenant=settings.priority_scope == "tenant",
+            )
+            ready += done.ready
+            batches.extend(_batches(done.later))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             logger.info("jobs are let through later: %s", error)
         except DatabaseError as error:

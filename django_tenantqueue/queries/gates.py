@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from django.db import connections, transaction
 
-from ..gates import EXCLUSIVE, ORDER, SESSION, USER, split_gate_key
+from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, USER, split_gate_key
 from .base import array, fetch
 
 GATE_LOCK_CLASSES = {kind: 0x74716730 + at for at, kind in enumerate(ORDER)}
 """First keys of the advisory locks on gates, by kind; the second is the hash of the gate's key."""
+ADDITION_LOCK_CLASS = 0x7471673F
+"""First key of the advisory locks on additions to a monitor."""
 LOCK_MILLISECONDS = 50
 """A release waits no longer for others that let jobs through the same gate."""
-_RELEASES = {SESSION: "release_sessions", USER: "release_users", EXCLUSIVE: "release_exclusives"}
+_RELEASES = {
+    MONITOR: "release_monitors",
+    SESSION: "release_sessions",
+    USER: "release_users",
+    EXCLUSIVE: "release_exclusives",
+}
 _SWEEPS = {
     SESSION: "find_open_sessions",
     USER: "find_open_users",
@@ -38,14 +45,27 @@ class OpenGates:
     after: str | None
 
 
-def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
-    """Let jobs through the gates `keys` and all later ones that they come to; return how many.
+@dataclass(slots=True)
+class Released:
+    """What a release did: jobs that became ready, and gates to release in another transaction.
 
-    Counted are those that became ready. `where` must be in a READ COMMITTED transaction. Raises the
-    error of a lock that could not be had, Django's on an alias.
+    Those come before one of its own in the order of locks: a monitor whose turn in a session it is.
+    """
+
+    ready: int = 0
+    later: Keys = field(default_factory=dict)
+
+
+def release_in_transaction(
+    where: Where, keys: Keys, *, user_slots: int, by_tenant: bool
+) -> Released:
+    """Let jobs through the gates `keys` and all later ones that they come to.
+
+    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
+    had, Django's on an alias.
     """
     wanted: Keys = {kind: set(keys.get(kind, ())) for kind in ORDER}
-    ready = 0
+    done = Released()
     for kind, name in _RELEASES.items():
         if not wanted[kind]:
             continue
@@ -53,15 +73,32 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
         _lock(where, kind, chosen)
         if kind in _ROWS:
             _make_rows(where, _ROWS[kind], chosen)
-        params = {"keys": chosen, "num_slots": user_slots}
-        for _id, passes, state, user, exclusive in fetch(where, name, params):
-            ready += passes and state == "created"
+        params = {"keys": chosen, "num_slots": user_slots, "by_tenant": by_tenant}
+        rows = fetch(where, name, params)
+        for _id, passes, state, user, exclusive, *others in rows:
+            done.ready += passes and state == "created"
             # what passed has come to its next gate, and what was taken back leaves those it was in
-            if user is not None and kind == SESSION:
+            if user is not None and kind in (MONITOR, SESSION):
                 wanted[USER].add(user)
             if exclusive is not None:
                 wanted[EXCLUSIVE].add(exclusive)
-    return ready
+            if kind == SESSION and others[0] is not None:  # an anchor: its monitor's turn
+                done.later.setdefault(MONITOR, set()).add(others[0])
+            if kind == MONITOR and others[0] is not None:  # an anchor with another priority
+                wanted[SESSION].add(others[0])
+        if kind == MONITOR:
+            ended = [monitor for _id, _passes, state, *_, monitor in rows if state == "done"]
+            done.ready += _end_monitors(where, ended)
+    return done
+
+
+def _end_monitors(where: Where, keys: list[str]) -> int:
+    """End those of these monitors that have no details left; return how many."""
+    if not keys:
+        return 0
+    lock = {"lock_class": ADDITION_LOCK_CLASS, "keys": keys}
+    quiet = [key for (key,) in fetch(where, "lock_additions", lock)]
+    return len(fetch(where, "end_monitors", {"keys": quiet})) if quiet else 0
 
 
 def _lock(where: Where, kind: str, keys: list[str]) -> None:
@@ -79,7 +116,7 @@ def _make_rows(where: Where, kind: str, keys: list[str]) -> None:
     fetch(where, "make_sessions", params)
 
 
-def release(where: Where, keys: Keys, *, user_slots: int) -> int:
+def release(where: Where, keys: Keys, *, user_slots: int, by_tenant: bool) -> Released:
     """Do release_in_transaction() in a transaction of its own, or in Django's open one.
 
     A lock is waited for LOCK_MILLISECONDS at most.
@@ -89,12 +126,12 @@ def release(where: Where, keys: Keys, *, user_slots: int) -> int:
         with where.transaction():
             where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             where.execute(limit.encode())
-            return release_in_transaction(where, keys, user_slots=user_slots)
+            return release_in_transaction(where, keys, user_slots=user_slots, by_tenant=by_tenant)
     with transaction.atomic(using=where), connections[where].cursor() as cursor:
         if len(connections[where].savepoint_ids) == 0:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(limit)
-        return release_in_transaction(where, keys, user_slots=user_slots)
+        return release_in_transaction(where, keys, user_slots=user_slots, by_tenant=by_tenant)
 
 
 def find_open(using: str, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:

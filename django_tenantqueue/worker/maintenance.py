@@ -14,6 +14,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from ..operations import maintain
 from ..operations.gates import Sweep
+from ..operations.monitor_control import Feeder
 from ..operations.rescue import Coroner
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
@@ -63,6 +64,7 @@ class Maintenance:
         self._duties = [
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
             Duty("let_through", Sweep().step, 0.5),
+            Duty("feed", Feeder().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
