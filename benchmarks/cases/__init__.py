@@ -6,6 +6,7 @@ NAMES = (
     "latency",
     "noop",
     "caps",
+    "monitors",
     "fair",
     "backlog",
     "queues",

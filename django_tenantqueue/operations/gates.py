@@ -18,11 +18,12 @@ from typing import Any
 import psycopg
 from django.db import DatabaseError, connections, transaction
 
-from ..conf import get_settings
-from ..gates import EXCLUSIVE, ORDER, SESSION, USER, JobGates
+from ..conf import Settings, get_settings
+from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
-from ..queries.gates import Keys
+from ..queries.gates import Keys, Released
+from ..queries.monitors import release_monitors
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -51,12 +52,7 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
     batches = deque(_batches(keys))
     while batches:
         try:
-            done = queries.release(
-                where,
-                batches.popleft(),
-                user_slots=settings.default_user_slots,
-                by_tenant=settings.priority_scope == "tenant",
-            )
+            done = _release_batch(where, batches.popleft(), settings)
             ready += done.ready
             batches.extend(_batches(done.later))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
@@ -71,8 +67,21 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
     return ready
 
 
+def _release_batch(
+    where: str | psycopg.Connection[Any], keys: Keys, settings: Settings
+) -> Released:
+    if MONITOR in keys:
+        by_tenant = settings.priority_scope == "tenant"
+        return release_monitors(where, sorted(keys[MONITOR]), by_tenant=by_tenant)
+    return queries.release(where, keys, user_slots=settings.default_user_slots)
+
+
 def _batches(keys: Keys) -> Iterator[Keys]:
-    pairs = ((kind, key) for kind in ORDER for key in sorted(keys.get(kind, ())))
+    """Cut gates into what one transaction locks; monitors, which come first, by themselves."""
+    monitors = sorted(keys.get(MONITOR, ()))
+    for at in range(0, len(monitors), BATCH):
+        yield {MONITOR: set(monitors[at : at + BATCH])}
+    pairs = ((kind, key) for kind in ORDER[1:] for key in sorted(keys.get(kind, ())))
     while chosen := list(islice(pairs, BATCH)):
         batch: Keys = {}
         for kind, key in chosen:

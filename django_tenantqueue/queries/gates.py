@@ -14,16 +14,9 @@ from .base import array, fetch
 
 GATE_LOCK_CLASSES = {kind: 0x74716730 + at for at, kind in enumerate(ORDER)}
 """First keys of the advisory locks on gates, by kind; the second is the hash of the gate's key."""
-ADDITION_LOCK_CLASS = 0x7471673F
-"""First key of the advisory locks on additions to a monitor."""
 LOCK_MILLISECONDS = 50
 """A release waits no longer for others that let jobs through the same gate."""
-_RELEASES = {
-    MONITOR: "release_monitors",
-    SESSION: "release_sessions",
-    USER: "release_users",
-    EXCLUSIVE: "release_exclusives",
-}
+_RELEASES = {SESSION: "release_sessions", USER: "release_users", EXCLUSIVE: "release_exclusives"}
 _SWEEPS = {
     SESSION: "find_open_sessions",
     USER: "find_open_users",
@@ -47,19 +40,14 @@ class OpenGates:
 
 @dataclass(slots=True)
 class Released:
-    """What a release did: jobs that became ready, and gates to release in another transaction.
-
-    Those come before one of its own in the order of locks: a monitor whose turn in a session it is.
-    """
+    """What a release did: jobs that became ready, and gates to release in another transaction."""
 
     ready: int = 0
     later: Keys = field(default_factory=dict)
 
 
-def release_in_transaction(
-    where: Where, keys: Keys, *, user_slots: int, by_tenant: bool
-) -> Released:
-    """Let jobs through the gates `keys` and all later ones that they come to.
+def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Released:
+    """Let jobs through the gates `keys` and all later ones that they come to, but for monitors.
 
     `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
     had, Django's on an alias.
@@ -73,32 +61,17 @@ def release_in_transaction(
         _lock(where, kind, chosen)
         if kind in _ROWS:
             _make_rows(where, _ROWS[kind], chosen)
-        params = {"keys": chosen, "num_slots": user_slots, "by_tenant": by_tenant}
-        rows = fetch(where, name, params)
-        for _id, passes, state, user, exclusive, *others in rows:
+        params = {"keys": chosen, "num_slots": user_slots}
+        for _id, passes, state, user, exclusive, *monitor in fetch(where, name, params):
             done.ready += passes and state == "created"
             # what passed has come to its next gate, and what was taken back leaves those it was in
-            if user is not None and kind in (MONITOR, SESSION):
+            if user is not None and kind == SESSION:
                 wanted[USER].add(user)
             if exclusive is not None:
                 wanted[EXCLUSIVE].add(exclusive)
-            if kind == SESSION and others[0] is not None:  # an anchor: its monitor's turn
-                done.later.setdefault(MONITOR, set()).add(others[0])
-            if kind == MONITOR and others[0] is not None:  # an anchor with another priority
-                wanted[SESSION].add(others[0])
-        if kind == MONITOR:
-            ended = [monitor for _id, _passes, state, *_, monitor in rows if state == "done"]
-            done.ready += _end_monitors(where, ended)
+            if monitor and monitor[0] is not None:  # its anchor has the turn, or has lost it
+                done.later.setdefault(MONITOR, set()).add(monitor[0])
     return done
-
-
-def _end_monitors(where: Where, keys: list[str]) -> int:
-    """End those of these monitors that have no details left; return how many."""
-    if not keys:
-        return 0
-    lock = {"lock_class": ADDITION_LOCK_CLASS, "keys": keys}
-    quiet = [key for (key,) in fetch(where, "lock_additions", lock)]
-    return len(fetch(where, "end_monitors", {"keys": quiet})) if quiet else 0
 
 
 def _lock(where: Where, kind: str, keys: list[str]) -> None:
@@ -116,7 +89,7 @@ def _make_rows(where: Where, kind: str, keys: list[str]) -> None:
     fetch(where, "make_sessions", params)
 
 
-def release(where: Where, keys: Keys, *, user_slots: int, by_tenant: bool) -> Released:
+def release(where: Where, keys: Keys, *, user_slots: int) -> Released:
     """Do release_in_transaction() in a transaction of its own, or in Django's open one.
 
     A lock is waited for LOCK_MILLISECONDS at most.
@@ -126,12 +99,12 @@ def release(where: Where, keys: Keys, *, user_slots: int, by_tenant: bool) -> Re
         with where.transaction():
             where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             where.execute(limit.encode())
-            return release_in_transaction(where, keys, user_slots=user_slots, by_tenant=by_tenant)
+            return release_in_transaction(where, keys, user_slots=user_slots)
     with transaction.atomic(using=where), connections[where].cursor() as cursor:
         if len(connections[where].savepoint_ids) == 0:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(limit)
-        return release_in_transaction(where, keys, user_slots=user_slots, by_tenant=by_tenant)
+        return release_in_transaction(where, keys, user_slots=user_slots)
 
 
 def find_open(using: str, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:

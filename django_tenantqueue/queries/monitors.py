@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db import connections
+import psycopg
+from django.db import connections, transaction
 
-from .base import array, fetch
+from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
+from .base import array, fetch, statement
 from .direct import fetch_prepared
 from .enqueue import NewJob
-from .gates import ADDITION_LOCK_CLASS
+from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Released, Where
+
+ADDITION_LOCK_CLASS = 0x7471673F
+"""First key of the advisory locks on additions to a monitor; the second is the hash of its id."""
+_BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_LIMIT = b"SET LOCAL lock_timeout = %d" % LOCK_MILLISECONDS
 
 
 class NewAnchor(NewJob):
@@ -80,6 +88,94 @@ def share_addition(using: str, monitor_id: int) -> None:
     """Keep a monitor from ending until the end of the open transaction."""
     params = {"lock_class": ADDITION_LOCK_CLASS, "key": str(monitor_id)}
     fetch(using, "share_addition", params)
+
+
+def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> Released:
+    """Feed monitors, take back what is too many, and end those that have no details left.
+
+    In a transaction of its own, which a worker sends in one round trip, or in Django's open one.
+    Raises the error of a lock that could not be had, Django's on an alias.
+    """
+    lock = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(keys)}
+    params = {"keys": list(keys), "by_tenant": by_tenant}
+    if isinstance(where, psycopg.Connection):
+        done, ended = as_released(
+            _exchange(where, ("lock_gates", lock), ("release_monitors", params))
+        )
+    else:
+        with transaction.atomic(using=where):
+            _begin(where)
+            fetch(where, "lock_gates", lock)
+            done, ended = as_released(fetch(where, "release_monitors", params))
+    if ended:
+        done.ready += _end_monitors(where, ended)
+    return done
+
+
+def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
+    """Return what was done, and the monitors that seem to have no details left."""
+    done = Released()
+    ended = []
+    for _id, passes, state, user, exclusive, session, monitor in rows:
+        if state == "done":
+            ended.append(monitor)
+            continue
+        done.ready += passes and state == "created"
+        # what was fed has come to its next gate, and what was taken back leaves those it was in;
+        # an anchor has got another place in the line of its session
+        for kind, key in ((SESSION, session), (USER, user), (EXCLUSIVE, exclusive)):
+            if key is not None:
+                done.later.setdefault(kind, set()).add(key)
+    return done, ended
+
+
+def _end_monitors(where: Where, keys: list[str]) -> int:
+    """End those of these monitors that have no details left; return how many."""
+    gates = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": sorted(keys)}
+    additions = {"lock_class": ADDITION_LOCK_CLASS, "keys": sorted(keys)}
+    if isinstance(where, psycopg.Connection):
+        with where.transaction():
+            where.execute(b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            where.execute(_LIMIT)
+            return _end_in_transaction(where, gates, additions)
+    with transaction.atomic(using=where):
+        _begin(where)
+        return _end_in_transaction(where, gates, additions)
+
+
+def _end_in_transaction(where: Where, gates: dict[str, Any], additions: dict[str, Any]) -> int:
+    fetch(where, "lock_gates", gates)
+    quiet = [key for (key,) in fetch(where, "lock_additions", additions)]
+    return len(fetch(where, "end_monitors", {"keys": quiet})) if quiet else 0
+
+
+def _begin(using: str) -> None:
+    """Set up a transaction of Django that has begun, unless it is a caller's."""
+    if len(connections[using].savepoint_ids) == 0:
+        with connections[using].cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute(_LIMIT.decode())
+
+
+def _exchange(
+    connection: psycopg.Connection[Any], *statements: tuple[str, dict[str, Any]]
+) -> list[tuple[Any, ...]]:
+    """Run statements in a transaction, in one round trip; return the rows of the last one."""
+    prepare = connection.prepare_threshold is not None
+    try:
+        with connection.pipeline():
+            connection.execute(_BEGIN, prepare=prepare)
+            connection.execute(_LIMIT, prepare=prepare)
+            cursors = [
+                connection.execute(statement(name), params, prepare=prepare)
+                for name, params in statements
+            ]
+            connection.execute(b"COMMIT", prepare=prepare)
+    except psycopg.Error:
+        if not connection.broken:
+            connection.rollback()
+        raise
+    return cursors[-1].fetchall()
 
 
 def find_open_monitors(using: str, *, after: int, most: int, by_tenant: bool) -> list[OpenMonitor]:

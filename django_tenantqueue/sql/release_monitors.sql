@@ -1,6 +1,6 @@
--- Feed details of monitors, as many as `parallel` allows, and take back what is too many. Second
--- statement of a release, after lock_gates.sql of the same READ COMMITTED transaction: its snapshot
--- then sees what earlier releases of these monitors fed.
+-- Feed details of monitors, as many as `parallel` allows, and take back what is too many. Follows
+-- lock_gates.sql, or try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction: its
+-- snapshot then sees what earlier releases of these monitors fed.
 --
 -- In flight is what was fed and has not ended: ready, before a later gate, with a slot, or waiting for
 -- another attempt. Fed are the first of the line, by id, with the priority that the monitor has now;
@@ -33,7 +33,9 @@ WITH gate AS MATERIALIZED (
             ) THEN 0
             ELSE m.parallel
         END AS capacity
-    FROM unnest(%(keys)s::text[]) AS given (key)
+    FROM unnest(
+        coalesce(%(keys)s::text[], current_setting('tenantqueue.gates', true)::text[])
+    ) AS given (key)
     JOIN tenantqueue_concurrentjobmonitor m ON m.id = given.key::bigint
     LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
     LEFT JOIN LATERAL (
@@ -87,7 +89,8 @@ WITH gate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'monitor' AND j.monitor_id = room.id
+        -- not "=": then the order would be that of the primary key, too, which holds all other jobs
+        WHERE j.held_by = 'monitor' AND j.monitor_id >= room.id AND j.monitor_id <= room.id
         ORDER BY j.monitor_id, j.id
         LIMIT greatest(room.places, 0)
         FOR NO KEY UPDATE SKIP LOCKED

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psycopg
 
 from ..conf import get_settings
-from ..gates import JobGates
+from ..gates import MONITOR, JobGates
 from ..operations.claim import Claimer, Verdict
 from ..operations.gates import keys_of, release
 from ..operations.outcome import Outcome
@@ -24,6 +24,7 @@ from ..queries import claim as queries
 from ..queries import workers as worker_queries
 from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
 from ..queries.enqueue import wake_any_workers
+from ..queries.gates import Keys
 from .config import WorkerConfig
 from .flight import Flight
 from .line import Line
@@ -87,7 +88,7 @@ class Pump:
         """Claims in a row that found nothing ready."""
         self._reconnect = reconnect
         self._landed: list[int] = []
-        self._gates: list[str] = []
+        self._gates: Keys = {}
         """Gates of jobs whose ends are stored, which may let others through."""
         self._ended: deque[tuple[RunningJob, Outcome]] = deque()
         self._wanted = 1
@@ -186,7 +187,7 @@ class Pump:
                 self.store.add(record)
                 continue
             if outcome.stored and claimed.gates:
-                self._gates.append(claimed.gates)
+                self._note_gates(_gates_of([claimed.gates]))
             # nothing is left to store, as with an atomic task: its place is free all the same
             self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
             if outcome.give_back is not None:
@@ -203,6 +204,8 @@ class Pump:
         finished, failed = self.store.take()
         request = self.claimer.request(*self.flight.room()) if claim else None
         ends = bool(finished or failed)
+        gates = _gates_of([*(end.gates for end in finished), *(end.gates for end in failed)])
+        feed = sorted(gates.pop(MONITOR, ()))
         in_line = claim and self.line.expected and not ends and not len(self.flight)
         began = time.monotonic()
         try:
@@ -214,6 +217,8 @@ class Pump:
                 request=request,
                 max_errors=get_settings().max_errors,
                 in_line=in_line,
+                feed=feed,
+                by_tenant=get_settings().priority_scope == "tenant",
             )
         except psycopg.Error as error:
             if self._is_lost(error):
@@ -221,7 +226,7 @@ class Pump:
                 raise
             self._refused(error)
             stored = self.store.store_singly(self.connection, finished, failed)
-            self._gates += [record.gates for record in stored if record.gates]
+            self._note_gates(_gates_of(record.gates for record in stored))
             self._let_through()
             return
         self._exchanged_at = now = time.monotonic()
@@ -230,8 +235,8 @@ class Pump:
         )
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
-        self._gates += [end.gates for end in finished if end.gates]
-        self._gates += [end.gates for end in failed if end.gates]
+        self._note_gates(gates)
+        self._note_gates(answer.fed.later)
         if request is not None:
             self.vitals.count_claim()
             self.flight.hand_out([self._as_running(claimed) for claimed in answer.jobs])
@@ -242,20 +247,29 @@ class Pump:
                 self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
             ended = len(answer.finished) + len(answer.rescheduled)
             self._plan_claim(verdict, request, answer, ended, now)
+        elif answer.fed.ready:
+            self._claim_at = now
+        self._share(answer.fed.ready - len(answer.jobs))
         self._let_through()
+
+    def _note_gates(self, keys: Keys) -> None:
+        for kind, found in keys.items():
+            self._gates.setdefault(kind, set()).update(found)
 
     def _let_through(self) -> None:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
         if not self._gates:
             return
-        keys = keys_of(map(JobGates.read, self._gates))
-        self._gates.clear()
+        keys, self._gates = self._gates, {}
         ready = release(self.connection, keys)
-        if not ready:
-            return
-        self._claim_at = time.monotonic()
-        if ready > 1 and get_settings().notify:
-            wake_any_workers(self.connection, most=ready - 1, worker_id=self.worker_id)
+        if ready:
+            self._claim_at = time.monotonic()
+            self._share(ready - 1)
+
+    def _share(self, ready: int) -> None:
+        """Wake other workers for jobs that have become ready and are more than this one takes."""
+        if ready > 0 and get_settings().notify:
+            wake_any_workers(self.connection, most=ready, worker_id=self.worker_id)
 
     def _refused(self, error: psycopg.Error) -> None:
         self._exchanged_at = now = time.monotonic()
@@ -468,3 +482,8 @@ class Pump:
         except psycopg.Error as error:
             logger.warning("signing off failed: %s", error)
         self.connection.close()
+
+
+def _gates_of(gates: Iterable[str | None]) -> Keys:
+    """Return the keys of the gates of jobs, from their JSON texts."""
+    return keys_of(JobGates.read(text) for text in gates if text)

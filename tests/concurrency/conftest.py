@@ -13,7 +13,13 @@ import pytest_django
 from django.apps import apps
 from django.db import connection, connections
 
-from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
+    MonitorAddition,
+    MonitorPace,
+    TenantQueue,
+    Worker,
+)
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.worker.connection import connect
 from tests.factories import Clock, FakeWorker
@@ -38,7 +44,14 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        for model in (TenantQueue, Worker, *apps.get_app_config("testapp").get_models()):
+        for model in (
+            MonitorAddition,
+            MonitorPace,
+            ConcurrentJobMonitor,
+            TenantQueue,
+            Worker,
+            *apps.get_app_config("testapp").get_models(),
+        ):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()
 
