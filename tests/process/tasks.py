@@ -164,3 +164,9 @@ def swallow(gate: str, most_megabytes: int = 4000) -> None:
 def process_id() -> int:
     """Return the id of the process that runs this."""
     return os.getpid()
+
+
+@task
+def write_note(note: str) -> None:
+    """Write a row."""
+    Effect.objects.create(job_id=current_job().id, note=note)
