@@ -29,6 +29,24 @@ class QueueRetired(TenantQueueError):
     """The tenant queue takes no new jobs."""
 
 
+class QueueFull(TenantQueueError):
+    """As many jobs wait in the tenant queue as its `max_waiting` allows: it takes no more now."""
+
+    def __init__(self, tenant: str, queue: str, max_waiting: int, count: int = 1) -> None:
+        super().__init__(
+            f"queue {queue!r} of tenant {tenant!r} is full: with {count} more it would have more "
+            f"ready jobs than max_waiting={max_waiting} allows. Enqueue later, or raise "
+            "max_waiting of the queue in the admin or with control.tune_queue()"
+        )
+        self.tenant = tenant
+        self.queue = queue
+        self.max_waiting = max_waiting
+        self.count = count
+
+    def __reduce__(self) -> tuple[type[QueueFull], tuple[str, str, int, int]]:
+        return type(self), (self.tenant, self.queue, self.max_waiting, self.count)
+
+
 class JobNotFound(TenantQueueError, LookupError):
     """No job has that id (any more)."""
 

@@ -34,8 +34,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
         {State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR, State.CANCELLED}
     ),
     State.SUCCESS: frozenset(),
-    State.ERROR: frozenset({State.CREATED}),
-    State.CANCELLED: frozenset({State.CREATED}),
+    State.ERROR: frozenset({State.CREATED, State.HELD}),
+    State.CANCELLED: frozenset({State.CREATED, State.HELD}),
 }
 """What may follow what. Out of a final state only an operator's retry leads."""
 

@@ -13,7 +13,7 @@ import psycopg
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Duty, Job, TenantQueue, Worker
+from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import workers as worker_queries
@@ -109,6 +109,20 @@ def make_blocked_queues(count: int, *, priority: int) -> None:
             "WHERE id = ANY (%(queues)s) AND NOT paused",
             values,
         )
+
+
+def make_spent_queues(count: int, *, priority: int) -> list[TenantQueue]:
+    """Make queues that have used up their rates, each with a ready job."""
+    made = TenantQueue.objects.bulk_create(
+        TenantQueue(tenant=f"spent-{number}", max_per_second=0.001, burst=1)
+        for number in range(count)
+    )
+    QueueRate.objects.bulk_create(
+        QueueRate(queue=queue, debt=1.0, as_of=timezone.now()) for queue in made
+    )
+    for queue in made:
+        make_jobs(queue, 1, priority=priority)
+    return made
 
 
 def make_job(queue: TenantQueue | int | None = None, **columns: Any) -> Job:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 Moment = Any
@@ -75,3 +76,21 @@ def breaches(intervals: Iterable[Interval], allowed: Callable[[Moment], int] | i
 def most_at_once(intervals: Iterable[Interval]) -> int:
     """Return the largest number of intervals that were open at one moment."""
     return max((breach.count for breach in breaches(intervals, 0)), default=0)
+
+
+def breaches_of_rate(
+    starts: Iterable[datetime], per_second: float, burst: int
+) -> list[tuple[datetime, float, int]]:
+    """Return every span of time with more starts than a rate allows: (begin, seconds, starts).
+
+    Every pair of starts is looked at. A span of so many seconds may have `burst` starts and those
+    that the rate brings in it.
+    """
+    ordered = sorted(starts)
+    return [
+        (first, seconds, last - number + 1)
+        for number, first in enumerate(ordered)
+        for last in range(number, len(ordered))
+        if last - number + 1
+        > burst + per_second * (seconds := (ordered[last] - first).total_seconds()) + 0.001
+    ]

@@ -20,7 +20,7 @@ from django.dispatch import Signal
 import django_tenantqueue
 from django_tenantqueue import exceptions, signals, states, tasks, testing
 from django_tenantqueue.conf import Settings, read_settings
-from django_tenantqueue.models import Duty, Job, TenantQueue, Worker
+from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.models.job import JobQuerySet
 from django_tenantqueue.operations import control, fleet, maintain
 from django_tenantqueue.operations.options import Options
@@ -173,7 +173,7 @@ def test_every_operation_is_documented() -> None:
 
 
 def test_every_column_is_documented() -> None:
-    for model in (Job, TenantQueue, Worker, Duty):
+    for model in (Job, TenantQueue, QueueRate, Worker, Duty):
         assert_named("reference/models.md", [field.column for field in model._meta.local_fields])
 
 

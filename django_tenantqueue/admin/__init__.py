@@ -3,6 +3,14 @@
 from .duties import DutyAdmin
 from .jobs import JobAdmin
 from .queues import TenantQueueAdmin
+from .sessions import SessionAdmin, UserCapAdmin
 from .workers import WorkerAdmin
 
-__all__ = ["DutyAdmin", "JobAdmin", "TenantQueueAdmin", "WorkerAdmin"]
+__all__ = [
+    "DutyAdmin",
+    "JobAdmin",
+    "SessionAdmin",
+    "TenantQueueAdmin",
+    "UserCapAdmin",
+    "WorkerAdmin",
+]

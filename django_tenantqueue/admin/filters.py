@@ -11,8 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from ..models import TenantQueue
-
 
 class TextFilter:
     """A filter with an input for the exact value."""
@@ -62,19 +60,19 @@ class LinkFilter:
             }
 
 
-class QueueNameFilter(admin.ListFilter):
-    """Tenant queues of exactly one name."""
+class ExactFilter(admin.ListFilter):
+    """Rows with exactly one value in a column."""
 
-    title = _("queue")
-    parameter = "queue"
+    parameter = ""
+    column = ""
     template = TextFilter.template
 
     def __init__(
         self,
         request: HttpRequest,
         params: dict[str, list[str]],
-        model: type[TenantQueue],
-        model_admin: admin.ModelAdmin[TenantQueue],
+        model: type[Any],
+        model_admin: admin.ModelAdmin[Any],
     ) -> None:
         super().__init__(request, params, model, model_admin)
         given = params.pop(self.parameter, [""])[-1].strip()
@@ -92,8 +90,23 @@ class QueueNameFilter(admin.ListFilter):
         """Yield what the template needs."""
         return self.text.choices(changelist)
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[TenantQueue]
-    ) -> QuerySet[TenantQueue]:
-        """Return the queues of the name."""
-        return queryset if self.text.value is None else queryset.filter(name=self.text.value)
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of the value."""
+        if self.text.value is None:
+            return queryset
+        return queryset.filter(**{self.column: self.text.value})
+
+
+class QueueNameFilter(ExactFilter):
+    """Tenant queues of exactly one name."""
+
+    title = _("queue")
+    parameter = "queue"
+    column = "name"
+
+
+class TenantFilter(ExactFilter):
+    """Rows of exactly one tenant."""
+
+    title = _("tenant")
+    parameter = column = "tenant"

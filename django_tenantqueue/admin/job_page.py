@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, TenantQueue, Worker
-from ..operations.queues import loads
+from ..operations.queues import loads, seconds_to_start
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
 from .timeline import make_timeline
@@ -85,7 +85,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     if job.state == State.SCHEDULED:
         return gettext("It waits for its time.")
     if job.state == State.HELD:
-        return gettext("It is held back by its %s.") % job.held_by
+        return _held_by(job)
     if job.state != State.CREATED or queue is None:
         return None
     if queue.paused:
@@ -93,9 +93,25 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     load = loads(using, [queue.pk]).get(queue.pk)
     if load is not None and load.running >= queue.num_slots:
         return gettext("All %d slots of its queue are taken.") % queue.num_slots
+    if seconds := seconds_to_start(using, queue):
+        return gettext(
+            "Its queue may start %(rate)s jobs in a second: the next one in %(time)s."
+        ) % {"rate": f"{queue.max_per_second:g}", "time": duration_text(seconds)}
     if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
         return gettext("No worker is running: start one with “manage.py runworker”.")
     return gettext("It waits for its turn and a free worker.")
+
+
+def _held_by(job: Job) -> str:
+    """Say which gate holds a job."""
+    match job.held_by:
+        case "session":
+            return gettext("It stands in the line of its session.")
+        case "user":
+            return gettext("As many jobs of its user run as may at once.")
+        case "exclusive":
+            return gettext("Another job of the same exclusive key runs.")
+    return gettext("It is held back by its %s.") % job.held_by
 
 
 def _progress(job: Job) -> dict[str, Any] | None:

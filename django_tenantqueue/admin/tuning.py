@@ -1,4 +1,4 @@
-"""The forms that tune a queue: only what the operator changed is written, and never over others.
+"""The forms that tune a row: only what the operator changed is written, and never over others.
 
 A form posts the values it showed beside those the operator wants. A column counts as changed when
 these two differ, whatever the row holds by then; when the row has moved on in the same column,
@@ -8,63 +8,65 @@ that is a conflict, which the operator sees.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import Field
+from django.db.models import Field, Model
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
-from ..models import TenantQueue
-from ..operations.control import TUNABLE
 
 if TYPE_CHECKING:
-    _Form = forms.ModelForm[TenantQueue]
-    _FormSet = forms.BaseModelFormSet[TenantQueue, "TuneForm"]
+    _Form = forms.ModelForm[Model]
+    _FormSet = forms.BaseModelFormSet[Model, "TuneForm"]
 else:
     _Form, _FormSet = forms.ModelForm, forms.BaseModelFormSet
 
 
-def lock_queues(ids: Iterable[int]) -> dict[int, TenantQueue]:
-    """Return queues as they are now, locked until the end of the transaction, in order of id.
+def lock_rows(model: type[Model], ids: Iterable[int]) -> dict[int, Model]:
+    """Return rows as they are now, locked until the end of the transaction, in order of id.
 
     Nobody else can tune them between the comparison and the save. A claim passes a locked queue
     over and looks again within milliseconds.
     """
-    queues = TenantQueue.objects.using(get_settings().database).select_for_update(no_key=True)
-    return {queue.pk: queue for queue in queues.filter(pk__in=list(ids)).order_by("pk")}
+    rows = model._default_manager.using(get_settings().database).select_for_update(no_key=True)
+    return {row.pk: row for row in rows.filter(pk__in=list(ids)).order_by("pk")}
 
 
-def _column(name: str) -> Field[Any, Any]:
-    return cast("Field[Any, Any]", TenantQueue._meta.get_field(name))
+def _column(model: type[Model], name: str) -> Field[Any, Any]:
+    return cast("Field[Any, Any]", model._meta.get_field(name))
 
 
-def column_label(name: str) -> str:
+def column_label(model: type[Model], name: str) -> str:
     """Return what a column is called."""
-    return str(_column(name).verbose_name)
+    return str(_column(model, name).verbose_name)
+
+
+def _gone(model: type[Model]) -> str:
+    return gettext("This %s does not exist any more.") % model._meta.verbose_name
 
 
 def value_text(value: Any) -> str:
     """Return a column's value for a sentence."""
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
-    return str(value)
+    return gettext("nothing") if value in (None, "") else str(value)
 
 
 class TuneForm(_Form):
-    """A queue's columns that operators change. `compare()` must follow its validation."""
+    """The columns of a row that operators change. `compare()` must follow its validation.
 
-    class Meta:
-        model = TenantQueue
-        fields = TUNABLE
+    A subclass names its model, and the columns in `tunable`.
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.changes: dict[str, tuple[Any, Any]] = {}
         if self.instance.pk is not None:
-            for name in self.fields.keys() & set(TUNABLE):
+            for name in self.fields.keys() & set(self.tunable):
                 self.fields[name].show_hidden_initial = True
 
     def _post_clean(self) -> None:
@@ -76,17 +78,17 @@ class TuneForm(_Form):
         if self.instance._state.adding:
             super()._post_clean()  # type: ignore[misc]
             return
-        for name in TUNABLE:
+        for name in self.tunable:
             if name in self.cleaned_data:
                 try:
-                    _column(name).run_validators(self.cleaned_data[name])
+                    _column(type(self.instance), name).run_validators(self.cleaned_data[name])
                 except ValidationError as error:
                     self.add_error(name, error)
 
-    def compare(self, stored: TenantQueue) -> None:
+    def compare(self, stored: Model) -> None:
         """Note in `changes` what is to be written: name -> (from, to); add errors for conflicts."""
         self.changes = {}
-        for name in TUNABLE:
+        for name in self.tunable:
             if name not in self.changed_data or name not in self.cleaned_data:
                 continue
             now, wanted = getattr(stored, name), self.cleaned_data[name]
@@ -101,7 +103,7 @@ class TuneForm(_Form):
     def change_texts(self) -> list[str]:
         """Return each change as words: slots 3 → 7."""
         return [
-            f"{column_label(name)} {value_text(old)} → {value_text(new)}"
+            f"{column_label(type(self.instance), name)} {value_text(old)} → {value_text(new)}"
             for name, (old, new) in self.changes.items()
         ]
 
@@ -128,20 +130,20 @@ class TuneForm(_Form):
         self.add_error(name, ValidationError(message, code="conflict"))
         # The next save is made knowing the value of now.
         data = self.data.copy()  # type: ignore[attr-defined]
-        data[self.add_initial_prefix(name)] = str(now)
+        data[self.add_initial_prefix(name)] = "" if now is None else str(now)
         self.data = data
 
 
 class SingleTuneForm(TuneForm):
-    """The form of one queue's page; its view runs in a transaction."""
+    """The form of one row's page; its view runs in a transaction."""
 
     def clean(self) -> dict[str, Any] | None:
         """Compare with the row as it is now."""
         cleaned = super().clean()
         if self.instance.pk is not None:
-            stored = lock_queues([self.instance.pk]).get(self.instance.pk)
+            stored = lock_rows(type(self.instance), [self.instance.pk]).get(self.instance.pk)
             if stored is None:
-                raise ValidationError(gettext("This queue does not exist any more."))
+                raise ValidationError(_gone(type(self.instance)))
             self.compare(stored)
         return cleaned
 
@@ -151,14 +153,15 @@ class _RowIdField(forms.IntegerField):
 
     widget = forms.HiddenInput
 
-    def __init__(self, *, known: Iterable[int], **kwargs: Any) -> None:
+    def __init__(self, *, known: Iterable[int], gone: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.known = frozenset(known)
+        self._gone = gone
 
     def clean(self, value: Any) -> int | None:
         number: int | None = super().clean(value)
         if number not in self.known:
-            raise ValidationError(_("This queue does not exist any more."), code="gone")
+            raise ValidationError(self._gone, code="gone")
         return number
 
 
@@ -168,14 +171,18 @@ class TuneFormSet(_FormSet):
     def add_fields(self, form: TuneForm, index: int | None) -> None:
         """Put the row's id into a form."""
         super().add_fields(form, index)
-        known = [queue.pk for queue in self.get_queryset()]
-        form.fields["id"] = _RowIdField(known=known, initial=form.instance.pk)
+        assert self.model is not None
+        known = [row.pk for row in self.get_queryset()]
+        form.fields["id"] = _RowIdField(
+            known=known, gone=_gone(self.model), initial=form.instance.pk
+        )
 
     def clean(self) -> None:
         """Compare the changed rows with what they are now, all locked by one statement."""
         super().clean()
         changed = [form for form in self.forms if form.instance.pk and form.has_changed()]
-        stored = lock_queues(form.instance.pk for form in changed) if changed else {}
+        assert self.model is not None
+        stored = lock_rows(self.model, (form.instance.pk for form in changed)) if changed else {}
         for form in changed:
             if row := stored.get(form.instance.pk):
                 form.compare(row)

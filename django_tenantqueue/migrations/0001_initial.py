@@ -15,7 +15,9 @@ import django_tenantqueue.models.fields
 
 CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
 DROP_JOB = "DROP TABLE tenantqueue_job"
-# Sleeping and heartbeats rewrite a worker's row all the time: leave room for HOT updates.
+# Claims rewrite a limited queue's rate, sleeping and heartbeats a worker's row, all the time: leave
+# room for HOT updates.
+TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"
 TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
 
 
@@ -142,8 +144,32 @@ class Migration(migrations.Migration):
                         ),
                         name="tenantqueue_session_num_slots",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                        ),
+                        name="tenantqueue_session_serial",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "serial"),
+                            models.Q(("on_failure", ""), ("on_wait", "")),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_user",
+                    ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="UserCap",
+            fields=[],
+            options={
+                "verbose_name": "user cap",
+                "verbose_name_plural": "user caps",
+                "proxy": True,
+            },
+            bases=("tenantqueue.session",),
         ),
         migrations.CreateModel(
             name="TenantQueue",
@@ -186,6 +212,45 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "max_per_second",
+                    models.FloatField(
+                        blank=True,
+                        help_text="How many jobs may start in a second, on all machines. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0001),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="starts per second",
+                    ),
+                ),
+                (
+                    "burst",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many may start at once after a pause. Empty: those of one second.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="burst",
+                    ),
+                ),
+                (
+                    "max_waiting",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="With so many ready jobs waiting it takes no new ones. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(100000000),
+                        ],
+                        verbose_name="most waiting",
+                    ),
+                ),
+                (
                     "paused",
                     models.BooleanField(
                         db_default=False,
@@ -221,9 +286,49 @@ class Migration(migrations.Migration):
                         condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
                         name="tenantqueue_queue_weight",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
+                        ),
+                        name="tenantqueue_queue_max_per_second",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
+                        name="tenantqueue_queue_burst",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_waiting__gte", 0), ("max_waiting__lte", 100000000)
+                        ),
+                        name="tenantqueue_queue_max_waiting",
+                    ),
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="QueueRate",
+            fields=[
+                (
+                    "queue",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.tenantqueue",
+                        verbose_name="queue",
+                    ),
+                ),
+                ("debt", models.FloatField(verbose_name="debt")),
+                ("as_of", models.DateTimeField(verbose_name="as of")),
+            ],
+            options={
+                "verbose_name": "queue rate",
+                "verbose_name_plural": "queue rates",
+            },
+        ),
+        migrations.RunSQL(TUNE_RATE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Worker",
             fields=[

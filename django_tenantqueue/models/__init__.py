@@ -9,7 +9,8 @@ from .monitor import (
     MonitorPace,
 )
 from .queue import TenantQueue
-from .session import Session
+from .rate import QueueRate
+from .session import Session, UserCap
 from .worker import Worker
 
 __all__ = [
@@ -19,7 +20,9 @@ __all__ = [
     "Job",
     "MonitorAddition",
     "MonitorPace",
+    "QueueRate",
     "Session",
     "TenantQueue",
+    "UserCap",
     "Worker",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -34,6 +36,27 @@ class TenantQueue(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
         help_text=_("Turns this queue gets for each turn of a queue of weight 1."),
     )
+    max_per_second = models.FloatField(
+        _("starts per second"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0001), MaxValueValidator(1_000_000)],
+        help_text=_("How many jobs may start in a second, on all machines. Empty: no limit."),
+    )
+    burst = models.IntegerField(
+        _("burst"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text=_("How many may start at once after a pause. Empty: those of one second."),
+    )
+    max_waiting = models.IntegerField(
+        _("most waiting"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(100_000_000)],
+        help_text=_("With so many ready jobs waiting it takes no new ones. Empty: no limit."),
+    )
     paused = models.BooleanField(
         _("paused"), default=False, db_default=False, help_text=_("Start no more of its jobs.")
     )
@@ -58,7 +81,25 @@ class TenantQueue(models.Model):
             models.CheckConstraint(
                 condition=Q(weight__gte=1, weight__lte=1000), name="tenantqueue_queue_weight"
             ),
+            models.CheckConstraint(
+                condition=Q(max_per_second__gte=0.0001, max_per_second__lte=1_000_000),
+                name="tenantqueue_queue_max_per_second",
+            ),
+            models.CheckConstraint(
+                condition=Q(burst__gte=1, burst__lte=1_000_000), name="tenantqueue_queue_burst"
+            ),
+            models.CheckConstraint(
+                condition=Q(max_waiting__gte=0, max_waiting__lte=100_000_000),
+                name="tenantqueue_queue_max_waiting",
+            ),
         )
 
     def __str__(self) -> str:
         return f"{self.tenant or '–'} / {self.name}"
+
+    @property
+    def burst_size(self) -> int | None:
+        """How many may start at once; None without `max_per_second`. The claim's SQL agrees."""
+        if self.max_per_second is None:
+            return None
+        return self.burst or max(1, math.ceil(self.max_per_second))

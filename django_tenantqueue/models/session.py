@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from ..gates import EVERYBODY
+from ..gates import EVERYBODY, gate_key
 from .job import Job
 
 
@@ -102,6 +103,14 @@ class Session(models.Model):
                 condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
                 name="tenantqueue_session_num_slots",
             ),
+            models.CheckConstraint(
+                condition=Q(kind="user") | Q(num_slots__isnull=True),
+                name="tenantqueue_session_serial",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="serial") | Q(on_wait="", on_failure=""),
+                name="tenantqueue_session_user",
+            ),
         )
 
     def __str__(self) -> str:
@@ -113,3 +122,31 @@ class Session(models.Model):
         """Return its unfinished jobs."""
         column = "session_key" if self.kind == self.Kind.SERIAL else "user_key"
         return Job.objects.unfinished().filter(**{column: self.gate_key})
+
+
+class UserCapManager(models.Manager["UserCap"]):
+    """The rows of users alone."""
+
+    def get_queryset(self) -> models.QuerySet[UserCap]:
+        """Return them."""
+        return super().get_queryset().filter(kind=Session.Kind.USER)
+
+
+class UserCap(Session):
+    """How many jobs of a user run at once: the rows of kind `user`, for the admin."""
+
+    objects = UserCapManager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        proxy = True
+        verbose_name = _("user cap")
+        verbose_name_plural = _("user caps")
+
+    def clean(self) -> None:
+        """Name the gate of a new cap; raise ValidationError when the user has one."""
+        if not self._state.adding:
+            return
+        self.kind = Session.Kind.USER
+        self.gate_key = gate_key(self.tenant, self.key)
+        if UserCap.objects.using(self._state.db).filter(gate_key=self.gate_key).exists():
+            raise ValidationError(_("This user has a cap already: change that one."))

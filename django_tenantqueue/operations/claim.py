@@ -1,9 +1,9 @@
 """Whose turn it is: what one worker process remembers between two claims.
 
 The truth is in the rows; this memory only saves work. It holds, for each lane, the queue that was
-served last (so that queues take turns), which queues were found full or paused a moment ago (so
-that they are not looked at again before something may have changed), and how far an unfinished
-walk has come.
+served last (so that queues take turns), which queues were found full, paused or beyond their rate a
+moment ago (so that they are not looked at again before something may have changed), and how far an
+unfinished walk has come.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from enum import Enum
 from ..queries.claim import MOST_ROOM, ClaimRequest, Exchange, Position, Walk
 
 BLOCKED_SECONDS = 0.25
-"""How long a full or paused queue is left alone, unless one of its jobs finishes here."""
+"""How long a full or paused queue is left alone, unless one of its jobs finishes here. One that has
+used up its rate is left alone until its next start, but no longer than this: it may be edited."""
 FOREIGN_SECONDS = 10.0
 """How long a queue that this worker's filters leave out is not looked at."""
 BARREN_SECONDS = 0.01
@@ -49,7 +50,8 @@ class Verdict(Enum):
     CONTENDED = "contended"
     """Something is ready, but others hold its queue right now: look after `wait_seconds`."""
     BLOCKED = "blocked"
-    """Something is ready, but its queues are full or paused: look after `wait_seconds`."""
+    """Something is ready, but its queues are full, paused or have used up their rates: look after
+    `wait_seconds`."""
     EMPTY = "empty"
     """Nothing is ready."""
 
@@ -84,6 +86,7 @@ class Claimer:
         self._last = (0, 0, 0)
         self._blocked: dict[int, float] = {}
         self._misfits: dict[int, float] = {}
+        self._spent: dict[int, float] = {}
         self._async_seen_at = -ASYNC_SECONDS
         self._async_room = UNSEEN_ROOM
         self._foreign: dict[int, float] = {}
@@ -135,16 +138,19 @@ class Claimer:
         )
 
     def _expire(self, now: float) -> None:
-        for memory in (self._blocked, self._misfits, self._foreign, self._resting_lanes):
+        for memory in self._memories():
             if memory and min(memory.values()) <= now:
                 for key in [k for k, until in memory.items() if until <= now]:
                     del memory[key]
 
+    def _memories(self) -> tuple[dict[int, float], ...]:
+        return self._blocked, self._misfits, self._spent, self._foreign, self._resting_lanes
+
     def _skipped(self) -> list[int]:
         """Return the queues to skip; when there are many, those that come next."""
-        if not self._blocked and not self._foreign and not self._misfits:
+        if not (self._blocked or self._foreign or self._misfits or self._spent):
             return []
-        skipped = [*self._blocked, *self._foreign, *self._misfits]
+        skipped = [*self._blocked, *self._foreign, *self._misfits, *self._spent]
         if len(skipped) <= MOST_SKIPPED:
             return skipped
         skipped.sort()
@@ -163,13 +169,14 @@ class Claimer:
         With many blocked queues it is not: each job that comes would wait for the walk over all of
         them. Then the memory is kept for what is left of its BLOCKED_SECONDS.
         """
-        if len(self._blocked) <= COSTLY_STEPS:
+        if len(self._blocked) + len(self._spent) <= COSTLY_STEPS:
             self.forget_blocked()
 
     def forget_blocked(self) -> None:
         """Look at every queue again: somebody said that there is work."""
         self._blocked.clear()
         self._misfits.clear()
+        self._spent.clear()
         self._resting_lanes.clear()
 
     def learn(self, request: ClaimRequest, answer: Exchange) -> Verdict:
@@ -213,7 +220,9 @@ class Claimer:
             self._foreign[queue_id] = now + FOREIGN_SECONDS
         for queue_id in walk.blocked:
             self._blocked[queue_id] = now + BLOCKED_SECONDS
-        if walk.blocked or walk.skipped > len(self._foreign):
+        for queue_id, seconds in walk.spent.items():
+            self._spent[queue_id] = now + min(BLOCKED_SECONDS, seconds)
+        if walk.blocked or walk.spent or walk.skipped > len(self._foreign):
             self._pass_blocked = True
         if walk.contended:
             self._pass_contended = True
@@ -251,8 +260,19 @@ class Claimer:
             self.wait_seconds = random.uniform(0.1, 1.0) * CONTENDED_SECONDS
             return Verdict.CONTENDED
         if blocked:
-            waits = (*self._blocked.values(), *self._misfits.values())
-            latest = max((*waits, *self._resting_lanes.values()), default=0.0)
-            self.wait_seconds = min(BLOCKED_SECONDS, max(0.005, latest - self._clock()))
+            self.wait_seconds = min(BLOCKED_SECONDS, max(0.005, self._look_at() - self._clock()))
             return Verdict.BLOCKED
         return Verdict.EMPTY
+
+    def _look_at(self) -> float:
+        """Return when to look again after a pass in which all that is ready was blocked.
+
+        A start that a rate allows is not to be missed, but a pass over many queues is followed by a
+        rest in proportion: until the lanes are looked at again that it made rest.
+        """
+        rested = max(self._resting_lanes.values(), default=0.0)
+        latest = max((*self._blocked.values(), *self._misfits.values(), rested), default=0.0)
+        if not self._spent:
+            return latest
+        soonest = max(rested, min(self._spent.values()))
+        return min(latest, soonest) if latest else soonest

@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 CLAIM_SECONDS = 1.0
 """So long cancel() tries jobs again whose rows are locked."""
 RETRY_SECONDS = 0.01
-TUNABLE = ("num_slots", "weight", "paused", "retired")
+TUNABLE = (
+    "num_slots",
+    "weight",
+    "max_per_second",
+    "burst",
+    "max_waiting",
+    "paused",
+    "retired",
+)
 """Columns of a tenant queue that operators change."""
+OPENING = {"num_slots", "max_per_second", "burst"}
+"""Those of which a new value may let more jobs start."""
 
 
 def _alias(using: str | None) -> str:
@@ -142,7 +152,7 @@ def change_queue(
 
 
 def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a tenant queue: num_slots, weight, paused, retired.
+    """Change columns of a tenant queue, which are TUNABLE.
 
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; TenantQueue.DoesNotExist.
@@ -158,7 +168,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
         field = cast("Field[Any, Any]", queue._meta.get_field(name))
         setattr(queue, name, field.clean(value, queue))
     queue.save(using=alias, update_fields=sorted(changes))
-    if changes.get("paused") is False or "num_slots" in changes:
+    if changes.get("paused") is False or changes.keys() & OPENING:
         _wake(alias, 1)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import QueueRetired
+from ..exceptions import QueueFull, QueueRetired
 from ..gates import JobGates, gate_key
 from ..models import Job
 from ..queries import enqueue as queries
@@ -23,8 +24,12 @@ from .context import capture_context
 from .encode import encode_args
 from .gates import release_later
 from .options import Options
+from .room import forget_rooms, is_limited, take_room
 from .sources import RegisteredTask, Source
 from .tenant import get_tenant
+
+_New = TypeVar("_New", bound=queries.NewJob)
+_Made = TypeVar("_Made")
 
 BULK_ROWS = 5000
 """Rows of one bulk INSERT."""
@@ -118,6 +123,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
         "created_by": options.created_by,
         "context": capture_context(),
         "unseen": False,
+        "has_room": False,
     }
 
 
@@ -183,7 +189,7 @@ def enqueue(
 ) -> Job:
     """Insert one job in the caller's transaction and return it.
 
-    Raises InvalidArgument, QueueRetired, and Django's database errors.
+    Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options)
     new = new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
@@ -191,12 +197,11 @@ def enqueue(
         return _enqueue_gated(new, options, target, task)
     connection = connections[target.using]
     sent_at = time.monotonic()
-    inserted = queries.insert_job(connection, new)
-    if inserted is None:
-        new["queue_id"] = queue_id_of(target, refresh=True)
-        new["unseen"] = True
+    inserted = None
+    if not is_limited(target.using, new["queue_id"]):
         inserted = queries.insert_job(connection, new)
-        assert inserted is not None, "inserted whatever the snapshot shows"
+    if inserted is None:
+        inserted = _insert_one(new, target)
     if inserted.state == "created" and (
         inserted.sleepers
         or connection.in_atomic_block
@@ -206,6 +211,45 @@ def enqueue(
     job = _as_job(new, inserted, target)
     _call_enqueue_hook(task, job)
     return job
+
+
+def _insert_one(new: queries.NewJob, target: Target) -> queries.InsertedJob:
+    """Insert a job that insert_job.sql does not take: see there."""
+    row = _gated(new, Options(), JobGates())
+    row["args"] = f"[{new['args']}]"
+    (inserted,) = _insert(row, target, queries.insert_gated_jobs, 1)
+    new["queue_id"] = row["queue_id"]
+    return inserted
+
+
+def _insert(
+    new: _New,
+    target: Target,
+    statement: Callable[[BaseDatabaseWrapper, _New], list[_Made]],
+    count: int,
+) -> list[_Made]:
+    """Insert `count` jobs with one of the statements for several; return what they return.
+
+    Raises QueueRetired and QueueFull.
+    """
+    connection = connections[target.using]
+    if is_limited(target.using, new["queue_id"]):
+        _take_room(new, target, count)
+    made = statement(connection, new)
+    if not made:
+        # retired, not visible to this snapshot, or with a limit that this process did not know of
+        new["queue_id"] = queue_id_of(target, refresh=True)
+        new["unseen"] = True
+        _take_room(new, target, count)
+        made = statement(connection, new)
+    return made
+
+
+def _take_room(new: queries.NewJob, target: Target, count: int) -> None:
+    exceeded = take_room(target.using, new["queue_id"], count)
+    if exceeded is not None:
+        raise QueueFull(target.tenant, target.queue, exceeded, count)
+    new["has_room"] = True
 
 
 def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
@@ -220,23 +264,13 @@ def _enqueue_gated(
     gates = gates_of(options, target.tenant)
     row = _gated(new, options, gates)
     row["args"] = f"[{new['args']}]"
-    (inserted,) = _insert_gated(row, target)
+    (inserted,) = _insert(row, target, queries.insert_gated_jobs, 1)
     _look_at_gates(target, gates, [inserted])
     job = _as_job(row, inserted, target)
     job.held_by = gates.first() if inserted.state == "held" else None
     job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
     _call_enqueue_hook(task, job)
     return job
-
-
-def _insert_gated(row: queries.GatedJob, target: Target) -> list[queries.InsertedJob]:
-    connection = connections[target.using]
-    made = queries.insert_gated_jobs(connection, row)
-    if not made:
-        row["queue_id"] = queue_id_of(target, refresh=True)
-        row["unseen"] = True
-        made = queries.insert_gated_jobs(connection, row)
-    return made
 
 
 def _look_at_gates(
@@ -299,24 +333,19 @@ def enqueue_many(
     """Insert a job for each call, one round trip per 5,000; return their ids, in order.
 
     All or nothing: the batches share one transaction. Nothing is stored when one of the calls
-    cannot be encoded. `calls` may be a generator; it is read as it is needed.
+    cannot be encoded, or when there is no room for all of them (QueueFull). `calls` may be a
+    generator; it is read as it is needed.
     """
     target = find_target(options)
     new = new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
-    connection = connections[target.using]
     encoded = (encode_args(args, kwargs) for args, kwargs in calls)
     if options.has_gates:
         return _enqueue_many_gated(new, options, target, encoded)
     with transaction.atomic(using=target.using):
         for batch in _batches(encoded):
             new["args"] = f"[{','.join(batch)}]"
-            made = queries.insert_jobs(connection, new)
-            if not made:
-                new["queue_id"] = queue_id_of(target, refresh=True)
-                new["unseen"] = True
-                made = queries.insert_jobs(connection, new)
-            ids += made
+            ids += _insert(new, target, queries.insert_jobs, len(batch))
         if ids:
             _wake_later(target, len(ids))
     return ids
@@ -331,7 +360,7 @@ def _enqueue_many_gated(
     with transaction.atomic(using=target.using):
         for batch in _batches(encoded):
             row["args"] = f"[{','.join(batch)}]"
-            made = _insert_gated(row, target)
+            made = _insert(row, target, queries.insert_gated_jobs, len(batch))
             _look_at_gates(target, gates, made)
             ids += [job.id for job in made]
     return ids
@@ -345,5 +374,6 @@ def load_jobs(ids: Sequence[int]) -> list[Job]:
 
 
 def forget_queues() -> None:
-    """Forget the ids of queues, for tests that drop their rows."""
+    """Forget what is known of queues, for tests that drop their rows."""
     _queue_ids.clear()
+    forget_rooms()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..models import TenantQueue
+from django.db.models import F
+from django.db.models.functions import Now
+
+from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 
 COUNTED_TO = 1000
@@ -24,3 +27,15 @@ def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:
     """Return how many jobs of each queue run and wait, each counted up to COUNTED_TO."""
     ids = sorted(queue_ids)
     return {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
+
+
+def seconds_to_start(using: str, queue: TenantQueue) -> float | None:
+    """Return when the rate of a queue allows its next start: 0 is now; None: it has no rate."""
+    rate, burst = queue.max_per_second, queue.burst_size
+    if rate is None or burst is None:
+        return None
+    rows = QueueRate.objects.using(using).filter(pk=queue.pk)
+    for debt, age in rows.values_list("debt", Now() - F("as_of")):
+        left: float = burst - max(0.0, min(debt, burst) - rate * max(0.0, age.total_seconds()))
+        return max(0.0, (1 - left) / rate)
+    return 0.0

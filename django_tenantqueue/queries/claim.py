@@ -29,6 +29,9 @@ finds jobs of workers that have no row any more, too."""
 LINE_TIMEOUT = b"SET LOCAL lock_timeout = %d" % (1000 * LINE_SECONDS)
 MOST_ROOM = 200
 """Jobs that one claim takes at most."""
+BATCH_SECONDS = 0.05
+"""Starts of a queue with a rate are put off so long, if its burst is large enough to lose none: one
+claim then takes all that the rate has brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class Walk:
     locks: int
     contended: int
     blocked: list[int]
+    spent: dict[int, float]
+    """Queues that have used up what their rate allows: in how many seconds to look again."""
     foreign: list[int]
     skipped: int
     steps: int
@@ -237,6 +242,7 @@ def _lock_params(request: ClaimRequest) -> dict[str, Any]:
         "most_locks": request.most_locks,
         "most_room": request.most_room,
         "lock_class": QUEUE_LOCK_CLASS,
+        "batch_seconds": BATCH_SECONDS,
         "skip_queues": array(request.skip_queues),
         "queues": request.queues,
         "exclude_queues": request.exclude_queues,
@@ -345,11 +351,13 @@ def _fed(
 
 def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
     assert row is not None, "an aggregate has one row"
-    locks, contended, blocked, foreign, skipped, steps, held, lanes, open_lane, *position = row
+    locks, contended, blocked, spent, spent_seconds, foreign, *rest = row
+    skipped, steps, held, lanes, open_lane, *position = rest
     return Walk(
         locks=locks,
         contended=contended,
         blocked=blocked or [],
+        spent=dict(zip(spent or (), spent_seconds or (), strict=True)),
         foreign=foreign or [],
         skipped=skipped,
         steps=steps,

@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .base import fetch, statement
 from .direct import fetch_prepared
+from .listing import read_in_order
 
 
 class NewJob(TypedDict):
@@ -40,6 +41,8 @@ class NewJob(TypedDict):
     unseen: bool
     """Insert although the queue is not visible: for a REPEATABLE READ caller whose snapshot is
     older than the queue."""
+    has_room: bool
+    """The queue's limit of waiting jobs was looked at. insert_job.sql has no use for it."""
 
 
 class GatedJob(NewJob):
@@ -71,10 +74,11 @@ class FoundQueue:
 
     id: int
     retired: bool
+    max_waiting: int | None
 
 
 def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
-    """Insert one job; None when its queue is retired or not visible."""
+    """Insert one job; None when its queue is retired, not visible, or has `max_waiting`."""
     rows = fetch_prepared(wrapper, "insert_job", job)
     if not rows:
         return None
@@ -117,6 +121,16 @@ def _autocommitted(using: str) -> Iterator[BaseDatabaseWrapper]:
         yield other
     finally:
         other.close()
+
+
+def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
+    """Return `max_waiting` of a queue and its ready jobs, counted up to that; None: no limit.
+
+    In the caller's snapshot. Read by indexes whatever the statistics say.
+    """
+    with read_in_order(using):
+        rows = fetch(using, "count_waiting", {"queue_id": queue_id})
+    return rows[0] if rows else None
 
 
 def create_queue(using: str, tenant: str, name: str, num_slots: int) -> FoundQueue:

@@ -12,9 +12,16 @@
 -- made on fewer free slots than all these take together: so the last one of them, at the latest,
 -- counted all but those, and the limit holds. On fewer free slots nothing is taken in share mode.
 -- (A claim that locks the queue alone waits for no sharer: it passes the queue over.)
+-- A queue with a rate (max_per_second) may start as many jobs as its burst less its debt: the starts
+-- that the rate has not made up for since they were made. The debt is written here, under the lock of
+-- the queue, for what was taken. Jobs of such a queue are `queued_at` the one moment that was counted
+-- with: by that column no span of time has more of them than the burst and what the rate allows in it.
+-- A debt above the burst, which was lowered, counts as the burst; the database's clock counts, and a
+-- debt from the future, by a clock that was set back, counts as none.
+-- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
--- for the update.
+-- for the update, and for the rates.
 WITH RECURSIVE handed AS MATERIALIZED (
     SELECT h.lane, h.queue_id, h.place
     FROM unnest(
@@ -64,15 +71,18 @@ WITH RECURSIVE handed AS MATERIALIZED (
     SELECT
         queue.id, queue.weight,
         CASE
-            WHEN NOT queue.is_wide THEN queue.num_slots - queue.taken
+            WHEN queue.is_wide AND queue.max_per_second IS NOT NULL THEN 0
+            WHEN NOT queue.is_wide
+                THEN least(queue.num_slots - queue.taken, floor(rate.burst - rate.debt)::integer)
             WHEN queue.num_slots - queue.taken
                 >= current_setting('max_connections')::integer * %(most_room)s::integer
                 THEN %(most_room)s::integer + 1
             ELSE 0
-        END AS free
+        END AS free,
+        rate.debt, rate.as_of
     FROM (SELECT DISTINCT queue_id FROM pair) met
     CROSS JOIN LATERAL (
-        SELECT q.id, q.weight, q.num_slots, (
+        SELECT q.id, q.weight, q.num_slots, q.max_per_second, q.burst, (
             SELECT count(*)
             FROM tenantqueue_job_hot j
             WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
@@ -82,10 +92,33 @@ WITH RECURSIVE handed AS MATERIALIZED (
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0
     ) queue
+    LEFT JOIN LATERAL (
+        SELECT
+            size.burst, size.as_of,
+            CASE
+                WHEN spent.as_of <= size.as_of + interval '1 second'
+                THEN greatest(
+                    0,
+                    least(spent.debt, size.burst) - queue.max_per_second * greatest(
+                        0, extract(epoch FROM size.as_of - spent.as_of)::float8
+                    )
+                )
+                ELSE 0
+            END AS debt
+        FROM (
+            SELECT
+                coalesce(queue.burst, greatest(1, ceil(queue.max_per_second)))::float8 AS burst,
+                clock_timestamp() AS as_of
+            OFFSET 0
+        ) size
+        LEFT JOIN tenantqueue_queuerate spent ON spent.queue_id = queue.id
+        WHERE queue.max_per_second IS NOT NULL
+        OFFSET 0
+    ) rate ON true
     WHERE queue.num_slots > queue.taken
 ), share AS MATERIALIZED (
     SELECT
-        pair.lane, pair.queue_id, pair.place, slot.free, slot.weight,
+        pair.lane, pair.queue_id, pair.place, slot.free, slot.weight, slot.debt, slot.as_of,
         CASE
             WHEN pair.queue_id = %(last_queue)s::integer AND pair.lane = %(last_lane)s::integer THEN %(last_used)s::integer
             ELSE 0
@@ -154,10 +187,17 @@ WITH RECURSIVE handed AS MATERIALIZED (
     WHERE fitting.fits
     ORDER BY fitting.nth_served
     LIMIT %(room)s::integer
+), spent AS (
+    INSERT INTO tenantqueue_queuerate AS rate (queue_id, debt, as_of)
+    SELECT chosen.queue_id, min(chosen.debt) + count(*), min(chosen.as_of)
+    FROM chosen
+    WHERE chosen.as_of IS NOT NULL
+    GROUP BY chosen.queue_id
+    ON CONFLICT (queue_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'queued',
-    queued_at = clock_timestamp(),
+    queued_at = coalesce(chosen.as_of, clock_timestamp()),
     started_at = NULL,
     worker_id = %(worker)s::bigint,
     claim_seq = job.claim_seq + 1,

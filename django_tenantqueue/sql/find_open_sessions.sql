@@ -35,7 +35,12 @@ SELECT
         OR CASE WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE head.session_skip END
     ) AS is_open
 FROM step
-LEFT JOIN tenantqueue_session s ON s.kind = 'serial' AND s.gate_key = step.key
+LEFT JOIN LATERAL (
+    SELECT s.paused, s.halted_at, s.on_wait
+    FROM tenantqueue_session s
+    WHERE s.kind = 'serial' AND s.gate_key = step.key
+    OFFSET 0
+) s ON true
 CROSS JOIN LATERAL (
     SELECT j.run_at, j.session_skip
     FROM tenantqueue_job_hot j

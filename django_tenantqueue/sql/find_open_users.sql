@@ -28,9 +28,18 @@ SELECT
         ELSE coalesce(s.num_slots, everybody.num_slots, %(num_slots)s::integer)
     END AS is_open
 FROM step
-LEFT JOIN tenantqueue_session s ON s.kind = 'user' AND s.gate_key = step.key
-LEFT JOIN tenantqueue_session everybody
-    ON everybody.kind = 'user' AND everybody.gate_key = substring(step.key FROM '^(?:[^\\/]|\\.)*/')
+LEFT JOIN LATERAL (
+    SELECT s.paused, s.num_slots
+    FROM tenantqueue_session s
+    WHERE s.kind = 'user' AND s.gate_key = step.key
+    OFFSET 0
+) s ON true
+LEFT JOIN LATERAL (
+    SELECT s.paused, s.num_slots
+    FROM tenantqueue_session s
+    WHERE s.kind = 'user' AND s.gate_key = substring(step.key FROM '^(?:[^\\/]|\\.)*/')
+    OFFSET 0
+) everybody ON true
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
     FROM tenantqueue_job_hot j

@@ -6,5 +6,7 @@ SET halted_at = clock_timestamp(), halted_by = ended.job_id
 FROM unnest(%(keys)s::text[], %(jobs)s::bigint[], %(wanted)s::boolean[])
     AS ended (key, job_id, wanted)
 WHERE session.kind = 'serial' AND session.gate_key = ended.key AND session.halted_at IS NULL
+    -- not redundant: it keeps a plan made while the table was empty from reading all of it
+    AND session.gate_key = ANY (%(keys)s::text[])
     AND CASE WHEN session.on_failure <> '' THEN session.on_failure = 'halt' ELSE ended.wanted END
 RETURNING session.id

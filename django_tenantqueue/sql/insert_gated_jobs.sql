@@ -1,4 +1,5 @@
--- Enqueue jobs that have gates to pass or are unique: as insert_jobs.sql, with those columns.
+-- Enqueue jobs that have gates to pass or are unique, or whose queue has a limit of its waiting jobs:
+-- as insert_jobs.sql, with those columns.
 -- `held_by` is the first gate. A job of a session or monitor takes its place in the line at once,
 -- whenever it may run; one that has other gates comes to them when its time has come.
 INSERT INTO tenantqueue_job_hot (
@@ -34,7 +35,10 @@ FROM (
         ) AS at
     ) moment
     LEFT JOIN tenantqueue_tenantqueue q ON q.id = %(queue_id)s::integer
-    WHERE NOT coalesce(q.retired, NOT %(unseen)s::boolean)
+    WHERE NOT coalesce(
+        q.retired OR (q.max_waiting IS NOT NULL AND NOT %(has_room)s::boolean),
+        NOT %(unseen)s::boolean
+    )
     OFFSET 0
 ) due
 CROSS JOIN jsonb_array_elements(%(args)s::jsonb) AS element (args)

@@ -1,6 +1,6 @@
 -- Enqueue one job in the caller's transaction: a plain INSERT into the hot leaf.
--- Returns no row when the queue is retired, or is not visible to this snapshot (the caller then
--- looks for the reason). The queue row is read, never locked.
+-- Returns no row when the queue is retired, has a limit of its waiting jobs, or is not visible to this
+-- snapshot: the caller then looks for the reason. The queue row is read, never locked.
 --
 -- `sleepers` says whether some worker sleeps, in this statement's snapshot. In autocommit mode that
 -- saves the look after the commit: see SETTLE_SECONDS in worker/sleep.py for why nothing is lost.
@@ -25,7 +25,11 @@ SELECT
     %(source_method)s::text, %(args)s::jsonb, %(labels)s::text[], %(created_by)s::text,
     %(context)s::jsonb
 WHERE NOT coalesce(
-    (SELECT q.retired FROM tenantqueue_tenantqueue q WHERE q.id = %(queue_id)s::integer),
+    (
+        SELECT q.retired OR q.max_waiting IS NOT NULL
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = %(queue_id)s::integer
+    ),
     NOT %(unseen)s::boolean
 )
 RETURNING

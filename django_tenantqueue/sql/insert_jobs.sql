@@ -1,5 +1,6 @@
 -- Enqueue many jobs that differ in their arguments only: `args` is one JSON array with an element
--- for each. Ids rise in the order of the array. Otherwise as insert_job.sql.
+-- for each. Ids rise in the order of the array. Otherwise as insert_job.sql, but a queue with a limit of
+-- its waiting jobs takes them when the caller has seen that it `has_room`.
 INSERT INTO tenantqueue_job_hot (
     id, queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts,
     timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
@@ -23,7 +24,10 @@ FROM (
         ) AS at
     ) moment
     LEFT JOIN tenantqueue_tenantqueue q ON q.id = %(queue_id)s::integer
-    WHERE NOT coalesce(q.retired, NOT %(unseen)s::boolean)
+    WHERE NOT coalesce(
+        q.retired OR (q.max_waiting IS NOT NULL AND NOT %(has_room)s::boolean),
+        NOT %(unseen)s::boolean
+    )
     OFFSET 0
 ) due
 CROSS JOIN jsonb_array_elements(%(args)s::jsonb) AS element (args)

@@ -1,17 +1,21 @@
 -- First half of a claim: walk over the queues that have ready jobs, in the order in which they
--- are served, and lock up to `most_locks` of them that are neither paused nor full.
+-- are served, and lock up to `most_locks` of them that are neither paused nor full, nor have used up
+-- what their rate allows.
 --
 -- Order: lanes ascending; inside a lane the queues after the one served last (`starts`; in a lane
 -- that is new to this worker, `first_start`), then from the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
 -- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED, and an advisory lock for each until
 -- the commit: it never waits. A wide queue, one with so many free slots that all connections of the
 -- server together could not fill them with one claim each (`most_room`), gets the advisory lock alone,
--- shared: claims of it need not follow each other. See claim_jobs.sql for why it stays strict.
+-- shared: claims of it need not follow each other. See claim_jobs.sql for why it stays strict. A queue
+-- with a rate is never wide.
 -- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
--- the queues.
--- Fullness is looked at here only to leave full queues unlocked; what counts is the count in
--- claim_jobs.sql, which has a later snapshot. The locked pairs are handed to it through
--- transaction-local settings, so that both statements travel in one round trip.
+-- the queues and their rates.
+-- Fullness and rate are looked at here only to leave such queues unlocked; what counts is the count in
+-- claim_jobs.sql, which has a later snapshot. For a queue that is `spent`, `spent_seconds` says when to
+-- look again: at its next start, or when what `batch_seconds` bring can be taken at once. The locked
+-- pairs are handed to it through transaction-local settings, so that both statements travel in one
+-- round trip.
 -- Lazy on purpose: the walk stops as soon as enough is locked, or after `most_visits` steps.
 WITH RECURSIVE visit AS (
     SELECT
@@ -76,13 +80,15 @@ WITH RECURSIVE visit AS (
             WHEN queue.id IS NULL THEN 'foreign'
             WHEN queue.paused THEN 'blocked'
             WHEN taken.slots >= queue.num_slots THEN 'blocked'
+            WHEN rate.allowed < 1 THEN 'spent'
             ELSE 'open'
         END AS status,
-        queue.num_slots - taken.slots
-            >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide
+        queue.max_per_second IS NULL AND queue.num_slots - taken.slots
+            >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide,
+        (rate.wanted - rate.allowed) / queue.max_per_second AS spent_seconds
     FROM visit
     LEFT JOIN LATERAL (
-        SELECT q.id, q.paused, q.num_slots
+        SELECT q.id, q.paused, q.num_slots, q.max_per_second, q.burst
         FROM tenantqueue_tenantqueue q
         WHERE visit.is_queue AND q.id = visit.queue_id
             AND (%(queues)s::text[] IS NULL OR q.name = ANY (%(queues)s::text[]))
@@ -101,6 +107,27 @@ WITH RECURSIVE visit AS (
         WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
         OFFSET 0
     ) taken ON true
+    LEFT JOIN LATERAL (
+        SELECT
+            greatest(1, least(size.burst / 2, queue.max_per_second * %(batch_seconds)s::float8)) AS wanted,
+            size.burst - CASE
+                WHEN spent.as_of <= statement_timestamp() + interval '1 second'
+                THEN greatest(
+                    0,
+                    least(spent.debt, size.burst) - queue.max_per_second * greatest(
+                        0, extract(epoch FROM statement_timestamp() - spent.as_of)::float8
+                    )
+                )
+                ELSE 0
+            END AS allowed
+        FROM (
+            SELECT coalesce(queue.burst, greatest(1, ceil(queue.max_per_second)))::float8 AS burst
+        ) size
+        LEFT JOIN tenantqueue_queuerate spent ON spent.queue_id = queue.id
+        WHERE queue.max_per_second IS NOT NULL
+            AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
+        OFFSET 0
+    ) rate ON true
 ), locked AS MATERIALIZED (
     SELECT seen.nth, seen.lane, seen.queue_id, queue.is_wide
     FROM seen
@@ -151,6 +178,8 @@ SELECT
     (SELECT bound.locks FROM bound CROSS JOIN handed) AS locks,
     count(*) FILTER (WHERE status = 'open' AND NOT held) AS contended,
     array_agg(queue_id) FILTER (WHERE status = 'blocked') AS blocked,
+    array_agg(queue_id) FILTER (WHERE status = 'spent') AS spent,
+    array_agg(spent_seconds) FILTER (WHERE status = 'spent') AS spent_seconds,
     array_agg(queue_id) FILTER (WHERE status = 'foreign') AS foreign_queues,
     count(*) FILTER (WHERE status = 'skipped') AS skipped,
     max(step) AS steps,

@@ -7,6 +7,8 @@ WHERE NOT EXISTS (
     SELECT
     FROM tenantqueue_session s
     WHERE s.kind = %(kind)s::text AND s.gate_key = given.key
+        -- not redundant: it keeps the planner from reading all of them
+        AND s.gate_key = ANY (%(keys)s::text[])
 )
 ON CONFLICT DO NOTHING
 RETURNING id

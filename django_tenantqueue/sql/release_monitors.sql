@@ -34,7 +34,11 @@ WITH gate AS MATERIALIZED (
             ELSE m.parallel
         END AS capacity
     FROM unnest(
-        coalesce(%(keys)s::text[], current_setting('tenantqueue.gates', true)::text[])
+        coalesce(
+            %(keys)s::text[],
+            -- empty after the transaction that set it, when a plan is made
+            nullif(current_setting('tenantqueue.gates', true), '')::text[]
+        )
     ) AS given (key)
     JOIN tenantqueue_concurrentjobmonitor m ON m.id = given.key::bigint
     LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id

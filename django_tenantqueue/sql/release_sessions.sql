@@ -14,7 +14,12 @@ WITH RECURSIVE gate AS MATERIALIZED (
         given.key, s.on_wait,
         CASE WHEN s.paused OR s.halted_at IS NOT NULL THEN 0 ELSE 1 END AS capacity
     FROM unnest(%(keys)s::text[]) AS given (key)
-    LEFT JOIN tenantqueue_session s ON s.kind = 'serial' AND s.gate_key = given.key
+    LEFT JOIN LATERAL (
+        SELECT s.paused, s.halted_at, s.on_wait
+        FROM tenantqueue_session s
+        WHERE s.kind = 'serial' AND s.gate_key = given.key
+        OFFSET 0
+    ) s ON true
 ), inside AS MATERIALIZED (
     SELECT gate.key, job.*
     FROM gate

@@ -12,10 +12,18 @@ WITH gate AS MATERIALIZED (
             ELSE coalesce(s.num_slots, everybody.num_slots, %(num_slots)s::integer)
         END AS capacity
     FROM unnest(%(keys)s::text[]) AS given (key)
-    LEFT JOIN tenantqueue_session s ON s.kind = 'user' AND s.gate_key = given.key
-    LEFT JOIN tenantqueue_session everybody
-        ON everybody.kind = 'user'
-        AND everybody.gate_key = substring(given.key FROM '^(?:[^\\/]|\\.)*/')
+    LEFT JOIN LATERAL (
+        SELECT s.paused, s.num_slots
+        FROM tenantqueue_session s
+        WHERE s.kind = 'user' AND s.gate_key = given.key
+        OFFSET 0
+    ) s ON true
+    LEFT JOIN LATERAL (
+        SELECT s.paused, s.num_slots
+        FROM tenantqueue_session s
+        WHERE s.kind = 'user' AND s.gate_key = substring(given.key FROM '^(?:[^\\/]|\\.)*/')
+        OFFSET 0
+    ) everybody ON true
 ), inside AS MATERIALIZED (
     SELECT gate.key, job.*
     FROM gate

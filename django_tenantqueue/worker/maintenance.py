@@ -16,6 +16,7 @@ from ..operations import maintain
 from ..operations.gates import Sweep
 from ..operations.monitor_control import Feeder
 from ..operations.rescue import Coroner
+from ..operations.sessions import Pruning
 from ..queries.control import DutyRun, record_duty
 from .lease import Lease
 
@@ -66,6 +67,7 @@ class Maintenance:
             Duty("let_through", Sweep().step, 0.5),
             Duty("feed", Feeder().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
+            Duty("prune_sessions", Pruning().step, 30.0),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
         ]

@@ -135,7 +135,7 @@ def statements() -> str:
 
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "waits for a gate; no code of this version puts a job into it",
+    "held": "stands in the line before a gate: of its session, of its user",
     "created": "ready; waits for a free slot of its queue",
     "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
     "running": "holds a slot; its run has been going on for 0.2 s or more",
@@ -146,14 +146,18 @@ MEANINGS = {
 
 CAUSES = {
     ("scheduled", "created"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
-    ("scheduled", "held"): "not used yet",
+    ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
+    "by others of its session",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "created"): "not used yet",
-    ("held", "scheduled"): "not used yet",
+    ("held", "created"): "let through its last gate (`release_sessions.sql`, `release_users.sql`)",
+    (
+        "held",
+        "scheduled",
+    ): "an operator moves `run_at` into the future of one held by its user's cap",
     ("held", "cancelled"): "cancelled while it waited",
     ("created", "queued"): "claimed (`claim_jobs.sql`)",
     ("created", "scheduled"): "an operator moves `run_at` into the future",
-    ("created", "held"): "not used yet",
+    ("created", "held"): "taken back by a release before anybody has claimed it",
     ("created", "cancelled"): "cancelled while it waited",
     ("queued", "running"): "the worker reports the start (`record_runs.sql`)",
     (
@@ -179,7 +183,9 @@ CAUSES = {
     ("running", "error"): "failed for good, or its worker died in the last attempt",
     ("running", "cancelled"): "stopped, or its worker died, after its cancellation was requested",
     ("error", "created"): "an operator retries it",
+    ("error", "held"): "an operator retries it, and it has a gate to pass",
     ("cancelled", "created"): "an operator retries it",
+    ("cancelled", "held"): "an operator retries it, and it has a gate to pass",
 }
 
 

@@ -41,6 +41,11 @@ PATHS: dict[Edge, str] = {
     ("running", "success"): "M 648 170 L 788 87",
     ("running", "error"): "M 685 184 L 748 184",
     ("running", "cancelled"): "M 648 210 L 788 293",
+    ("error", "held"): "M 865 195 C 950 270 950 432 825 432 L 130 432 C 75 432 80 400 80 347",
+    (
+        "cancelled",
+        "held",
+    ): "M 800 340 C 800 402 770 405 730 405 L 160 405 C 105 405 100 390 100 347",
     ("error", "created"): "M 865 190 C 935 250 935 390 825 390 L 340 390 C 280 390 285 300 285 217",
     (
         "cancelled",

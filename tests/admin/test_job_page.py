@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, QueueRate
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue, state_of
@@ -243,6 +244,17 @@ def test_page_says_what_a_job_waits_for(
         make_job(queue, state=State.RUNNING)
 
     assert said in text_of(admin_client.get(address(make_job(queue))))
+
+
+def test_page_says_when_the_rate_of_its_queue_allows_the_next_start(admin_client: Client) -> None:
+    queue = make_queue(max_per_second=0.001, burst=1)
+    job = make_job(queue)
+    assert "No worker is running" in text_of(admin_client.get(address(job)))
+    QueueRate.objects.create(queue=queue, debt=1.0, as_of=timezone.now())
+
+    said = text_of(admin_client.get(address(job)))
+
+    assert re.search(r"may start 0\.001 jobs in a second: the next one in 16 min \d+ s", said)
 
 
 def test_history_page_shows_what_operators_did(admin_client: Client) -> None:

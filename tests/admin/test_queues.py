@@ -141,6 +141,73 @@ def test_page_conflict_names_both_values(admin_client: Client) -> None:
     assert (queue.num_slots, queue.weight) == (5, 1)
 
 
+def test_rate_is_set_in_the_list_and_limits_on_the_page(admin_client: Client) -> None:
+    queue = make_queue()
+    limits = TenantQueue.objects.values_list("max_per_second", "burst", "max_waiting")
+
+    edits = {"form-0-max_per_second": "2.5"}
+    assert save(admin_client, show(admin_client), **edits).status_code == 302
+    assert limits.get() == (2.5, None, None)
+    message = LogEntry.objects.get().get_change_message()
+    assert message == "Changed starts per second nothing → 2.5."
+
+    page = page_of(queue)
+    edits = {"burst": "7", "max_waiting": "100", "max_per_second": ""}
+    save(admin_client, show(admin_client, page), page, **edits)
+    assert limits.get() == (None, 7, 100)
+    save(admin_client, show(admin_client, page), page, burst="", max_waiting="")
+    assert limits.get() == (None, None, None)
+
+
+def test_conflict_names_nothing_when_a_limit_was_removed_meanwhile(admin_client: Client) -> None:
+    queue = make_queue(max_per_second=1.0)
+    stale = show(admin_client)
+    control.tune_queue(queue.pk, max_per_second=None)
+
+    response = save(admin_client, stale, **{"form-0-max_per_second": "5"})
+
+    assert "from 1.0 to 5.0, but meanwhile somebody else set it to nothing" in text_of(response)
+    knowing = form_values(response, "form-TOTAL_FORMS")
+    assert save(admin_client, knowing).status_code == 302
+    queue.refresh_from_db()
+    assert queue.max_per_second == 5.0
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong"),
+    [
+        ("max_per_second", "0"),
+        ("max_per_second", "-1"),
+        ("max_per_second", "nan"),
+        ("max_per_second", "inf"),
+        ("burst", "0"),
+        ("max_waiting", "-1"),
+    ],
+)
+def test_wrong_limits_are_a_form_error(admin_client: Client, column: str, wrong: str) -> None:
+    queue = make_queue()
+
+    response = save(
+        admin_client, show(admin_client, page_of(queue)), page_of(queue), **{column: wrong}
+    )
+
+    assert "Please correct the error below" in text_of(response)
+    queue.refresh_from_db()
+    assert getattr(queue, column) is None
+
+
+def test_list_marks_a_queue_that_takes_no_more_jobs(admin_client: Client) -> None:
+    queue = make_queue(max_waiting=2)
+    make_jobs(queue, 1)
+    content = admin_client.get(LIST).content.decode()
+    assert "1 / 2</a>" in content
+    assert "It takes no new jobs" not in content
+
+    make_jobs(queue, 1)
+
+    assert "It takes no new jobs" in admin_client.get(LIST).content.decode()
+
+
 def test_page_writes_only_changed_columns(admin_client: Client) -> None:
     queue = make_queue(num_slots=3, weight=1)
     stale = show(admin_client, page_of(queue))
@@ -247,7 +314,7 @@ def test_pause_and_resume_actions_are_audited(admin_client: Client) -> None:
         follow=True,
     )
 
-    assert "1 queue changed; 1 were so already: paused no → yes" in text_of(response)
+    assert "1 tenant queue changed; 1 were so already: paused no → yes" in text_of(response)
     assert LogEntry.objects.get().get_change_message() == "Changed paused no → yes."
     assert TenantQueue.objects.filter(paused=True).count() == 2
 

@@ -35,12 +35,18 @@ WAITING = """
     LEFT JOIN chaos_job c ON c.job_id = j.id
     WHERE %s OR c.kind IS DISTINCT FROM 'poison'
 """
+OF_THE_DEAD = "SELECT count(*) FROM tenantqueue_worker WHERE supervisor_pid <> ALL (%s)"
 SLOTS = "SELECT id, num_slots FROM tenantqueue_tenantqueue"
 
 
 def count_unfinished(link: Link, *, poison: bool) -> int:
     """Return how many jobs have not ended, with or without those that were made to fail."""
     return int(link.insist(WAITING, [poison])[0][0])
+
+
+def count_rows_of_the_dead(link: Link, living: list[int]) -> int:
+    """Return how many workers are on the list whose supervisor is not among the living."""
+    return int(link.insist(OF_THE_DEAD, [living])[0][0])
 
 
 def collect(

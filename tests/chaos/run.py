@@ -13,7 +13,7 @@ from django.db import connection
 from django_tenantqueue.models import TenantQueue, Worker
 
 from .audit import audit
-from .collect import SLOTS, collect, count_unfinished
+from .collect import SLOTS, collect, count_rows_of_the_dead, count_unfinished
 from .evidence import Evidence
 from .finding import Finding
 from .fleet import Fleet
@@ -133,8 +133,12 @@ class ChaosRun:
         self.load.stop(self.scale.drain_seconds)
 
     def _drain(self) -> None:
+        """Wait until all jobs have ended and the last who were killed are off the list."""
         end = time.monotonic() + self.scale.drain_seconds
-        while (left := count_unfinished(self.link, poison=True)) and time.monotonic() < end:
+        while time.monotonic() < end:
+            left = count_unfinished(self.link, poison=True)
+            if not left and not count_rows_of_the_dead(self.link, self.fleet.pids()):
+                break
             time.sleep(LOOK_SECONDS)
         self.log.note("drain", f"{left} jobs are left")
 

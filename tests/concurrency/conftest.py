@@ -17,6 +17,8 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     MonitorAddition,
     MonitorPace,
+    QueueRate,
+    Session,
     TenantQueue,
     Worker,
 )
@@ -44,14 +46,11 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        for model in (
-            MonitorAddition,
-            MonitorPace,
-            ConcurrentJobMonitor,
-            TenantQueue,
-            Worker,
-            *apps.get_app_config("testapp").get_models(),
-        ):
+        models = (
+            *(MonitorAddition, MonitorPace, ConcurrentJobMonitor),
+            *(QueueRate, Session, TenantQueue, Worker),
+        )
+        for model in (*models, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()
 

@@ -124,6 +124,14 @@ def test_worker_feeds_in_its_own_exchange(worker):
     assert len(answer.jobs) == 1
 
 
+def test_plan_is_made_anew_when_the_named_gates_are_gone(worker):
+    monitor = start(5, parallel=2)
+    finish_and_feed(worker, worker.claim(1))
+    worker.db.execute("DISCARD PLANS")
+
+    assert release(worker.db, {MONITOR: {str(monitor.pk)}}) == 0
+
+
 def test_gate_is_handed_back_when_somebody_else_lets_through(worker, open_connection):
     monitor = start(5, parallel=2)
     jobs = worker.claim(10)

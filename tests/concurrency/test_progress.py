@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from django.db import connection
 
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import BLOCKED_SECONDS, Filters, Verdict
-from tests.factories import Clock, make_blocked_queues, make_job, make_jobs, make_queue
+from tests.factories import (
+    Clock,
+    make_blocked_queues,
+    make_job,
+    make_jobs,
+    make_queue,
+    make_spent_queues,
+)
 
 BLOCKED_QUEUES = 2000
 STATEMENTS = BLOCKED_QUEUES // 200 + 2
@@ -32,6 +41,28 @@ def test_free_queue_is_found_when_thousands_are_full_or_paused(worker, priority,
     make_jobs(free, 1, priority=priority)
 
     assert statements_until_claimed(worker) <= STATEMENTS
+
+
+@pytest.mark.parametrize(("priority", "spent_priority"), [(300, 100), (100, 300)], ids=str)
+def test_free_queue_is_found_when_thousands_have_used_up_their_rate(
+    worker, priority, spent_priority
+):
+    make_spent_queues(BLOCKED_QUEUES, priority=spent_priority)
+    make_jobs(make_queue(num_slots=1), 1, priority=priority)
+
+    assert statements_until_claimed(worker) <= STATEMENTS
+
+
+def test_worker_rests_when_thousands_have_used_up_their_rate(worker):
+    make_spent_queues(BLOCKED_QUEUES, priority=100)
+    began = time.monotonic()
+    worker.claim(5)
+    while worker.verdict is Verdict.AGAIN:
+        worker.claim(5)
+
+    passed = time.monotonic() - began
+    assert worker.verdict is Verdict.BLOCKED
+    assert worker.claimer.wait_seconds >= min(0.9 * BLOCKED_SECONDS, passed)
 
 
 def test_free_queue_is_found_again_when_it_has_been_served_before(worker):

@@ -174,6 +174,9 @@ def test_only_the_named_column_is_written_when_a_queue_is_tuned():
         ({"num_slots": 1_000_001}, ValidationError, "less than or equal to 1000000"),
         ({"num_slots": "many"}, ValidationError, "must be an integer"),
         ({"weight": 0}, ValidationError, "greater than or equal to 1"),
+        ({"max_per_second": 0}, ValidationError, "greater than or equal to 0.0001"),
+        ({"burst": 0}, ValidationError, "greater than or equal to 1"),
+        ({"max_waiting": -1}, ValidationError, "greater than or equal to 0"),
         ({"paused": "perhaps"}, ValidationError, "must be either True or False"),
     ],
     ids=str,
@@ -197,7 +200,9 @@ def test_queue_is_named_when_it_does_not_exist():
         control.tune_queue(987654321, num_slots=1)
 
 
-@pytest.mark.parametrize("column", ["num_slots", "weight"])
+@pytest.mark.parametrize(
+    "column", ["num_slots", "weight", "max_per_second", "burst", "max_waiting"]
+)
 def test_database_refuses_when_a_value_is_written_past_the_forms(column):
     queue = make_queue()
 

@@ -239,6 +239,13 @@ def test_job_passes_its_session_and_then_its_user() -> None:
     assert len(run_pending()) == 4
 
 
+def test_job_comes_to_its_user_when_somebody_else_of_its_session_has_ended() -> None:
+    for user in ("7", "8"):
+        noop.using(user=user, session="s").delay()
+
+    assert len(run_pending()) == 2
+
+
 def test_more_are_let_through_when_the_slots_are_raised_and_less_when_lowered() -> None:
     jobs = [noop.using(user="7").delay() for _ in range(5)]
     assert states(jobs).count("created") == 2

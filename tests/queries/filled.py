@@ -27,22 +27,30 @@ RARE = "tests.testapp.tasks.rare"
 OUR_WORKER = 1
 OTHER_WORKER = 2
 
+TABLES = (
+    "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
+    "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
+    "tenantqueue_monitorpace"
+)
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
-TABLES = (
-    "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker, "
-    "tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, tenantqueue_monitorpace"
-)
-TRUNCATE = f"TRUNCATE {TABLES} RESTART IDENTITY"
-ANALYZE = f"ANALYZE {TABLES}"
+GATES = 500 * SCALE
+"""Sessions, users and exclusive keys, so many of each, with LINE jobs in line and one inside."""
+LINE = 20
 FILL = (
-    # a quarter of the queues is paused, a quarter has one slot, which is taken
+    # a quarter of the queues is paused, a quarter has one slot, which is taken; a fifth
+    # of all have a rate, which half of these have used up, and a limit of their waiting jobs
     (
-        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, created_at) "
-        "SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE 5 END, n % 4 = 0, now() "
+        "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, paused, max_per_second, "
+        "max_waiting, created_at) SELECT 'tenant-' || n, 'default', CASE n % 4 WHEN 1 THEN 1 ELSE "
+        "5 END, n % 4 = 0, CASE n % 5 WHEN 0 THEN 0.01 END, CASE n % 5 WHEN 0 THEN 1000 END, now() "
         f"FROM generate_series(1, {QUEUES}) n"
+    ),
+    (
+        "INSERT INTO tenantqueue_queuerate (queue_id, debt, as_of) SELECT q.id, (q.id / 5) % 2, "
+        "now() FROM tenantqueue_tenantqueue q WHERE q.max_per_second IS NOT NULL"
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) "
@@ -93,6 +101,27 @@ FILL = (
         f"FROM generate_series(1, {WORKERS}) n"
     ),
 )
+GATED = (
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, {kind}_key) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'held', '{kind}', 'tenant/' || n "
+        f"FROM generate_series(1, {GATES}) n, generate_series(1, {LINE}), "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
+        f"max_attempts, queued_at, {kind}_key) SELECT q.id, 240, 240, {VALUES}, 'running', "
+        f"{OTHER_WORKER}, 1, 1, 5, now(), 'tenant/' || n FROM generate_series(1, {GATES}, 2) n, "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+        for kind in ("session", "user", "exclusive")
+    ),
+    *(
+        "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
+        f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"
+        for kind in ("serial", "user")
+    ),
+)
 HISTORY = (
     f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, attempt, claim_seq, "
     "queued_at, started_at, finished_at) "
@@ -114,6 +143,7 @@ CHURN = (
         "BEGIN; UPDATE tenantqueue_job_hot SET state = 'queued', worker_id = 1, queued_at = now() "
         "WHERE state = 'created' AND priority = 120; ROLLBACK"
     ),
+    "BEGIN; UPDATE tenantqueue_job_hot SET priority = 1 WHERE state = 'held'; ROLLBACK",
     # jobs that came and went: their dead entries stand in front of what is ready
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}) SELECT q.id, 100, 100, {VALUES} "
@@ -124,6 +154,9 @@ CHURN = (
         "claim_seq = claim_seq + 1 WHERE lane = 100"
     ),
     "DELETE FROM tenantqueue_job_hot WHERE lane = 100",
+    # claims of queues with rates
+    *("UPDATE tenantqueue_queuerate SET as_of = now() + interval '1 minute'",) * 20,
+    "UPDATE tenantqueue_queuerate SET as_of = now()",
 )
 
 
@@ -138,15 +171,17 @@ class Filled:
     failed: list[int]
     """In the history."""
     open_queues: list[int]
+    limited_queue: int
+    """It has a limit of its waiting jobs."""
 
 
 def fill() -> Filled:
     """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
     _set_autovacuum("SET (autovacuum_enabled = false)")
     with connection.cursor() as cursor:
-        cursor.execute(TRUNCATE)
-        cursor.execute(ANALYZE)
-        for statement in FILL:
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
+        for statement in (*FILL, *GATED):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
@@ -159,14 +194,15 @@ def fill() -> Filled:
         scheduled=_ids("tenantqueue_job_hot WHERE state = 'scheduled'"),
         failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
         open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),
+        limited_queue=_ids("tenantqueue_tenantqueue WHERE max_waiting IS NOT NULL")[0],
     )
 
 
 def empty() -> None:
     """Empty the tables again."""
     with connection.cursor() as cursor:
-        cursor.execute(TRUNCATE)
-        cursor.execute(ANALYZE)
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(f"ANALYZE {TABLES}")
     _set_autovacuum("RESET (autovacuum_enabled)")
 
 
@@ -179,7 +215,9 @@ def _ids(where: str) -> list[int]:
 def _set_autovacuum(change: str) -> None:
     tables = [
         "tenantqueue_job_hot",
+        "tenantqueue_session",
         "tenantqueue_tenantqueue",
+        "tenantqueue_queuerate",
         "tenantqueue_worker",
         "tenantqueue_concurrentjobmonitor",
         *(leaf.name for leaf in history.list_leaves("default")),

@@ -25,15 +25,17 @@ from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import SQL_FOLDER, array, statement
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
 from django_tenantqueue.worker.connection import connect
-from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled, empty, fill
+from tests.queries.filled import OUR_WORKER, RARE, SCALE, TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
 NAMES = {
     "tenantqueue_job_hot_pkey": "primary key",
     "tenantqueue_history_pkey": "primary key of each",
+    "tenantqueue_queuerate_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
+    "tenantqueue_session_unique": "unique one of (kind, gate_key)",
 }
 """How head comments call an index, when not by its name."""
 
@@ -125,6 +127,7 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "created_by": None,
         "context": None,
         "unseen": False,
+        "has_room": False,
         **changes,
     }
 
@@ -133,13 +136,42 @@ def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
     return lambda _: {"keys": ["7", "8"], "by_tenant": False, **more}
 
 
+def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    plain = new_job(**changes)
+    return lambda filled: {
+        **plain(filled),
+        "held_by": "session",
+        "monitor_id": None,
+        "session_key": "tenant/7",
+        "session_skip": False,
+        "session_halt": False,
+        "user_key": None,
+        "exclusive_key": None,
+        "unique_key": None,
+        "unique_mode": None,
+    }
+
+
+def gates(_: Filled) -> dict[str, Any]:
+    """Release twenty gates: half of them are taken."""
+    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
+
+
+def swept(_: Filled) -> dict[str, Any]:
+    return {"after": "tenant/2", "most": 100, "num_slots": 2}
+
+
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
+SESSION_GATES = tuple(
+    f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
+)
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
 LINE = ("tenantqueue_job_monitor_line",)
 INSIDE = ("tenantqueue_job_monitor_inside",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
+RATE = ("tenantqueue_queuerate_pkey",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 DEAD_ROWS = 45_000 * SCALE
@@ -159,7 +191,7 @@ CASES: dict[str, list[Case]] = {
     "claim_jobs": [
         Case(
             lambda _: claim_queries._claim_params(request()),
-            (*SLOTS, *READY, *HOT_KEY),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
             20_000,
             worker=True,
             before="lock_queues",
@@ -189,6 +221,14 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda filled: {"ids": array(filled.open_queues), "most": 1000},
             (*SLOTS, *READY),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "count_waiting": [
+        Case(
+            lambda filled: {"queue_id": filled.limited_queue},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + 20_000,
             settings=ORDERED,
         )
@@ -230,6 +270,58 @@ CASES: dict[str, list[Case]] = {
             ("tenantqueue_tenantqueue_pkey",),
             10,
             worker=True,
+        )
+    ],
+    **{
+        f"find_open_{kind}s": [
+            Case(
+                swept,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    **{
+        f"release_{kind}s": [
+            Case(
+                gates,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    "halt_sessions": [
+        Case(
+            lambda _: {"keys": ["tenant/7"], "jobs": "{1}", "wanted": "{t}"},
+            ("tenantqueue_session_unique",),
+            worker=True,
+        )
+    ],
+    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=300)],
+    "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
+    "make_sessions": [
+        Case(
+            lambda _: {
+                "kind": "serial",
+                "tenants": ["tenant", "tenant"],
+                "names": ["7", "new"],
+                "keys": ["tenant/7", "tenant/new"],
+            },
+            worker=True,
+        )
+    ],
+    "count_sessions": [
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 6000)
+    ],
+    "prune_sessions": [
+        Case(
+            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
+            (*SESSION_GATES, "tenantqueue_session_pkey"),
+            4000,
         )
     ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
@@ -283,6 +375,7 @@ CASES: dict[str, list[Case]] = {
             new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
         ),
         Case(new_job(unseen=True), (), WORKERS_READ),
+        Case(lambda filled: new_job(queue_id=filled.limited_queue)(filled), (), WORKERS_READ),
     ],
     "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
     "insert_worker": [
@@ -347,7 +440,7 @@ CASES: dict[str, list[Case]] = {
     "lock_queues": [
         Case(
             lambda _: claim_queries._lock_params(request()),
-            (*READY, *SLOTS),
+            (*READY, *SLOTS, *RATE),
             20_000,
             worker=True,
         ),
@@ -504,7 +597,7 @@ class Planner:
 
     def plan_ahead(self) -> None:
         """Make the plans of all statements of a worker now, while the tables are empty."""
-        nothing = Filled([1], [1], [1], [1], [1] * 10)
+        nothing = Filled([1], [1], [1], [1], [1] * 10, 1)
         for name, number in OF_WORKERS:
             run = execution(self.worker, name, number, nothing)
             self.worker.execute(sql.SQL("EXPLAIN ") + run)
@@ -584,7 +677,7 @@ def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
     """Say when the tables were analysed last; filled comes after empty."""
     if request.param == "filled":
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_worker")
+            cursor.execute(f"ANALYZE {TABLES}")
     planner.replan()
     return request.param
 

@@ -1,0 +1,253 @@
+"""Sessions with their lines of jobs, and users' caps, both tuned live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import date as format_date
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import Job, Session, UserCap
+from ..operations import sessions as operations
+from ..operations.sessions import COUNTED_TO, session_loads
+from ..queries.sessions import SessionLoad
+from ..states import State
+from .filters import TenantFilter
+from .formats import counted, state_badge
+from .tuned import TunedAdmin
+
+LINE_SHOWN = 50
+"""Jobs of a line that a session's page shows."""
+
+_S = TypeVar("_S", bound=Session)
+
+
+class SessionChangeList(ChangeList):
+    """A page of sessions, with what stands in those that it shows."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page, then look at its lines by one bounded statement."""
+        super().get_results(request)
+        attach_loads(list(self.result_list))
+
+
+def attach_loads(sessions: Sequence[Session]) -> None:
+    """Give each session its `load`."""
+    ids = [session.pk for session in sessions]
+    found = session_loads(get_settings().database, ids) if ids else {}
+    for session in sessions:
+        nothing = SessionLoad(session.pk, 0, 0, None, None, None, None, None, None)
+        session.load = found.get(session.pk, nothing)  # type: ignore[attr-defined]
+
+
+def job_link(job_id: int) -> SafeString:
+    """Return a link to a job's page."""
+    url = reverse("admin:tenantqueue_job_change", args=[job_id])
+    return format_html('<a href="{}">#{}</a>', url, job_id)
+
+
+def _moment(moment: Any) -> str:
+    return format_date(timezone.localtime(moment), "DATETIME_FORMAT")
+
+
+def reason(session: Session) -> SafeString | str:
+    """Say what keeps the line from moving, or what runs."""
+    load: SessionLoad = session.load  # type: ignore[attr-defined]
+    if session.halted_at is not None:
+        return format_html(
+            gettext("halted since {}: job {} failed"),
+            _moment(session.halted_at),
+            job_link(session.halted_by) if session.halted_by else "–",
+        )
+    if session.paused:
+        return gettext("paused")
+    if load.first_id is not None:
+        job = job_link(load.first_id)
+        match load.first_state:
+            case State.RUNNING | State.QUEUED:
+                return format_html(gettext("job {} runs"), job)
+            case State.SCHEDULED:
+                return format_html(
+                    gettext("job {} waits for another attempt at {}"),
+                    job,
+                    _moment(load.first_run_at),
+                )
+            case State.HELD:
+                return format_html(gettext("job {} is next; another gate holds it"), job)
+            case _:
+                return format_html(gettext("job {} is next; it waits for a slot"), job)
+    if load.head_run_at is not None and load.head_run_at > timezone.now():
+        return format_html(
+            gettext("job {} is next; it waits for its time, {}"),
+            job_link(load.head_id or 0),
+            _moment(load.head_run_at),
+        )
+    return gettext("idle") if not load.line else gettext("the next job is about to be let through")
+
+
+class LineAdmin(TunedAdmin[_S]):
+    """What sessions and users have in common."""
+
+    list_display_links = ("tenant", "key")
+    search_fields = ("key",)
+    search_help_text = _("A part of the key.")
+    ordering = ("tenant", "key")
+    tunable = operations.TUNABLE
+
+    def tune(self, row_id: int, **values: Any) -> None:
+        """Write the columns that an operator changed."""
+        operations.tune_session(row_id, using=self.using, **values)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that looks only at what its page shows."""
+        return SessionChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> _S | None:
+        """Return a row with what stands in its line."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            attach_loads([found])
+        return found
+
+    @admin.display(description=_("inside"))
+    def inside(self, session: Session) -> SafeString:
+        """Return how many jobs have been let through and have not ended."""
+        load: SessionLoad = session.load  # type: ignore[attr-defined]
+        return format_html('<span class="tq-number">{}</span>', counted(load.inside, COUNTED_TO))
+
+    @admin.display(description=_("in line"))
+    def line(self, session: Session) -> SafeString:
+        """Return how many jobs are held."""
+        load: SessionLoad = session.load  # type: ignore[attr-defined]
+        return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
+
+    @admin.display(description=_("line of jobs"))
+    def jobs(self, session: Session) -> SafeString | str:
+        """Return its unfinished jobs, those inside first, then the line in its order."""
+        held = Job.objects.using(self.using).filter(final=False, state=State.HELD)
+        column = "session_key" if session.kind == Session.Kind.SERIAL else "user_key"
+        own = session.jobs().using(self.using).select_related("queue")
+        by_gate = "session" if session.kind == Session.Kind.SERIAL else "user"
+        inside = list(own.exclude(held_by=by_gate).exclude(held_by="monitor")[:LINE_SHOWN])
+        line = list(
+            held.filter(held_by=by_gate, **{column: session.gate_key})
+            .select_related("queue")
+            .order_by(column, "priority", "run_at", "pk")[:LINE_SHOWN]
+        )
+        if not inside and not line:
+            return gettext("none")
+        rows = format_html_join(
+            "",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            (
+                (job_link(job.pk), state_badge(job.state), job.name, job.priority, job.queue.name)
+                for job in (*inside, *line)
+            ),
+        )
+        load: SessionLoad = session.load  # type: ignore[attr-defined]
+        more = load.line - len(line)
+        return format_html(
+            '<table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th><th>{}</th>'
+            "<th>{}</th></tr></thead><tbody>{}</tbody></table>{}",
+            gettext("job"),
+            gettext("state"),
+            gettext("name"),
+            gettext("priority"),
+            gettext("queue"),
+            rows,
+            gettext("and %s more in line") % counted(more, COUNTED_TO) if more > 0 else "",
+        )
+
+    @admin.action(permissions=["change"], description=_("Pause: let no more jobs through"))
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[_S]) -> None:
+        """Pause lines."""
+        self.switch(request, queryset, "paused", True, operations.pause_sessions)
+
+
+@admin.register(Session)
+class SessionAdmin(LineAdmin[Session]):
+    """Sessions: one job after another."""
+
+    list_display = ("tenant", "key", "paused", "on_wait", "on_failure", "inside", "line", "why")
+    list_editable = ("paused", "on_wait", "on_failure")
+    list_filter = (
+        "paused",
+        ("halted_at", admin.EmptyFieldListFilter),
+        TenantFilter,
+    )
+    actions = ("pause_selected", "resume_selected")
+    readonly_fields = ("tenant", "key", "why", "jobs", "created_at")
+    fieldsets = (
+        (None, {"fields": (("tenant", "key"), "why")}),
+        (_("Read by the next release"), {"fields": ("paused", "on_wait", "on_failure")}),
+        (_("Now"), {"fields": ("jobs", "created_at")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        """Return sessions alone, not users."""
+        return super().get_queryset(request).filter(kind=Session.Kind.SERIAL)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: a session is made when its first job is let through."""
+        return False
+
+    @admin.display(description=_("what it does"))
+    def why(self, session: Session) -> SafeString | str:
+        """Return what keeps the line from moving, or what runs."""
+        return reason(session)
+
+    @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        """Resume sessions."""
+        chosen = list(queryset)
+        changed = operations.resume_sessions([s.pk for s in chosen], using=self.using)
+        self.log_for(request, chosen, gettext("Resumed."))
+        self.message_user(request, gettext("%d sessions go on.") % changed)
+
+
+@admin.register(UserCap)
+class UserCapAdmin(LineAdmin[UserCap]):
+    """Users' caps: so many of a user's jobs at once."""
+
+    list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
+    list_display_links = ("tenant", "user")
+    list_editable = ("num_slots", "paused")
+    list_filter = ("paused", TenantFilter)
+    actions = ("pause_selected", "resume_selected")
+    readonly_fields = ("jobs", "created_at")
+    fieldsets = (
+        (None, {"fields": (("tenant", "key"),)}),
+        (_("Read by the next release"), {"fields": ("num_slots", "paused")}),
+        (_("Now"), {"fields": ("jobs", "created_at")}),
+    )
+
+    @admin.display(description=_("user"), ordering="key")
+    def user(self, cap: UserCap) -> str:
+        """Return the user, or that it is the default of all."""
+        return cap.key or gettext("(all users without their own)")
+
+    def get_fieldsets(self, request: HttpRequest, obj: UserCap | None = None) -> Any:
+        """Return the parts of the form; one that is being added has no jobs yet."""
+        return self.fieldsets if obj else self.fieldsets[:2]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: UserCap | None = None) -> Any:
+        """Return what cannot be edited: a cap keeps its tenant and user."""
+        return ("tenant", "key", *self.readonly_fields) if obj else self.readonly_fields
+
+    @admin.action(permissions=["change"], description=_("Resume: let jobs through again"))
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[UserCap]) -> None:
+        """Resume users."""
+        self.switch(request, queryset, "paused", False, operations.resume_sessions)

@@ -1,0 +1,127 @@
+"""What operators do to sessions and users' caps, and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from django.db import transaction
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption
+from ..gates import SESSION, USER, gate_key
+from ..models import Session
+from ..queries.gates import Keys
+from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
+from .gates import release_and_wake
+
+if TYPE_CHECKING:
+    from django.db.models import Field
+
+TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
+"""Columns of a session that operators change."""
+COUNTED_TO = 1000
+"""Counts shown to operators stop here ("1000+")."""
+KEEP_SECONDS = 3600.0
+"""A row is not removed before this age, so that a session in use is not made again all the time."""
+PRUNE_ROWS = 1000
+"""Rows that one step of the pruning looks at."""
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def _release(using: str, sessions: Iterable[Session]) -> None:
+    keys: Keys = {SESSION: set(), USER: set()}
+    for session in sessions:
+        if session.kind == Session.Kind.SERIAL:
+            keys[SESSION].add(session.gate_key)
+        elif session.key:
+            keys[USER].add(session.gate_key)
+        # the default of a tenant's users: the sweep comes to each of them within about a second
+    transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+
+
+def make_user_cap(
+    tenant: str, user: str = "", *, num_slots: int, using: str | None = None
+) -> Session:
+    """Set how many jobs of a user run at once; of all users of the tenant that have no own cap.
+
+    Makes the row, or changes the one there is, and returns it. Raises Django's ValidationError.
+    """
+    alias = _alias(using)
+    key = gate_key(tenant, user)
+    values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
+    with transaction.atomic(using=alias):
+        row, _made = Session.objects.using(alias).get_or_create(
+            kind=Session.Kind.USER, gate_key=key, defaults=values
+        )
+        tune_session(row.pk, using=alias, num_slots=num_slots)
+    row.refresh_from_db(using=alias)
+    return row
+
+
+def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a session or a user's cap: num_slots, paused, on_wait, on_failure.
+
+    Only the named columns are written; the effect is there at once, in both directions: jobs that
+    were let through and that no worker has claimed go back into the line. Raises InvalidOption for
+    another column and Django's ValidationError for a bad value; Session.DoesNotExist.
+    """
+    alias = _alias(using)
+    unknown = sorted(set(changes) - set(TUNABLE))
+    if unknown:
+        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    if not changes:
+        return
+    session = Session.objects.using(alias).get(pk=session_id)
+    for name, value in changes.items():
+        field = cast("Field[Any, Any]", session._meta.get_field(name))
+        setattr(session, name, field.clean(value, session))
+    session.save(using=alias, update_fields=sorted(changes))
+    _release(alias, [session])
+
+
+def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Let no more jobs of these sessions through; return how many were not paused before."""
+    alias = _alias(using)
+    found = list(Session.objects.using(alias).filter(pk__in=list(ids), paused=False))
+    Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(paused=True)
+    _release(alias, found)
+    return len(found)
+
+
+def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Let jobs of these sessions through again, of paused ones and of those that have halted.
+
+    Return how many were paused or halted before.
+    """
+    alias = _alias(using)
+    rows = Session.objects.using(alias).filter(pk__in=list(ids))
+    found = [s for s in rows if s.paused or s.halted_at is not None]
+    Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(
+        paused=False, halted_at=None, halted_by=None
+    )
+    _release(alias, found)
+    return len(found)
+
+
+def session_loads(using: str, ids: Sequence[int]) -> dict[int, SessionLoad]:
+    """Return what stands in sessions and users' lines by the ids of their rows."""
+    return {load.session_id: load for load in count_sessions(using, ids, most=COUNTED_TO)}
+
+
+class Pruning:
+    """Removes the rows of idle sessions, a bounded number in each step."""
+
+    def __init__(self) -> None:
+        self._after = 0
+
+    def step(self, using: str) -> int:
+        """Look at the next rows; return how many were removed."""
+        pruned = prune_sessions(
+            using, after=self._after, most=PRUNE_ROWS, keep_seconds=KEEP_SECONDS
+        )
+        self._after = pruned.after or 0
+        return pruned.removed

@@ -1,0 +1,45 @@
+"""Statements about the rows of sessions and users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from .base import array, fetch
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLoad:
+    """What stands in a session now. The first of those inside and the head: of sessions alone."""
+
+    session_id: int
+    inside: int
+    line: int
+    first_id: int | None
+    first_state: str | None
+    first_run_at: datetime | None
+    head_id: int | None
+    head_run_at: datetime | None
+    head_skip: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a step of the pruning did. `after`: where to go on; None: it came round."""
+
+    removed: int
+    after: int | None
+
+
+def count_sessions(using: str, ids: Sequence[int], *, most: int) -> list[SessionLoad]:
+    """Return what stands in sessions and users' lines, counted up to `most`."""
+    rows = fetch(using, "count_sessions", {"ids": array(ids), "most": most})
+    return [SessionLoad(*row) for row in rows]
+
+
+def prune_sessions(using: str, *, after: int, most: int, keep_seconds: float) -> Pruned:
+    """Remove idle rows among the next `most` that could be."""
+    params = {"after": after, "most": most, "keep_seconds": keep_seconds}
+    removed, looked_at, last = fetch(using, "prune_sessions", params)[0]
+    return Pruned(removed, last if looked_at == most else None)

@@ -1,0 +1,51 @@
+-- Remove rows of sessions and users in which nothing is set, that are older than `keep_seconds`, and
+-- whose gates no job stands before or has passed. Looks at up to `most` of them from `after` on.
+-- One that is needed again meanwhile is made again by the next release.
+-- Locks: the rows, SKIP LOCKED. Indexes: tenantqueue_session_pkey, tenantqueue_job_session_line,
+-- tenantqueue_job_session_inside, tenantqueue_job_user_line, tenantqueue_job_user_inside.
+WITH candidate AS MATERIALIZED (
+    SELECT s.id, s.kind, s.gate_key
+    FROM tenantqueue_session s
+    WHERE s.id > %(after)s::bigint
+        AND s.num_slots IS NULL AND NOT s.paused AND s.halted_at IS NULL
+        AND s.on_wait = '' AND s.on_failure = ''
+        AND s.created_at < clock_timestamp() - make_interval(secs => %(keep_seconds)s::float8)
+    ORDER BY s.id
+    LIMIT %(most)s::integer
+    FOR UPDATE SKIP LOCKED
+), idle AS MATERIALIZED (
+    SELECT candidate.id
+    FROM candidate
+    WHERE NOT EXISTS (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE candidate.kind = 'serial' AND j.held_by = 'session'
+            AND j.session_key = candidate.gate_key
+        OFFSET 0
+    ) AND NOT EXISTS (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE candidate.kind = 'serial' AND j.session_key = candidate.gate_key
+            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'details'))
+        OFFSET 0
+    ) AND NOT EXISTS (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE candidate.kind = 'user' AND j.held_by = 'user' AND j.user_key = candidate.gate_key
+        OFFSET 0
+    ) AND NOT EXISTS (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE candidate.kind = 'user' AND j.user_key = candidate.gate_key
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
+        OFFSET 0
+    )
+), removed AS (
+    DELETE FROM tenantqueue_session AS session
+    USING idle
+    WHERE session.id = idle.id
+    RETURNING session.id
+)
+SELECT
+    (SELECT count(*) FROM removed) AS removed, count(*) AS looked_at, max(candidate.id) AS last
+FROM candidate

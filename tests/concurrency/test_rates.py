@@ -1,0 +1,331 @@
+"""Rates: no more jobs of a queue start in any span of time than its burst and its rate allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from django_tenantqueue.models import Job, QueueRate, TenantQueue
+from django_tenantqueue.operations import control
+from django_tenantqueue.operations.claim import BLOCKED_SECONDS, Verdict
+from django_tenantqueue.queries.claim import BATCH_SECONDS
+from tests.factories import Clock, FakeWorker, make_jobs, make_queue, state_of
+from tests.intervals import breaches_of_rate
+from tests.process.workers import wait_until
+
+NEVER = 0.001
+"""A rate that brings nothing while a test runs."""
+
+
+def database_clock() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        return cursor.fetchone()[0]
+
+
+def starts_of(queue: TenantQueue) -> list[datetime]:
+    return list(Job.objects.filter(queue=queue, attempt__gt=0).values_list("queued_at", flat=True))
+
+
+def let_pass(queue: TenantQueue, seconds: float) -> None:
+    """Let the claims of a queue be so much older."""
+    rate = QueueRate.objects.get(queue=queue)
+    QueueRate.objects.update(as_of=rate.as_of - timedelta(seconds=seconds))
+
+
+def look_again(worker: FakeWorker, room: int = 10) -> int:
+    worker.claimer.forget_blocked()
+    return len(worker.claim(room))
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "starts"), [(NEVER, 3, 3), (NEVER, None, 1), (2.5, None, 3), (4.0, 1, 1)]
+)
+def test_burst_starts_at_once_when_nothing_has_started_before(worker, rate, burst, starts):
+    queue = make_queue(num_slots=10, max_per_second=rate, burst=burst)
+    make_jobs(queue, 10)
+
+    assert queue.burst_size == starts
+    assert len(worker.claim(10)) == starts
+    assert worker.claim(10) == []
+    assert worker.verdict is Verdict.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("seconds", "starts"), [(0, 0), (9, 0), (10.1, 1), (29, 2), (30.1, 3), (3600, 3)]
+)
+def test_rate_brings_starts_back_when_time_passes(worker, seconds, starts):
+    queue = make_queue(num_slots=10, max_per_second=0.1, burst=3)
+    make_jobs(queue, 10)
+    worker.claim(10)
+
+    let_pass(queue, seconds)
+
+    assert look_again(worker) == starts
+
+
+def test_fraction_of_a_start_is_kept_when_another_is_taken(worker):
+    queue = make_queue(num_slots=10, max_per_second=0.1, burst=3)
+    make_jobs(queue, 10)
+    worker.claim(10)
+
+    for seconds, starts in ((16, 1), (5, 1), (5, 0), (5, 1)):
+        let_pass(queue, seconds)
+        assert look_again(worker) == starts
+
+
+def test_starts_are_shared_by_all_priorities_when_a_claim_meets_a_queue_under_several(worker):
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=3)
+    for priority in (100, 200, 300):
+        make_jobs(queue, 2, priority=priority)
+
+    assert [job.lane for job in worker.claim(10)] == [100, 100, 200]
+
+
+def test_slots_hold_when_the_rate_allows_more(worker):
+    make_jobs(make_queue(num_slots=2, max_per_second=1000), 10)
+
+    assert len(worker.claim(10)) == 2
+
+
+def test_starts_are_left_for_later_when_a_claim_has_less_room(worker):
+    make_jobs(make_queue(num_slots=10, max_per_second=NEVER, burst=5), 10)
+
+    assert [len(worker.claim(2)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_nothing_is_spent_when_the_claim_is_undone(worker):
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=3)
+    make_jobs(queue, 10)
+
+    with worker.db.transaction(force_rollback=True):
+        worker.lock_queues()
+        assert len(worker.take()) == 3
+
+    assert look_again(worker) == 3
+
+
+def test_start_stays_spent_when_the_job_is_given_back(worker):
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=3)
+    make_jobs(queue, 3)
+    jobs = worker.claim(10)
+
+    worker.give_back(jobs)
+
+    assert {state_of(job.id) for job in jobs} == {"created"}
+    assert look_again(worker) == 0
+
+
+def test_nothing_is_written_when_a_queue_has_no_rate(worker):
+    make_jobs(make_queue(), 5)
+
+    assert worker.claim()
+    assert not QueueRate.objects.exists()
+
+
+def test_rate_starts_anew_when_the_clock_was_set_back(worker):
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=3)
+    make_jobs(queue, 10)
+    worker.claim()
+    let_pass(queue, -3600)
+
+    assert look_again(worker) == 3
+
+
+# with others
+
+
+def test_other_queues_are_not_slowed_when_one_has_used_up_its_rate(worker):
+    limited = make_queue(num_slots=100, max_per_second=NEVER, burst=1)
+    free = make_queue(num_slots=100)
+    make_jobs(limited, 50, priority=100)
+    make_jobs(free, 30, priority=200)
+
+    jobs = worker.claim(20) + worker.claim(20)
+
+    assert [job.queue_id for job in jobs] == [limited.pk] + [free.pk] * 30
+
+
+def test_claims_follow_each_other_when_a_queue_with_a_rate_has_many_slots(worker_factory):
+    make_jobs(make_queue(num_slots=1_000_000, max_per_second=NEVER, burst=3), 10)
+    first, second = worker_factory(), worker_factory()
+
+    with first.open_claim(2) as jobs:
+        assert second.claim(10) == []
+        assert second.verdict is Verdict.CONTENDED
+
+    assert len(jobs) == 2
+    assert look_again(second) == 1
+
+
+def test_nothing_is_taken_when_the_rate_was_set_after_the_queue_was_locked_as_wide(worker):
+    queue = make_queue(num_slots=1_000_000)
+    make_jobs(queue, 10)
+
+    with worker.db.transaction():
+        worker.lock_queues()
+        control.tune_queue(queue.pk, max_per_second=NEVER, burst=3)
+        assert worker.take() == []
+
+    assert look_again(worker) == 3
+
+
+def test_start_counts_when_it_was_made_after_the_queue_was_chosen(worker_factory):
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=3)
+    make_jobs(queue, 10)
+    first = worker_factory()
+
+    with first.db.transaction():
+        first.lock_queues()
+        QueueRate.objects.create(queue=queue, debt=2.0, as_of=timezone.now())
+        assert len(first.take()) == 1
+
+
+def race(workers: Sequence[FakeWorker], threads, queue: TenantQueue) -> None:
+    """Claim and finish with all workers until no job is left."""
+    waiting = Job.objects.filter(queue=queue).waiting()
+
+    def claim_until_empty(worker: FakeWorker, room: int) -> None:
+        while waiting.exists():
+            worker.finish(worker.claim(room))
+
+    rooms = (1, 2, 5, 20, 100)
+    runs = [
+        threads.start(claim_until_empty, worker, rooms[number % len(rooms)])
+        for number, worker in enumerate(workers)
+    ]
+    for run in runs:
+        run.result(60)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "jobs"), [(200.0, 20, 400), (25.0, 1, 30), (300.0, None, 600)]
+)
+def test_rate_is_kept_when_many_workers_race(worker_factory, threads, rate, burst, jobs):
+    queue = make_queue(num_slots=1000, max_per_second=rate, burst=burst)
+    make_jobs(queue, jobs)
+
+    race([worker_factory() for _ in range(5)], threads, queue)
+
+    starts = starts_of(queue)
+    assert len(starts) == jobs
+    assert breaches_of_rate(starts, rate, queue.burst_size) == []
+
+
+# edits
+
+
+@pytest.mark.parametrize(
+    ("edit", "starts"),
+    [
+        ({"max_per_second": None}, 10),
+        ({"max_per_second": 100.0}, 2),
+        ({"burst": 7}, 5),
+        ({"burst": 1}, 0),
+        ({"max_per_second": None, "burst": None}, 10),
+    ],
+    ids=str,
+)
+def test_next_look_heeds_the_edit_when_a_rate_is_tuned(worker, edit, starts):
+    queue = make_queue(num_slots=20, max_per_second=NEVER, burst=2)
+    make_jobs(queue, 12)
+    worker.claim()
+    QueueRate.objects.update(as_of=timezone.now() - timedelta(seconds=1))
+
+    control.tune_queue(queue.pk, **edit)
+
+    assert look_again(worker) == starts
+
+
+def test_queue_waits_for_one_start_only_when_burst_and_rate_are_lowered(worker):
+    queue = make_queue(num_slots=1000, max_per_second=1000.0)
+    make_jobs(queue, 200)
+    assert len(worker.claim(100)) == 100
+    control.tune_queue(queue.pk, max_per_second=0.1, burst=1)
+    QueueRate.objects.update(debt=1000)
+
+    let_pass(queue, 10.1)
+
+    assert look_again(worker) == 1
+
+
+def test_rate_in_force_is_kept_when_it_changes_while_workers_race(worker_factory, threads):
+    queue = make_queue(num_slots=1000, max_per_second=40.0, burst=4)
+    make_jobs(queue, 150)
+
+    def tune() -> tuple[datetime, datetime]:
+        wait_until(lambda: Job.objects.finished().count() >= 20)
+        before = database_clock()
+        control.tune_queue(queue.pk, max_per_second=300.0, burst=10)
+        return before, database_clock()
+
+    tuner = threads.start(tune)
+    race([worker_factory() for _ in range(4)], threads, queue)
+
+    before, after = tuner.result(60)
+    starts = starts_of(queue)
+    assert breaches_of_rate([at for at in starts if at < before], 40.0, 4) == []
+    assert breaches_of_rate([at for at in starts if at > after], 300.0, 10) == []
+    assert max(starts) - before < timedelta(seconds=2)  # the rest would have taken three at 40/s
+
+
+# cost
+
+
+def test_queue_is_not_visited_when_it_used_up_its_rate_a_moment_ago(worker_factory):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    queue = make_queue(num_slots=10, max_per_second=NEVER, burst=1)
+    make_jobs(queue, 5)
+    held = worker.claim()
+
+    worker.claim()
+    assert list(worker.walk.spent) == [queue.pk]
+    assert worker.claimer.wait_seconds == BLOCKED_SECONDS
+
+    worker.claim(finished=held)  # the end of a job makes no start
+    assert worker.walk.spent == {}
+    assert worker.walk.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "seconds"),
+    [(0.5, 1, BLOCKED_SECONDS), (20.0, 1, 0.05), (100.0, 1, 0.01), (1000.0, None, BATCH_SECONDS)],
+)
+def test_worker_looks_again_when_the_rate_brings_the_next_starts(
+    worker_factory, rate, burst, seconds
+):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    queue = make_queue(num_slots=1000, max_per_second=rate, burst=burst)
+    make_jobs(queue, 1100)
+    worker.claim(1)
+    QueueRate.objects.update(debt=queue.burst_size, as_of=timezone.now() + timedelta(seconds=0.5))
+
+    worker.claim(100)
+
+    assert worker.verdict is Verdict.BLOCKED
+    assert worker.claimer.wait_seconds == pytest.approx(seconds)
+    clock.now += seconds
+    let_pass(queue, 0.5 + 2 * max(seconds, 1 / rate))
+    assert worker.claim(100)
+
+
+def test_soonest_start_is_waited_for_when_several_queues_have_rates(worker_factory):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    for rate in (NEVER, 20.0, 0.5):
+        queue = make_queue(num_slots=10, max_per_second=rate, burst=1)
+        make_jobs(queue, 2)
+        QueueRate.objects.create(
+            queue=queue, debt=1.0, as_of=timezone.now() + timedelta(seconds=0.9)
+        )
+    make_jobs(make_queue(paused=True), 1)
+
+    assert worker.claim() == []
+
+    assert worker.claimer.wait_seconds == pytest.approx(0.05)

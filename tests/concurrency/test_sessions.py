@@ -1,0 +1,195 @@
+"""Guarantee 8: one job of a session at a time, whoever enqueues, ends and lets through at once."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import pytest
+from django.db import connection, transaction
+
+from django_tenantqueue.gates import SESSION, JobGates, gate_key
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations.gates import Sweep, keys_of, release
+from django_tenantqueue.queries.claim import ClaimedJob
+from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
+from django_tenantqueue.states import State
+from tests.testapp.tasks import noop
+
+KEY = gate_key("acme", "s")
+KEYS = {SESSION: {KEY}}
+
+
+def enqueue(count: int = 1, **options: object) -> list[int]:
+    """Enqueue jobs of one session."""
+    return noop.using(session="s", tenant="acme", **options).enqueue_many([()] * count)
+
+
+def inside() -> list[int]:
+    """Return the jobs that have been let through and have not ended."""
+    return list(
+        Job.objects.unfinished()
+        .filter(session_key=KEY)
+        .exclude(state=State.HELD)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    )
+
+
+def end(worker, jobs: list[ClaimedJob]) -> None:
+    """Store the ends of jobs and let others through, as a worker does."""
+    worker.finish(jobs)
+    release(worker.db, keys_of(JobGates.read(job.gates) for job in jobs))
+
+
+def test_nobody_waits_when_a_transaction_that_enqueued_stays_open(threads, worker):
+    opened, close = threading.Event(), threading.Event()
+
+    def hold() -> list[int]:
+        with transaction.atomic():
+            ids = enqueue()
+            opened.set()
+            assert close.wait(20)
+        return ids
+
+    holder = threads.start(hold)
+    assert opened.wait(20)
+    second, third = enqueue(), enqueue()
+
+    assert inside() == second
+    claimed = worker.claim(1)  # else the first one would take its place
+    close.set()
+    first = holder.result(20)
+
+    order = []
+    while claimed:
+        order += [job.id for job in claimed]
+        end(worker, claimed)
+        claimed = worker.claim(1)
+    assert first < second < third
+    assert order == [*second, *first, *third]
+
+
+def test_sweep_finds_what_a_crash_has_kept_from_its_release():
+    with transaction.atomic():
+        ids = enqueue(2)
+        connection.run_on_commit.clear()  # as if the process had died after its commit
+    assert inside() == []
+
+    assert Sweep().step("default") == 1
+
+    assert inside() == ids[:1]
+
+
+def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_connection):
+    other = open_connection()
+    with other.transaction():
+        other.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [GATE_LOCK_CLASSES[SESSION], KEY]
+        )
+        began = time.monotonic()
+        ids = enqueue(2)
+        waited = time.monotonic() - began
+        assert inside() == []
+        assert Sweep().step("default") == 0
+    assert waited < 5.0  # it gives up after 50 ms; without a limit it would wait for ever
+
+    Sweep().step("default")
+
+    assert inside() == ids[:1]
+
+
+def test_release_waits_for_another_of_the_same_gate(open_connection):
+    other = open_connection()
+    release("default", KEYS)  # makes the row: else its insertion is what is waited for
+    with transaction.atomic():
+        usual = enqueue()
+        connection.run_on_commit.clear()
+    with other.transaction():
+        assert release_in_transaction(other, KEYS, user_slots=1) == 1
+        urgent = enqueue(priority=1)  # its own release cannot see the other's
+        assert inside() == []
+
+    assert inside() == usual
+    Sweep().step("default")
+    release("default", KEYS)
+    assert inside() == urgent
+
+
+def test_release_is_strict_when_many_race(threads, worker_factory):
+    ids = enqueue(120)
+    workers = [worker_factory() for _ in range(6)]
+    seen: list[int] = []
+    twice: list[list[int]] = []
+    all_done = threading.Event()
+
+    def run(worker, seed: int) -> None:
+        chance = random.Random(seed)
+        while not all_done.is_set():
+            jobs = worker.claim(3)
+            if len(now := inside()) > 1:
+                twice.append(now)
+            seen.extend(job.id for job in jobs)
+            if jobs and chance.random() < 0.2:
+                worker.fail(jobs)
+            elif jobs:
+                worker.finish(jobs)
+            release(worker.db, KEYS)
+            if not Job.objects.unfinished().exists():
+                all_done.set()
+
+    for number, worker in enumerate(workers):
+        threads.start(run, worker, number)
+
+    assert all_done.wait(60)
+    assert twice == []
+    assert sorted(set(seen)) == ids
+    assert list(dict.fromkeys(seen)) == ids  # each began after those before it
+
+
+def test_released_job_that_is_being_claimed_is_not_taken_back(worker):
+    usual = enqueue()
+    with worker.open_claim(1) as claimed:
+        assert [job.id for job in claimed] == usual
+        urgent = enqueue(priority=1)
+        assert inside() == usual
+
+    assert inside() == usual
+    end(worker, claimed)
+    assert inside() == urgent
+
+
+def test_job_that_an_operator_holds_is_let_through_later(open_connection):
+    first, second = enqueue(2)
+    other = open_connection()
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [second])
+        other.execute("DELETE FROM tenantqueue_job_hot WHERE id = %s", [first])
+    assert inside() == []
+
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [second])
+        assert Sweep().step("default") == 0
+    assert Sweep().step("default") == 1
+
+    assert inside() == [second]
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_released_job_wakes_a_worker(worker, bulk):
+    connection_of_worker = worker.db
+    connection_of_worker.execute(f"LISTEN tenantqueue_{worker.id}")
+    connection_of_worker.execute(
+        "UPDATE tenantqueue_worker SET sleeping_until = now() + interval '1 hour' WHERE id = %s",
+        [worker.id],
+    )
+
+    if bulk:
+        enqueue(2)
+    else:
+        noop.using(session="s", tenant="acme").delay()
+
+    assert [note.channel for note in connection_of_worker.notifies(timeout=5, stop_after=1)] == [
+        f"tenantqueue_{worker.id}"
+    ]
