@@ -2,11 +2,13 @@
 
 from .duties import DutyAdmin
 from .jobs import JobAdmin
+from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserCapAdmin
 from .workers import WorkerAdmin
 
 __all__ = [
+    "ConcurrentJobMonitorAdmin",
     "DutyAdmin",
     "JobAdmin",
     "SessionAdmin",

@@ -801,7 +801,7 @@ class Migration(migrations.Migration):
                     "monitor",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="additions",
+                        related_name="+",
                         to="tenantqueue.concurrentjobmonitor",
                     ),
                 ),
@@ -817,7 +817,7 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="pace",
+                        related_name="+",
                         serialize=False,
                         to="tenantqueue.concurrentjobmonitor",
                     ),

@@ -156,9 +156,7 @@ class ConcurrentJobMonitor(models.Model):
 class MonitorAddition(models.Model):
     """So many details were added to a monitor at once. Rows are only inserted: nobody waits."""
 
-    monitor = models.ForeignKey(
-        ConcurrentJobMonitor, on_delete=models.CASCADE, related_name="additions"
-    )
+    monitor = models.ForeignKey(ConcurrentJobMonitor, on_delete=models.CASCADE, related_name="+")
     details = models.IntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -170,7 +168,7 @@ class MonitorPace(models.Model):
     """When a monitor with an interval was last fed; written by releases, under its gate's lock."""
 
     monitor = models.OneToOneField(
-        ConcurrentJobMonitor, on_delete=models.CASCADE, primary_key=True, related_name="pace"
+        ConcurrentJobMonitor, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
     fed_at = models.DateTimeField()
 

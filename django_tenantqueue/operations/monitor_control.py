@@ -83,6 +83,35 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
     return changed
 
 
+DETAILS_SHOWN = 100
+"""Details of a state that list_details() returns at most."""
+_FED = {
+    "running": (State.QUEUED, State.RUNNING),
+    "ready": (State.CREATED, State.HELD),
+    "retrying": (State.SCHEDULED,),
+}
+_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
+
+
+def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
+    """Return up to DETAILS_SHOWN details that `part`, a count of Progress, has counted.
+
+    Unfinished ones in their order, finished ones the newest first.
+    """
+    jobs = Job.objects.using(using)
+    most = DETAILS_SHOWN
+    if part in _ENDED:
+        ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
+        return list(ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")[:most])
+    if part == "in_line":
+        ids = queries.list_held_details(using, monitor.pk, most=most)
+    else:
+        fed = queries.list_fed_details(using, monitor.pk, most=STEP_ROWS)
+        ids = [detail.id for detail in fed if detail.state in _FED[part]]
+        ids = [i for i in ids if i != monitor.anchor_id][:most]
+    return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
+
+
 def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     """Cancel a monitor and all its details; return how many ended here.
 
@@ -92,10 +121,7 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     Inside a transaction all of it happens at the commit or not at all.
     """
     alias = _alias(using)
-    marked = ConcurrentJobMonitor.objects.using(alias).filter(pk=monitor_id, cancelled_at=None)
-    if not _unfinished(alias, monitor_id).exists() or not marked.update(
-        cancelled_at=timezone.now()
-    ):
+    if not mark_cancelled(monitor_id, alias):
         return 0
     ended = 0
     while count := cancel_step(alias, monitor_id):
@@ -103,8 +129,18 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     return ended
 
 
-def _unfinished(using: str, monitor_id: int) -> Any:
-    return Job.objects.using(using).unfinished().filter(monitor_id=monitor_id)
+def mark_cancelled(monitor_id: int, using: str) -> bool:
+    """Feed no more of a monitor, and leave it to maintenance to cancel what has not ended.
+
+    False: it has ended, or was cancelled before.
+    """
+    fed = queries.list_fed_details(using, monitor_id, most=1)
+    if not fed and not queries.list_held_details(using, monitor_id, most=1):
+        return False
+    monitors = ConcurrentJobMonitor.objects.using(using)
+    marked = monitors.filter(pk=monitor_id, cancelled_at=None).update(cancelled_at=timezone.now())
+    _release(using, [monitor_id])
+    return bool(marked)
 
 
 def cancel_step(using: str, monitor_id: int) -> int:
@@ -114,15 +150,16 @@ def cancel_step(using: str, monitor_id: int) -> int:
     monitor has its turn in the session.
     """
     monitor = ConcurrentJobMonitor.objects.using(using).get(pk=monitor_id)
-    rows = _unfinished(using, monitor_id)
-    details = rows.exclude(pk=monitor.anchor_id).order_by("pk").values_list("pk", flat=True)
-    ids = list(details.filter(worker__isnull=True)[:STEP_ROWS])
+    fed = queries.list_fed_details(using, monitor_id, most=STEP_ROWS)
+    details = [detail for detail in fed if detail.id != monitor.anchor_id]
+    ids = [detail.id for detail in details if not detail.has_slot]
+    ids += queries.list_held_details(using, monitor_id, most=STEP_ROWS)
     if not ids:
-        ids = list(details.filter(cancel_requested_at=None)[:STEP_ROWS])
+        ids = [detail.id for detail in details if not detail.is_asked]
     if ids:
         return len(control.cancel(ids, using=using)[0])
-    if not details.exists():
-        control.cancel(rows.values_list("pk", flat=True), using=using)
+    if fed and not details:
+        control.cancel([monitor.anchor_id], using=using)
     return 0
 
 

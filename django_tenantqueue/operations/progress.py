@@ -14,7 +14,7 @@ from ..models import ConcurrentJobMonitor
 from ..queries.monitors import DetailCounts, count_details, list_detail_ends
 from ..states import State
 
-MOST_ENDS = 500
+MOST_ENDS = 300
 """The pace is that of the newest ends, so many at most."""
 SINCE_SECONDS = 3600.0
 """Ends longer ago say nothing about the pace."""
@@ -78,7 +78,7 @@ class Progress:
 def progress_of(
     monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
 ) -> dict[int, Progress]:
-    """Return the progress of monitors by id, with one statement, and one more for each that runs.
+    """Return the progress of monitors by id, with two statements for all of them.
 
     The end is estimated by the pace of the newest details, and said with a range; it is None while
     nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
@@ -86,22 +86,27 @@ def progress_of(
     using = get_settings().database
     found = {monitor.pk: monitor for monitor in monitors}
     counts = count_details(using, list(found)) if found else {}
+    statuses = {pk: _status(found[pk], counts[pk]) for pk in counts}
+    fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
+    ends = {}
+    if fed:
+        ends = list_detail_ends(using, fed, most=MOST_ENDS, since_seconds=SINCE_SECONDS)
     moment = now or timezone.now()
-    return {pk: _progress(using, found[pk], counts[pk], moment) for pk in found if pk in counts}
+    return {
+        pk: _progress(counts[pk], *statuses[pk], estimate_pace(ends.get(pk, ()), moment), moment)
+        for pk in counts
+    }
 
 
 def _progress(
-    using: str, monitor: ConcurrentJobMonitor, counts: DetailCounts, now: datetime
+    counts: DetailCounts, status: str, reason: str, pace: Pace | None, now: datetime
 ) -> Progress:
-    left = counts.in_line + counts.ready + counts.running + counts.retrying
-    status, reason = _status(monitor, counts, left)
-    pace = _pace_of(using, monitor.pk, now) if status in ("running", "open") and left else None
-    soonest, likely, latest = _ends(left, pace, now)
+    soonest, likely, latest = _ends(counts.left, pace, now)
     return Progress(
         status=status,
         reason=reason,
         total=counts.added,
-        done=max(0, counts.added - left - counts.failed - counts.cancelled),
+        done=max(0, counts.added - counts.left - counts.failed - counts.cancelled),
         failed=counts.failed,
         cancelled=counts.cancelled,
         running=counts.running,
@@ -115,12 +120,12 @@ def _progress(
     )
 
 
-def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts, left: int) -> tuple[str, str]:
+def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts) -> tuple[str, str]:
+    left, most = counts.left, monitor.stop_after_failures
     if monitor.cancelled_at is not None:
-        return ("cancelling" if left else "cancelled"), ""
+        return ("cancelling" if left or counts.anchor_state else "cancelled"), ""
     if counts.anchor_line == "session":
         return "waiting", "it waits for its turn in its session"
-    most = monitor.stop_after_failures
     if left and most is not None and counts.failed >= most:
         failed = f"{counts.failed} details have failed, and it stops after {most}"
         return "stopped", f"{failed}: retry them, or raise that number"
@@ -129,23 +134,13 @@ def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts, left: int) -> t
     if left:
         return "running", ""
     if counts.anchor_line == "details":
-        return (
-            ("open", "it waits for more details, or to be closed")
-            if monitor.keep_open
-            else (
-                "running",
-                "its end is about to be seen",
-            )
-        )
+        if monitor.keep_open:
+            return "open", "it waits for more details, or to be closed"
+        return "running", "its end is about to be seen"
     if counts.anchor_state is not None:
         running = counts.anchor_state in (State.QUEUED, State.RUNNING)
         return "ending", "its callback runs" if running else "its callback is to be run"
     return "ended", ""
-
-
-def _pace_of(using: str, monitor_id: int, now: datetime) -> Pace | None:
-    ends = list_detail_ends(using, monitor_id, most=MOST_ENDS, since_seconds=SINCE_SECONDS)
-    return estimate_pace(ends, now)
 
 
 def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:

@@ -56,6 +56,21 @@ class DetailCounts:
     anchor_state: str | None
     anchor_line: str | None
 
+    @property
+    def left(self) -> int:
+        """Details that have not ended."""
+        return self.in_line + self.ready + self.running + self.retrying
+
+
+@dataclass(frozen=True, slots=True)
+class FedDetail:
+    """A detail in flight, or the anchor. `is_asked`: it is to be cancelled."""
+
+    id: int
+    state: str
+    has_slot: bool
+    is_asked: bool
+
 
 @dataclass(frozen=True, slots=True)
 class OpenMonitor:
@@ -191,8 +206,23 @@ def count_details(using: str, ids: Sequence[int]) -> dict[int, DetailCounts]:
 
 
 def list_detail_ends(
-    using: str, monitor_id: int, *, most: int, since_seconds: float
-) -> list[datetime]:
-    """Return when the newest details of a monitor ended, the newest first."""
-    params = {"monitor_id": monitor_id, "most": most, "since_seconds": since_seconds}
-    return [row[0] for row in fetch(using, "list_detail_ends", params)]
+    using: str, ids: Sequence[int], *, most: int, since_seconds: float
+) -> dict[int, list[datetime]]:
+    """Return when the newest details of monitors ended, the newest first."""
+    params = {"ids": array(ids), "most": most, "since_seconds": since_seconds}
+    found: dict[int, list[datetime]] = {}
+    for monitor_id, ended_at in fetch(using, "list_detail_ends", params):
+        found.setdefault(monitor_id, []).append(ended_at)
+    return found
+
+
+def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetail]:
+    """Return what a monitor has in flight, and its anchor."""
+    params = {"monitor_id": monitor_id, "most": most}
+    return [FedDetail(*row) for row in fetch(using, "list_fed_details", params)]
+
+
+def list_held_details(using: str, monitor_id: int, *, most: int) -> list[int]:
+    """Return the ids of the first details in the line of a monitor."""
+    params = {"monitor_id": monitor_id, "most": most}
+    return [row[0] for row in fetch(using, "list_held_details", params)]

@@ -315,7 +315,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "count_sessions": [
-        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 6000)
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 9000)
     ],
     "prune_sessions": [
         Case(
@@ -405,8 +405,10 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": OUR_WORKER, "most": 100}, SLOTS, SLOT_INDEX, settings=ORDERED),
     ],
     "list_detail_ends": [
-        Case(lambda _: {"monitor_id": 7, "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
+        Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
     ],
+    "list_fed_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, INSIDE, 200)],
+    "list_held_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, LINE, 1500)],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
     ],
@@ -738,6 +740,7 @@ def parent_of(index: str) -> str:
     """Return the name of an index of the history by that of one of its leaves."""
     if index.startswith("tenantqueue_job_history_"):
         for column, parent in (
+            ("monitor_id", "tenantqueue_history_monitor"),
             ("queue_id", "tenantqueue_history_queue"),
             ("name", "tenantqueue_history_name"),
             ("state", "tenantqueue_history_failed"),
