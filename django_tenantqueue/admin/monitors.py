@@ -120,14 +120,11 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     tunable = monitor_control.TUNABLE
     list_display = (
         "title",
-        "status",
-        "share",
-        "counts",
+        "overview",
         "parallel",
         "interval",
         "priority",
         "paused",
-        "pace",
         "end",
     )
     list_display_links = ("title",)
@@ -139,11 +136,11 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     ordering = ("-id",)
     actions = ("pause_selected", "resume_selected", "retry_selected", "cancel_selected")
     readonly_fields = (
-        *("tenant", "name", "status", "reason", "share", "counts", "pace", "end", "details"),
+        *("tenant", "name", "status", "reason", "share", "end", "details"),
         *("callback", "session_key", "created_by", "created_at", "cancelled_at"),
     )
     fieldsets = (
-        (None, {"fields": (("tenant", "name"), "status", "reason", "share", "pace", "end")}),
+        (None, {"fields": (("tenant", "name"), "status", "reason", "share", "end")}),
         (
             _("Takes effect within a second"),
             {"fields": ("parallel", "interval", "priority", "paused", "stop_after_failures")},
@@ -203,20 +200,19 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         """Return how much of it has ended."""
         return share_bar(_now(monitor))
 
-    @admin.display(description=_("ended"))
-    def counts(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return how many details have ended, of how many, and how many failed."""
+    @admin.display(description=_("progress"))
+    def overview(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return what it does, how much has ended, and how many details failed."""
         now = _now(monitor)
         return format_html(
-            '<span class="tq-number">{} / {}</span>{}',
+            "{}<br>{}<br><small>{} / {}{}</small>",
+            status_badge(now),
+            share_bar(now),
             localize(now.total - now.left),
             localize(now.total),
-            format_html('<br><small class="tq-error">{} {}</small>', now.failed, gettext("failed"))
-            if now.failed
-            else "",
+            gettext(", %s failed") % localize(now.failed) if now.failed else "",
         )
 
-    @admin.display(description=_("pace"))
     def pace(self, monitor: ConcurrentJobMonitor) -> str:
         """Return how many details end in a second, or a minute."""
         pace = _now(monitor).pace
@@ -234,11 +230,13 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             return NOTHING
         latest = now.ends_at_latest
         return format_html(
-            '<time class="tq-time" datetime="{}" title="{}">{}</time><br><small>{}</small>',
+            '<time class="tq-time" datetime="{}" title="{}">{}</time>'
+            '<br><small class="tq-time">{}</small><br><small class="tq-time">{}</small>',
             now.ends_at.isoformat(),
             exact_text(now.ends_at),
             moment_text(now.ends_at),
             f"{moment_text(now.ends_at_earliest)} … {moment_text(latest) if latest else '?'}",
+            self.pace(monitor),
         )
 
     @admin.display(description=_("callback"))
@@ -362,7 +360,7 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
         gettext("state"),
         gettext("attempt"),
         gettext("took"),
-        gettext("ended"),
+        gettext("error, or when it ended"),
         rows,
         more,
     )
