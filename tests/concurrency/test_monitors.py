@@ -16,6 +16,7 @@ from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor
 from django_tenantqueue.queries.claim import Finished, exchange
 from tests.factories import make_queue
 from tests.intervals import Limits, breaches, most_at_once
+from tests.process.workers import wait_until
 from tests.testapp.tasks import echo, noop
 
 WIDE = 1_000_000
@@ -179,6 +180,8 @@ def test_nothing_is_added_when_it_has_ended_meanwhile(threads, open_connection):
         lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
         other.execute(lock, [0x7471673F, str(monitor.pk)])
         adding = threads.start(lambda: monitor.add([noop.call()]))
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        wait_until(lambda: other.execute(waiting).fetchone()[0], what="the addition waits")
         other.execute(
             "UPDATE tenantqueue_job_hot SET state = 'created', held_by = NULL WHERE id = %s",
             [monitor.anchor_id],
