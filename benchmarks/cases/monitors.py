@@ -21,7 +21,7 @@ WITHIN = 1.15
 def run(bench: Bench) -> Iterator[Row]:
     """Measure both in turns, and how much longer the monitor takes."""
     bench.use("main")
-    jobs = bench.size(20_000, 4_000)
+    jobs = bench.size(20_000, 1_000)
     pairs = bench.rounds(lambda: (_drain(bench, jobs, _enqueue), _drain(bench, jobs, _start)))
     plain, fed = ([pair[side] for pair in pairs] for side in (0, 1))
     what = f"{jobs:,} × 5 ms, {PARALLEL} at once"

@@ -14,16 +14,19 @@ WITH anchor AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
     WHERE m.cancelled_at IS NULL AND NOT m.keep_open
-        AND NOT EXISTS (
-            SELECT
+        -- not EXISTS, which may be answered by reading the lines of all monitors
+        AND (
+            SELECT true
             FROM tenantqueue_job_hot j
             WHERE j.held_by = 'monitor' AND j.monitor_id = m.id
-        )
-        AND NOT EXISTS (
-            SELECT
+            LIMIT 1
+        ) IS NULL
+        AND (
+            SELECT true
             FROM tenantqueue_job_hot j
             WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor' AND j.id <> m.anchor_id
-        )
+            LIMIT 1
+        ) IS NULL
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'created', held_by = NULL

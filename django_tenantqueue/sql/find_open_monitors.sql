@@ -81,11 +81,14 @@ CROSS JOIN LATERAL (
     WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor'
 ) inside
 CROSS JOIN LATERAL (
-    SELECT EXISTS (
-        SELECT
+    -- not EXISTS, which may be answered by reading the lines of all monitors
+    SELECT (
+        SELECT true
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'monitor' AND j.monitor_id = m.id
-    ) AS is_there
+        LIMIT 1
+    ) IS NOT NULL AS is_there
+    OFFSET 0
 ) line
 CROSS JOIN LATERAL (
     SELECT CASE

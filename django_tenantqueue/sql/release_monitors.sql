@@ -155,8 +155,10 @@ SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text
 FROM room
 WHERE room.may_end
     AND NOT EXISTS (SELECT FROM inside WHERE inside.monitor_id = room.id AND NOT inside.is_anchor)
-    AND NOT EXISTS (
-        SELECT
+    -- not EXISTS, which may be answered by reading the lines of all monitors
+    AND (
+        SELECT true
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'monitor' AND j.monitor_id = room.id
-    )
+        LIMIT 1
+    ) IS NULL

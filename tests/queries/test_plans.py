@@ -242,8 +242,8 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),
     ],
     "end_monitors": [
-        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 1000, worker=True),
-        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 1000),
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
     ],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
@@ -258,7 +258,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda _: {"after": 0, "most": 500, "by_tenant": False},
             (*LINE, *INSIDE, *DETAIL_ENDS),
-            8000,
+            3000,
         )
     ],
     "find_queue": [
@@ -500,8 +500,8 @@ CASES: dict[str, list[Case]] = {
     ],
     "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
     "release_monitors": [
-        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 4000, worker=True),
-        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 4000),
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000),
     ],
     "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
     "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
