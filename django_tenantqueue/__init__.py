@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Retry
-    from .models import Job
+    from .models import ConcurrentJobMonitor, Job
     from .operations.tenant import get_tenant, use_tenant
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
@@ -21,6 +21,7 @@ _HOMES = {
     "delay": "tasks",
     "Delayable": "tasks",
     "current_job": "tasks",
+    "ConcurrentJobMonitor": "models",
     "Job": "models",
     "Priority": "states",
     "State": "states",
@@ -37,6 +38,7 @@ _HOMES = {
 __all__ = [
     "Cancelled",
     "ClaimLost",
+    "ConcurrentJobMonitor",
     "Delayable",
     "DuplicateJob",
     "Job",

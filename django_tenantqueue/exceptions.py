@@ -75,6 +75,10 @@ class TransitionRefused(TenantQueueError):
     """The job is not in a state from which the wanted change is possible."""
 
 
+class MonitorEnded(TenantQueueError):
+    """The monitor has ended or was cancelled: it takes no more details."""
+
+
 class WaitTimeout(TenantQueueError, TimeoutError):
     """`Job.wait()` gave up before the job was finished."""
 

@@ -15,6 +15,7 @@ from .exceptions import InvalidArgument, InvalidOption
 from .models import Job
 from .operations import eager, sources
 from .operations import enqueue as operations
+from .operations.calls import Call
 from .operations.options import Options, unknown_option
 from .operations.running import current_job
 from .operations.sources import DelayableMark, Source
@@ -53,6 +54,11 @@ class BoundTask(Generic[P]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """See delay()."""
         return await sync_to_async(self.delay)(*args, **kwargs)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
+        """Return a description of the call, for a detail of a monitor; nothing is enqueued."""
+        self._task.check_call(args, kwargs)
+        return Call(self._task.source, self._options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """Enqueue a job for each call and return their ids, in order.
@@ -149,6 +155,11 @@ class Task(Generic[P, R]):
     async def adelay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """See delay()."""
         return await BoundTask(self, self.options).adelay(*args, **kwargs)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
+        """Return a description of the call. See BoundTask.call()."""
+        self.check_call(args, kwargs)
+        return Call(self.source, self.options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
         """Enqueue a job for each call. See BoundTask.enqueue_many()."""

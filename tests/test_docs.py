@@ -21,8 +21,11 @@ import django_tenantqueue
 from django_tenantqueue import exceptions, signals, states, tasks, testing
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
     Duty,
     Job,
+    MonitorAddition,
+    MonitorPace,
     QueueRate,
     Session,
     TaskControl,
@@ -31,7 +34,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.models.job import JobQuerySet
-from django_tenantqueue.operations import control, fleet, maintain, taskcontrol
+from django_tenantqueue.operations import control, fleet, maintain, monitor_control, taskcontrol
 from django_tenantqueue.operations.options import Options
 from django_tenantqueue.operations.running import RunningJob
 from django_tenantqueue.web.views import describe_job
@@ -52,6 +55,19 @@ PAGES = sorted(
 sys.path.insert(0, str(DOCS / "_ext"))
 from_code = importlib.import_module("from_code")
 sys.path.pop(0)
+MODELS = (
+    Job,
+    TenantQueue,
+    QueueRate,
+    Session,
+    TaskControl,
+    UniqueKey,
+    Worker,
+    Duty,
+    ConcurrentJobMonitor,
+    MonitorAddition,
+    MonitorPace,
+)
 MEMBER = type(vars(RunningJob)["tenant"])
 """The type of a slot."""
 
@@ -180,10 +196,12 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", duties)
     assert_named("reference/operations.md", functions_of(fleet))
     assert_named("reference/operations.md", [*functions_of(taskcontrol), *taskcontrol.TUNABLE])
+    assert_named("reference/operations.md", functions_of(monitor_control))
+    assert_named("reference/operations.md", monitor_control.TUNABLE)
 
 
 def test_every_column_is_documented() -> None:
-    for model in (Job, TenantQueue, QueueRate, Session, TaskControl, UniqueKey, Worker, Duty):
+    for model in MODELS:
         assert_named("reference/models.md", [field.column for field in model._meta.local_fields])
 
 
@@ -278,7 +296,7 @@ def test_snippet_shows_valid_settings(code: str) -> None:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_snippet_calls_operations_that_exist(code: str) -> None:
-    for module in (control, fleet, maintain):
+    for module in (control, fleet, maintain, monitor_control):
         short = module.__name__.rpartition(".")[2]
         for name in re.findall(rf"\b{short}\.(\w+)\(", code):
             assert hasattr(module, name), f"{short}.{name}()"

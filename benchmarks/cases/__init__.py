@@ -7,6 +7,7 @@ NAMES = (
     "latency",
     "noop",
     "caps",
+    "monitors",
     "fair",
     "backlog",
     "queues",

@@ -2,12 +2,14 @@
 
 from .duties import DutyAdmin
 from .jobs import JobAdmin
+from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserCapAdmin
 from .taskcontrol import TaskControlAdmin
 from .workers import WorkerAdmin
 
 __all__ = [
+    "ConcurrentJobMonitorAdmin",
     "DutyAdmin",
     "JobAdmin",
     "SessionAdmin",

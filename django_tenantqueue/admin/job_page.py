@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -105,6 +107,10 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
 def _held_by(using: str, job: Job) -> str:
     """Say which gate holds a job."""
     match job.held_by:
+        case "monitor":
+            return gettext("Its monitor has not fed it yet.")
+        case "details":
+            return gettext("It runs after the last detail of its monitor.")
         case "session":
             return gettext("It stands in the line of its session.")
         case "user":
@@ -174,6 +180,13 @@ def _pairs(values: Any) -> list[tuple[str, str]]:
     ]
 
 
+def _monitor_link(monitor_id: int | None) -> SafeString | None:
+    if monitor_id is None:
+        return None
+    url = reverse("admin:tenantqueue_concurrentjobmonitor_change", args=[monitor_id])
+    return format_html('<a href="{}">#{}</a>', url, monitor_id)
+
+
 def _facts(job: Job) -> list[tuple[Any, Any]]:
     """Return the other columns that hold something, with their names."""
     parts = (job.source_type, job.source_id, job.source_method)
@@ -188,7 +201,7 @@ def _facts(job: Job) -> list[tuple[Any, Any]]:
         (_("time limit"), duration_text(job.timeout_seconds) if job.timeout_seconds else None),
         (_("session"), job.session_key),
         (_("user"), job.user_key),
-        (_("monitor"), job.monitor_id),
+        (_("monitor"), _monitor_link(job.monitor_id)),
         (_("exclusive key"), job.exclusive_key),
         (_("unique key"), job.unique_key),
         (_("uniqueness"), job.unique_mode),

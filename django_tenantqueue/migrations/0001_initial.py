@@ -32,6 +32,130 @@ class Migration(migrations.Migration):
     dependencies = []
     operations = [
         migrations.CreateModel(
+            name="ConcurrentJobMonitor",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True, editable=False, max_length=200, verbose_name="tenant"
+                    ),
+                ),
+                ("name", models.CharField(editable=False, max_length=200, verbose_name="name")),
+                (
+                    "parallel",
+                    models.IntegerField(
+                        help_text="How many of its details may be in flight: ready, running or to be retried.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="parallel",
+                    ),
+                ),
+                (
+                    "interval",
+                    models.FloatField(
+                        db_default=0.0,
+                        default=0.0,
+                        help_text="Seconds between two looks at what can be fed. 0: another one as soon as one has ended.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(86400),
+                        ],
+                        verbose_name="interval",
+                    ),
+                ),
+                (
+                    "priority",
+                    models.SmallIntegerField(
+                        default=240, help_text="A lower number runs first.", verbose_name="priority"
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Feed no more of its details.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "stop_after_failures",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="Feed no more once so many details have failed. Empty: go on.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="stop after failures",
+                    ),
+                ),
+                (
+                    "keep_open",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        editable=False,
+                        help_text="It does not end before it is closed: more details may come.",
+                        verbose_name="open",
+                    ),
+                ),
+                (
+                    "cancelled_at",
+                    models.DateTimeField(
+                        blank=True, editable=False, null=True, verbose_name="cancelled at"
+                    ),
+                ),
+                (
+                    "session_key",
+                    models.TextField(blank=True, editable=False, null=True, verbose_name="session"),
+                ),
+                ("anchor_id", models.BigIntegerField(editable=False, verbose_name="anchor")),
+                (
+                    "created_by",
+                    models.TextField(
+                        blank=True, editable=False, null=True, verbose_name="created by"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(editable=False, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "monitor",
+                "verbose_name_plural": "monitors",
+                "ordering": ("-id",),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("anchor_id",), name="tenantqueue_monitor_anchor"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("parallel__gte", 0), ("parallel__lte", 1000000)),
+                        name="tenantqueue_monitor_parallel",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("interval__gte", 0), ("interval__lte", 86400)),
+                        name="tenantqueue_monitor_interval",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("stop_after_failures__isnull", True),
+                            ("stop_after_failures__gte", 1),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_monitor_failures",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Duty",
             fields=[
                 (
@@ -53,6 +177,43 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "maintenance duties",
                 "ordering": ("name",),
             },
+        ),
+        migrations.CreateModel(
+            name="MonitorAddition",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "monitor",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="tenantqueue.concurrentjobmonitor",
+                    ),
+                ),
+                ("details", models.IntegerField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="MonitorPace",
+            fields=[
+                (
+                    "monitor",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.concurrentjobmonitor",
+                    ),
+                ),
+                ("fed_at", models.DateTimeField()),
+            ],
         ),
         migrations.CreateModel(
             name="Session",
@@ -804,6 +965,16 @@ class Migration(migrations.Migration):
                     },
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="ConcurrentJobMonitorDetail",
+            fields=[],
+            options={
+                "verbose_name": "detail",
+                "verbose_name_plural": "details",
+                "proxy": True,
+            },
+            bases=("tenantqueue.job",),
         ),
         migrations.CreateModel(
             name="UserCap",

@@ -94,10 +94,14 @@ CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
 
 -- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
 -- lets through, and what has passed it and counts there. Jobs without that gate are in neither.
+CREATE INDEX tenantqueue_job_monitor_line ON tenantqueue_job_hot (monitor_id, id)
+    WHERE held_by = 'monitor';
+CREATE INDEX tenantqueue_job_monitor_inside ON tenantqueue_job_hot (monitor_id)
+    WHERE monitor_id IS NOT NULL AND held_by IS DISTINCT FROM 'monitor';
 CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
-    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task'));
+    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
 CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
@@ -125,6 +129,8 @@ CREATE INDEX tenantqueue_history_queue ON tenantqueue_job_history (queue_id, id)
 CREATE INDEX tenantqueue_history_name ON tenantqueue_job_history (name, id);
 CREATE INDEX tenantqueue_history_failed ON tenantqueue_job_history (state, id)
     WHERE state IN ('error', 'cancelled');
+CREATE INDEX tenantqueue_history_monitor
+    ON tenantqueue_job_history (monitor_id, state, finished_at, id) WHERE monitor_id IS NOT NULL;
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish
 -- never fails.

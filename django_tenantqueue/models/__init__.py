@@ -2,6 +2,12 @@
 
 from .duty import Duty
 from .job import Job
+from .monitor import (
+    ConcurrentJobMonitor,
+    ConcurrentJobMonitorDetail,
+    MonitorAddition,
+    MonitorPace,
+)
 from .queue import TenantQueue
 from .rate import QueueRate
 from .session import Session, UserCap
@@ -10,8 +16,12 @@ from .uniquekey import UniqueKey
 from .worker import Worker
 
 __all__ = [
+    "ConcurrentJobMonitor",
+    "ConcurrentJobMonitorDetail",
     "Duty",
     "Job",
+    "MonitorAddition",
+    "MonitorPace",
     "QueueRate",
     "Session",
     "TaskControl",

@@ -99,7 +99,7 @@ def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
     return timezone.now() + moment if isinstance(moment, timedelta) else moment
 
 
-def _new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
+def new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
     settings = get_settings()
     priority = Priority.DEFAULT if options.priority is None else options.priority
     run_at: datetime | None = None
@@ -197,7 +197,7 @@ def enqueue(
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options)
-    new = _new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    new = new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
     if options.has_gates:
         call = _keyed(source, options, target, args, kwargs, new["args"])
         job = _enqueue_gated(new, options, target, call)
@@ -392,7 +392,7 @@ def enqueue_many(
     generator; it is read as it is needed.
     """
     target = find_target(options)
-    new = _new_job(source, options, queue_id_of(target), "")
+    new = new_job(source, options, queue_id_of(target), "")
     ids: list[int] = []
     if options.has_gates:
         return _enqueue_many_gated(source, new, options, target, calls)

@@ -9,6 +9,7 @@ second.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,11 +18,12 @@ from typing import Any
 import psycopg
 from django.db import DatabaseError, connections, transaction
 
-from ..conf import get_settings
-from ..gates import EXCLUSIVE, ORDER, SESSION, TASK, USER, JobGates
+from ..conf import Settings, get_settings
+from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
-from ..queries.gates import Keys
+from ..queries.gates import Keys, Released
+from ..queries.monitors import release_monitors
 from . import taskgate
 
 logger = logging.getLogger("django_tenantqueue")
@@ -46,11 +48,14 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
 
     A gate that somebody else is releasing for more than 50 ms is left to the sweep.
     """
-    slots = get_settings().default_user_slots
+    settings = get_settings()
     ready = 0
-    for batch in _batches(keys):
+    batches = deque(_batches(keys))
+    while batches:
         try:
-            ready += queries.release(where, batch, user_slots=slots)
+            done = _release_batch(where, batches.popleft(), settings)
+            ready += done.ready
+            batches.extend(_batches(done.later))
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             logger.info("jobs are let through later: %s", error)
         except DatabaseError as error:
@@ -63,9 +68,22 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
     return ready + taskgate.release_tasks(where, keys.get(TASK, ()))
 
 
+def _release_batch(
+    where: str | psycopg.Connection[Any], keys: Keys, settings: Settings
+) -> Released:
+    if MONITOR in keys:
+        by_tenant = settings.priority_scope == "tenant"
+        return release_monitors(where, sorted(keys[MONITOR]), by_tenant=by_tenant)
+    return queries.release(where, keys, user_slots=settings.default_user_slots)
+
+
 def _batches(keys: Keys) -> Iterator[Keys]:
+    """Cut gates into what one transaction locks; monitors, which come first, by themselves."""
+    monitors = sorted(keys.get(MONITOR, ()))
+    for at in range(0, len(monitors), BATCH):
+        yield {MONITOR: set(monitors[at : at + BATCH])}
     # the last one, of tasks, needs no lock of its own: see release_task.sql
-    pairs = ((kind, key) for kind in ORDER[:-1] for key in sorted(keys.get(kind, ())))
+    pairs = ((kind, key) for kind in ORDER[1:-1] for key in sorted(keys.get(kind, ())))
     while chosen := list(islice(pairs, BATCH)):
         batch: Keys = {}
         for kind, key in chosen:

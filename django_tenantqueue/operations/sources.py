@@ -6,6 +6,7 @@
 | callable | | module:qualified.name | a function or a method of a module-level object |
 | class | module:Class | method | a class or static method |
 | model label | primary key | method | a method of the instance, loaded at run time |
+| nothing | | end | nothing: the end of a monitor without a callback |
 
 Nothing with a leading underscore runs, and besides tasks only Delayable classes and what
 TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time.
@@ -56,6 +57,9 @@ class Source:
     name: str
     is_async: bool
 
+
+NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", False)
+"""What the end of a monitor runs that has no callback."""
 
 _tasks: dict[str, RegisteredTask] = {}
 
@@ -157,6 +161,18 @@ def describe_method(target: Any, method: str) -> Source:
     )
 
 
+def describe_rows(model: type[Model], method: str) -> Callable[[Any], Source]:
+    """Return a function that makes the source of `method` for the instance of a primary key.
+
+    Raises NotAllowed, InvalidArgument.
+    """
+    _check_class(model, method)
+    label = model._meta.label
+    is_async = inspect.iscoroutinefunction(_method_of(model, method, label=label))
+    label_lower, name = model._meta.label_lower, f"{label}.{method}"
+    return lambda key: Source(label_lower, str(key), method, name, is_async)
+
+
 def describe_function(target: Any) -> Source:
     """Return the source that calls a function. Raises NotAllowed, InvalidArgument."""
     module = getattr(target, "__module__", None)
@@ -199,6 +215,8 @@ def resolve(
     if source_type == "task":
         task = find_task(source_method)
         return task.func, task
+    if source_type == NOTHING.source_type:
+        return _do_nothing, None
     if source_type == "callable":
         _check_callable(source_method)
         found = _import_path(source_method)
@@ -214,6 +232,10 @@ def resolve(
     return _bound(
         _instance(source_type, source_id, source_method), source_method, source_type
     ), None
+
+
+def _do_nothing() -> None:
+    return None
 
 
 def _bound(owner: Any, method: str, label: str) -> Callable[..., Any]:

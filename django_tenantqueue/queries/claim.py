@@ -13,10 +13,11 @@ from typing import Any
 
 import psycopg
 
-from ..gates import JobGates
+from ..gates import MONITOR, JobGates
 from ..states import State
 from .base import array, execute, fetch, statement, text_array
-from .gates import Halt, halt_params
+from .gates import GATE_LOCK_CLASSES, Halt, Released, halt_params
+from .monitors import as_released
 
 QUEUE_LOCK_CLASS = 0x74717175
 """First key of the advisory lock on a queue during a claim; the second is the queue's id."""
@@ -193,6 +194,8 @@ class Exchange:
     rescheduled: set[int]
     jobs: list[ClaimedJob]
     walk: Walk | None
+    fed: Released = field(default_factory=Released)
+    """What was fed; its `later` names the gates that are still to be released."""
 
 
 def _finish_params(worker_id: int, done: Sequence[Finished], max_errors: int) -> dict[str, Any]:
@@ -273,8 +276,13 @@ def exchange(
     request: ClaimRequest | None = None,
     max_errors: int = 10,
     in_line: bool = False,
+    feed: Sequence[str] = (),
+    by_tenant: bool = False,
 ) -> Exchange:
     """Store what is done and claim what `request` asks for, in one transaction, one round trip.
+
+    `feed`: monitors that are fed between the two, unless somebody else does so just now; these are
+    handed back, to be waited for in a transaction of their own. `by_tenant`: see release_monitors.
 
     `in_line`: wait for a turn to claim; nothing may be stored with it, for its rows would stay
     locked meanwhile. Raises psycopg.errors.LockNotAvailable when it takes longer than LINE_SECONDS.
@@ -282,7 +290,7 @@ def exchange(
     `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
     undoes everything of the call; the connection is usable again afterwards.
     """
-    done = again = walked = claimed = None
+    done = again = walked = claimed = locked = fed = None
     halts = [halt for end in finished if (halt := end.halt())]
     prepare = connection.prepare_threshold is not None
     try:
@@ -296,6 +304,11 @@ def exchange(
                 again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
             if halts:
                 connection.execute(statement("halt_sessions"), halt_params(halts), prepare=prepare)
+            if feed:
+                params = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(feed)}
+                locked = connection.execute(statement("try_gates"), params, prepare=prepare)
+                params = {"keys": None, "by_tenant": by_tenant}
+                fed = connection.execute(statement("release_monitors"), params, prepare=prepare)
             if in_line:
                 assert not finished
                 assert not failed
@@ -321,7 +334,21 @@ def exchange(
         rescheduled={row[0] for row in again} if again is not None else set(),
         jobs=jobs,
         walk=_walk(walked.fetchone(), request) if walked is not None and request else None,
+        fed=_fed(feed, locked, fed),
     )
+
+
+def _fed(
+    feed: Sequence[str], locked: psycopg.Cursor[Any] | None, fed: psycopg.Cursor[Any] | None
+) -> Released:
+    if locked is None or fed is None:
+        return Released()
+    done, ended = as_released(fed.fetchall())
+    ((keys,),) = locked.fetchall()
+    rest = set(feed).difference(keys).union(ended)
+    if rest:
+        done.later[MONITOR] = rest
+    return done
 
 
 def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:

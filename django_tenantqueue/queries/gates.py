@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 from django.db import connections, transaction
 
-from ..gates import EXCLUSIVE, ORDER, SESSION, USER, split_gate_key
+from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, USER, split_gate_key
 from .base import array, fetch
 
 GATE_LOCK_CLASSES = {kind: 0x74716730 + at for at, kind in enumerate(ORDER)}
@@ -40,14 +40,22 @@ class OpenGates:
     after: str | None
 
 
-def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
-    """Let jobs through the gates `keys` and all later ones that they come to; return how many.
+@dataclass(slots=True)
+class Released:
+    """What a release did: jobs that became ready, and gates to release in another transaction."""
 
-    Counted are those that became ready. `where` must be in a READ COMMITTED transaction. Raises the
-    error of a lock that could not be had, Django's on an alias.
+    ready: int = 0
+    later: Keys = field(default_factory=dict)
+
+
+def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Released:
+    """Let jobs through the gates `keys` and all later ones that they come to, but for monitors.
+
+    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
+    had, Django's on an alias.
     """
     wanted: Keys = {kind: set(keys.get(kind, ())) for kind in ORDER}
-    ready = 0
+    done = Released()
     for kind, name in _RELEASES.items():
         if not wanted[kind]:
             continue
@@ -59,17 +67,19 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> int:
         if kind == EXCLUSIVE:
             _reject(where, chosen)
         some_passed = False
-        for _id, passes, state, user, exclusive in fetch(where, name, params):
-            ready += passes and state == "created"
+        for _id, passes, state, user, exclusive, *monitor in fetch(where, name, params):
+            done.ready += passes and state == "created"
             some_passed |= passes
             # what passed has come to its next gate, and what was taken back leaves those it was in
             if user is not None and kind == SESSION:
                 wanted[USER].add(user)
             if exclusive is not None:
                 wanted[EXCLUSIVE].add(exclusive)
+            if monitor and monitor[0] is not None:  # its anchor has the turn, or has lost it
+                done.later.setdefault(MONITOR, set()).add(monitor[0])
         if kind == EXCLUSIVE and some_passed:
             _reject(where, chosen)
-    return ready
+    return done
 
 
 def _reject(where: Where, keys: list[str]) -> None:
@@ -105,7 +115,7 @@ def _make_rows(where: Where, kind: str, keys: list[str]) -> None:
     fetch(where, "make_sessions", params)
 
 
-def release(where: Where, keys: Keys, *, user_slots: int) -> int:
+def release(where: Where, keys: Keys, *, user_slots: int) -> Released:
     """Do release_in_transaction() in a transaction of its own, or in Django's open one.
 
     A lock is waited for LOCK_MILLISECONDS at most.

@@ -4,7 +4,7 @@
 -- Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT
-        j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task')) AS was_next
+        j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details')) AS was_next
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
     ORDER BY j.id

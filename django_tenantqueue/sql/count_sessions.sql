@@ -15,7 +15,7 @@ CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
             WHERE s.kind = 'serial' AND j.session_key = s.gate_key
-                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
+                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
             LIMIT %(most)s::integer
         )
         UNION ALL
@@ -50,7 +50,7 @@ LEFT JOIN LATERAL (
     SELECT j.id, j.state, j.run_at
     FROM tenantqueue_job_hot j
     WHERE s.kind = 'serial' AND j.session_key = s.gate_key
-        AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
+        AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
     LIMIT 1
 ) first ON true
 LEFT JOIN LATERAL (

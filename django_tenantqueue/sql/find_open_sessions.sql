@@ -28,7 +28,7 @@ SELECT
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.session_key = step.key
-            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
+            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
     )
     AND (
         head.run_at <= statement_timestamp()

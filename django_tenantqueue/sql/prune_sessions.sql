@@ -26,7 +26,7 @@ WITH candidate AS MATERIALIZED (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE candidate.kind = 'serial' AND j.session_key = candidate.gate_key
-            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
+            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
         OFFSET 0
     ) AND NOT EXISTS (
         SELECT

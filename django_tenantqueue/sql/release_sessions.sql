@@ -6,6 +6,7 @@
 -- its time blocks the session, or, if it is to be overtaken, lets the first job go that is due. A job
 -- that is inside and was never claimed goes back when a more urgent one is in the line, or when the
 -- session is paused or halted; one that waits for another attempt, when it is to be overtaken.
+-- A job of a session that has a monitor is that monitor's anchor: its turn lasts until the last detail.
 -- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep.
 -- Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside, the primary key for the update.
 WITH RECURSIVE gate AS MATERIALIZED (
@@ -25,12 +26,13 @@ WITH RECURSIVE gate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT
             j.id, j.priority, j.run_at,
-            j.attempt = 0 AND j.state IN ('created', 'held') AS movable,
+            j.attempt = 0 AND j.state IN ('created', 'held') AND j.held_by IS DISTINCT FROM 'details'
+                AS movable,
             j.state = 'scheduled' AND CASE
                 WHEN gate.on_wait <> '' THEN gate.on_wait = 'skip' ELSE j.session_skip
             END AS is_overtaken
         FROM tenantqueue_job_hot j
-        WHERE j.session_key = gate.key AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task'))
+        WHERE j.session_key = gate.key AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
         OFFSET 0
     ) job
 ), head AS MATERIALIZED (
@@ -112,6 +114,7 @@ WITH RECURSIVE gate AS MATERIALIZED (
         FROM tenantqueue_job_hot j
         WHERE j.id = surplus.id
             AND (j.state = 'scheduled' OR (j.attempt = 0 AND j.state IN ('created', 'held')))
+            AND j.held_by IS DISTINCT FROM 'details'
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), passed AS MATERIALIZED (
@@ -142,15 +145,17 @@ WITH RECURSIVE gate AS MATERIALIZED (
 UPDATE tenantqueue_job_hot AS job
 SET held_by = CASE
         WHEN NOT move.passes THEN 'session'
+        WHEN job.monitor_id IS NOT NULL THEN 'details'
         WHEN job.user_key IS NOT NULL THEN 'user'
         WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
     END,
     state = CASE
-        WHEN NOT move.passes OR job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
+        WHEN NOT move.passes OR job.monitor_id IS NOT NULL THEN 'held'
+        WHEN job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
         ELSE 'created'
     END
 FROM move
 WHERE job.id = move.id
     -- not redundant: see finish_jobs.sql
     AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
-RETURNING job.id, move.passes, job.state, job.user_key, job.exclusive_key
+RETURNING job.id, move.passes, job.state, job.user_key, job.exclusive_key, job.monitor_id::text

@@ -28,7 +28,11 @@ FROM (
     SELECT
         removed.*,
         CASE
-            WHEN removed.monitor_id IS NOT NULL THEN 'monitor'
+            WHEN removed.monitor_id IS NOT NULL AND NOT EXISTS (
+                SELECT
+                FROM tenantqueue_concurrentjobmonitor m
+                WHERE m.anchor_id = removed.id
+            ) THEN 'monitor'
             WHEN removed.session_key IS NOT NULL THEN 'session'
             WHEN removed.user_key IS NOT NULL THEN 'user'
             WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'

@@ -5,7 +5,7 @@ WITH target AS MATERIALIZED (
     SELECT
         j.id,
         CASE
-            WHEN j.held_by = 'monitor' THEN 'monitor'
+            WHEN j.held_by IN ('monitor', 'details') THEN j.held_by
             WHEN j.session_key IS NOT NULL AND j.attempt = 0 THEN 'session'
             WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
             WHEN j.user_key IS NOT NULL THEN 'user'

@@ -14,6 +14,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from ..operations import maintain
 from ..operations.gates import Sweep
+from ..operations.monitor_control import Feeder
 from ..operations.rescue import Coroner
 from ..operations.sessions import Pruning
 from ..operations.taskgate import OPENED_ROWS
@@ -66,6 +67,7 @@ class Maintenance:
         self._duties = [
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
             Duty("let_through", Sweep().step, 0.5, _until_next_sweep),
+            Duty("feed", Feeder().step, 0.5),
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),

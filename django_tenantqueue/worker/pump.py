@@ -15,20 +15,18 @@ from typing import Any
 import psycopg
 
 from ..conf import get_settings
-from ..gates import JobGates
+from ..gates import MONITOR, JobGates
 from ..operations.claim import Claimer, Verdict
-from ..operations.gates import keys_of, release
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
-from ..operations.unique import keys_to_free
 from ..queries import claim as queries
 from ..queries import workers as worker_queries
 from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
 from ..queries.enqueue import wake_any_workers
-from ..queries.unique import free_keys
 from .config import WorkerConfig
 from .flight import Flight
+from .gatekeeper import Gatekeeper, read_ends
 from .line import Line
 from .lookout import Lookout
 from .marks import Marks
@@ -90,8 +88,7 @@ class Pump:
         """Claims in a row that found nothing ready."""
         self._reconnect = reconnect
         self._landed: list[int] = []
-        self._gates: list[tuple[int, str]] = []
-        """Jobs whose ends are stored, with their gates, which may let others through."""
+        self._gatekeeper = Gatekeeper()
         self._ended: deque[tuple[RunningJob, Outcome]] = deque()
         self._wanted = 1
         """So many completions end the wait."""
@@ -189,7 +186,7 @@ class Pump:
                 self.store.add(record)
                 continue
             if outcome.stored and claimed.gates:
-                self._gates.append((claimed.id, claimed.gates))
+                self._gatekeeper.note([(claimed.id, JobGates.read(claimed.gates))])
             # nothing is left to store, as with an atomic task: its place is free all the same
             self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
             if outcome.give_back is not None:
@@ -206,6 +203,8 @@ class Pump:
         finished, failed = self.store.take()
         request = self.claimer.request(*self.flight.room()) if claim else None
         ends = bool(finished or failed)
+        ended = read_ends((*finished, *failed))
+        feed = sorted({gates.monitor for _, gates in ended if gates.monitor is not None})
         in_line = claim and self.line.expected and not ends and not len(self.flight)
         began = time.monotonic()
         try:
@@ -217,6 +216,8 @@ class Pump:
                 request=request,
                 max_errors=get_settings().max_errors,
                 in_line=in_line,
+                feed=feed,
+                by_tenant=get_settings().priority_scope == "tenant",
             )
         except psycopg.Error as error:
             if self._is_lost(error):
@@ -224,7 +225,7 @@ class Pump:
                 raise
             self._refused(error)
             stored = self.store.store_singly(self.connection, finished, failed)
-            self._gates += [(record.id, record.gates) for record in stored if record.gates]
+            self._gatekeeper.note(read_ends(stored))
             self._let_through()
             return
         self._exchanged_at = now = time.monotonic()
@@ -233,8 +234,8 @@ class Pump:
         )
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
-        self._gates += [(end.id, end.gates) for end in finished if end.gates]
-        self._gates += [(end.id, end.gates) for end in failed if end.gates]
+        self._gatekeeper.note(ended, but=MONITOR)
+        self._gatekeeper.note_keys(answer.fed.later)
         if request is not None:
             self.vitals.count_claim()
             self._hand_out(answer.jobs)
@@ -243,8 +244,11 @@ class Pump:
                 self.line.stood(verdict, now - began, found=bool(answer.jobs))
             else:
                 self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
-            ended = len(answer.finished) + len(answer.rescheduled)
-            self._plan_claim(verdict, request, answer, ended, now)
+            stored_ends = len(answer.finished) + len(answer.rescheduled)
+            self._plan_claim(verdict, request, answer, stored_ends, now)
+        elif answer.fed.ready:
+            self._claim_at = now
+        self._share(answer.fed.ready - len(answer.jobs))
         self._let_through()
 
     def _hand_out(self, jobs: Sequence[ClaimedJob]) -> None:
@@ -262,19 +266,16 @@ class Pump:
 
     def _let_through(self) -> None:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
-        if not self._gates:
-            return
-        ended = [(job_id, JobGates.read(gates)) for job_id, gates in self._gates]
-        self._gates.clear()
-        if held := keys_to_free(ended):
-            free_keys(self.connection, held)
-        ready = release(self.connection, keys_of(gates for _, gates in ended))
-        if not ready:
-            return
-        self._claim_at = time.monotonic()
-        self.idle_rounds = 0  # a worker in burst mode stays for them
-        if ready > 1 and get_settings().notify:
-            wake_any_workers(self.connection, most=ready - 1, worker_id=self.worker_id)
+        ready = self._gatekeeper.let_through(self.connection)
+        if ready:
+            self._claim_at = time.monotonic()
+            self.idle_rounds = 0  # a worker in burst mode stays for them
+            self._share(ready - 1)
+
+    def _share(self, ready: int) -> None:
+        """Wake other workers for jobs that have become ready and are more than this one takes."""
+        if ready > 0 and get_settings().notify:
+            wake_any_workers(self.connection, most=ready, worker_id=self.worker_id)
 
     def _refused(self, error: psycopg.Error) -> None:
         self._exchanged_at = now = time.monotonic()

@@ -135,7 +135,7 @@ def statements() -> str:
 
 MEANINGS = {
     "scheduled": "waits for `run_at`: its first time, or the backoff before another attempt",
-    "held": "stands in the line before a gate: of its session, of its user, of its task",
+    "held": "stands in the line before a gate: of its monitor, session, user or task",
     "created": "ready; waits for a free slot of its queue",
     "queued": "holds a slot; a worker has claimed it and has not told yet that it runs",
     "running": "holds a slot; its run has been going on for 0.2 s or more",
@@ -147,14 +147,15 @@ MEANINGS = {
 CAUSES = {
     ("scheduled", "created"): "its time has come (`promote_jobs.sql`), or an operator runs it now",
     ("scheduled", "held"): "its time has come, and it has another gate to pass; or it is overtaken "
-    "by others of its session",
+    "by others of its session; or its monitor, which may have less in flight, takes it back",
     ("scheduled", "cancelled"): "cancelled while it waited",
-    ("held", "created"): "let through its last gate (`release_sessions.sql`, `release_users.sql`, "
-    "`release_task.sql`)",
+    ("held", "created"): "let through its last gate (`release_monitors.sql`, "
+    "`release_sessions.sql`, `release_users.sql`, `release_task.sql`)",
     (
         "held",
         "scheduled",
-    ): "an operator moves `run_at` into the future of one held by its user's cap",
+    ): "an operator moves `run_at` into the future of one held by its user's cap; or a monitor "
+    "feeds one whose time has not come",
     ("held", "cancelled"): "cancelled while it waited",
     ("created", "queued"): "claimed (`claim_jobs.sql`)",
     ("created", "scheduled"): "an operator moves `run_at` into the future",

@@ -14,6 +14,9 @@ from django.apps import apps
 from django.db import connection, connections
 
 from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
+    MonitorAddition,
+    MonitorPace,
     QueueRate,
     Session,
     TaskControl,
@@ -45,8 +48,11 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        own = (QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker)
-        for model in (*own, *apps.get_app_config("testapp").get_models()):
+        models = (
+            *(MonitorAddition, MonitorPace, ConcurrentJobMonitor),
+            *(QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker),
+        )
+        for model in (*models, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()
 

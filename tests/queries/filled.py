@@ -20,6 +20,8 @@ SCHEDULED = 20_000
 DUE = 50
 FINISHED = 10_000_000 if FULL else 300_000
 WORKERS = 3000
+MONITORS = 40
+IN_LINE = 500
 SLEEPING = 5
 STALE_KEYS = 20_000
 RARE = "tests.testapp.tasks.rare"
@@ -29,7 +31,8 @@ OTHER_WORKER = 2
 TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
     "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
-    "tenantqueue_worker"
+    "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
+    "tenantqueue_monitorpace"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -73,6 +76,24 @@ FILL = (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
         f"max_attempts, queued_at) SELECT q.id, 240, 240, {VALUES}, 'queued', {OUR_WORKER}, 1, 1, "
         "5, now() FROM tenantqueue_tenantqueue q WHERE q.num_slots = 5 AND NOT q.paused LIMIT 100"
+    ),
+    # the anchors of monitors have the negative of their ids
+    (
+        "INSERT INTO tenantqueue_concurrentjobmonitor (tenant, name, parallel, interval, priority, "
+        "paused, anchor_id, created_at, stop_after_failures) OVERRIDING SYSTEM VALUE "
+        "SELECT 'tenant-1', 'work', 20, 0, 300, false, -n, now(), 10 "
+        f"FROM generate_series(1, {MONITORS}) n"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot (id, {COLUMNS}, state, held_by, monitor_id) "
+        f"SELECT m.anchor_id, 1, 300, 300, {VALUES}, 'held', 'details', m.id "
+        "FROM tenantqueue_concurrentjobmonitor m"
+    ),
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, monitor_id) "
+        f"SELECT 1, 300, 300, {VALUES}, CASE WHEN n <= 15 THEN 'created' ELSE 'held' END, "
+        "CASE WHEN n > 15 THEN 'monitor' END, m.id "
+        f"FROM generate_series(1, {IN_LINE}) n, tenantqueue_concurrentjobmonitor m"
     ),
     (
         "INSERT INTO tenantqueue_worker (name, host, pid, supervisor_pid, version, started_at, "
@@ -156,6 +177,11 @@ HISTORY = (
     "%(since)s::timestamptz + n * interval '90 seconds' "
     f"FROM generate_series(1, {FINISHED} / {QUEUES}) n, tenantqueue_tenantqueue q"
 )
+ENDED_DETAILS = (
+    f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, finished_at, monitor_id) "
+    f"SELECT 1, 300, 300, {VALUES}, true, CASE n %% 50 WHEN 7 THEN 'error' ELSE 'success' END, "
+    "now() - n * interval '1 second', 1 + n %% 40 FROM generate_series(1, 20000) n"
+)
 CHURN = (
     # claims that were rolled back
     (
@@ -204,6 +230,7 @@ def fill() -> Filled:
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
+        cursor.execute(ENDED_DETAILS, {})
         for statement in CHURN:
             cursor.execute(statement)
     return Filled(
@@ -238,6 +265,7 @@ def _set_autovacuum(change: str) -> None:
         "tenantqueue_tenantqueue",
         "tenantqueue_queuerate",
         "tenantqueue_worker",
+        "tenantqueue_concurrentjobmonitor",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]
     with connection.cursor() as cursor:

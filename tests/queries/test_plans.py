@@ -7,6 +7,7 @@ and the server's own settings; in web processes and maintenance in both ways, as
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -132,6 +133,10 @@ def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
     }
 
 
+def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {"keys": ["7", "8"], "by_tenant": False, **more}
+
+
 def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
     plain = new_job(**changes)
     return lambda filled: {
@@ -211,6 +216,9 @@ SESSION_GATES = tuple(
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
+LINE = ("tenantqueue_job_monitor_line",)
+INSIDE = ("tenantqueue_job_monitor_inside",)
+DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
@@ -246,6 +254,9 @@ CASES: dict[str, list[Case]] = {
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
     "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
+    "count_details": [
+        Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *DETAIL_ENDS), 4000),
+    ],
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
@@ -310,6 +321,10 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"after": "acme/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
     ],
     "retake_keys": [Case(ids("ready"), (*HOT_KEY,), 4000)],
+    "end_monitors": [
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
+    ],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
     "find_dead_workers": [
@@ -317,6 +332,13 @@ CASES: dict[str, list[Case]] = {
             lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0},
             SLOTS,
             SLOT_INDEX,
+        )
+    ],
+    "find_open_monitors": [
+        Case(
+            lambda _: {"after": 0, "most": 500, "by_tenant": False},
+            (*LINE, *INSIDE, *DETAIL_ENDS),
+            3000,
         )
     ],
     "find_queue": [
@@ -373,7 +395,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "count_sessions": [
-        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 8000)
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 9000)
     ],
     "prune_sessions": [
         Case(
@@ -429,6 +451,36 @@ CASES: dict[str, list[Case]] = {
     ],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
+    "insert_anchor": [
+        Case(new_job(id=-1000, monitor_id=7, session_key=None), (), 100),
+    ],
+    "insert_details": [
+        Case(
+            lambda filled: {
+                "monitor_id": 7,
+                "lane": 240,
+                "priority": 240,
+                "context": None,
+                "details": json.dumps(
+                    [
+                        {
+                            "queue_id": filled.open_queues[0],
+                            "is_async": False,
+                            "max_attempts": 5,
+                            "name": "noop",
+                            "source_type": "task",
+                            "source_id": "",
+                            "source_method": "noop",
+                            "args": {"args": []},
+                        }
+                    ]
+                    * 1000
+                ),
+            },
+            (),
+            30000,
+        )
+    ],
     "insert_job": [
         Case(
             new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
@@ -463,6 +515,11 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": None, "most": 5}, SLOTS, SLOT_INDEX, settings=ORDERED),
         Case(lambda _: {"worker": OUR_WORKER, "most": 100}, SLOTS, SLOT_INDEX, settings=ORDERED),
     ],
+    "list_detail_ends": [
+        Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
+    ],
+    "list_fed_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, INSIDE, 200)],
+    "list_held_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, LINE, 1500)],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
     ],
@@ -491,6 +548,7 @@ CASES: dict[str, list[Case]] = {
         Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
         Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
     ],
+    "lock_additions": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "lock_queues": [
         Case(
@@ -552,6 +610,10 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20_000 * SCALE)
     ],
     "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
+    "release_monitors": [
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000),
+    ],
     "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
     "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
     "retry_jobs": [Case(ids("failed", by_tenant=False), ("tenantqueue_history_pkey",), 8000)],
@@ -579,8 +641,10 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "set_run_at": [Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000)],
+    "share_addition": [Case(lambda _: {"lock_class": 1, "key": "7"})],
     "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
     "sleep_worker": [Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0}, worker=True)],
+    "try_gates": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "wake_any_workers": [Case(lambda _: {"most": 2, "worker": OUR_WORKER}, worker=True)],
     "wake_workers": [
         Case(
@@ -787,6 +851,7 @@ def parent_of(index: str) -> str:
     """Return the name of an index of the history by that of one of its leaves."""
     if index.startswith("tenantqueue_job_history_"):
         for column, parent in (
+            ("monitor_id", "tenantqueue_history_monitor"),
             ("queue_id", "tenantqueue_history_queue"),
             ("name", "tenantqueue_history_name"),
             ("state", "tenantqueue_history_failed"),

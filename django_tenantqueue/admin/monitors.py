@@ -1,0 +1,366 @@
+"""Monitors: how far each is, tuned in the list, and the details of one by their states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import localize
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..exceptions import TransitionRefused
+from ..models import ConcurrentJobMonitor, Job
+from ..operations import monitor_control
+from ..operations.monitor_control import DETAILS_SHOWN, list_details
+from ..operations.progress import Progress, progress_of
+from .filters import TenantFilter
+from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
+from .tuned import TunedAdmin
+
+LABELS = {
+    "waiting": _("waits for its session"),
+    "running": _("running"),
+    "paused": _("paused"),
+    "stopped": _("stopped"),
+    "open": _("open"),
+    "ending": _("ending"),
+    "ended": _("ended"),
+    "cancelling": _("is being cancelled"),
+    "cancelled": _("cancelled"),
+}
+COLOURS = {
+    "waiting": "scheduled",
+    "running": "running",
+    "stopped": "error",
+    "open": "created",
+    "ending": "running",
+    "ended": "success",
+}
+"""Statuses that look like a state of a job."""
+PARTS = {
+    "running": _("running"),
+    "ready": _("ready"),
+    "retrying": _("waiting for another attempt"),
+    "in_line": _("in line"),
+    "failed": _("failed"),
+    "cancelled": _("cancelled"),
+    "done": _("done"),
+}
+"""What a detail can be, as counted by Progress."""
+
+
+class MonitorChangeList(ChangeList):
+    """A page of monitors, with the progress of those that it shows."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page, then count the details of its monitors by one statement."""
+        super().get_results(request)
+        attach_progress(list(self.result_list))
+
+
+def attach_progress(monitors: Sequence[ConcurrentJobMonitor]) -> None:
+    """Give each monitor its `now`."""
+    found = progress_of(monitors)
+    for monitor in monitors:
+        monitor.now = found[monitor.pk]  # type: ignore[attr-defined]
+
+
+def _now(monitor: ConcurrentJobMonitor) -> Progress:
+    now: Progress = monitor.now  # type: ignore[attr-defined]
+    return now
+
+
+def status_badge(now: Progress) -> SafeString:
+    """Return what a monitor does as a coloured label, with the reason as its tooltip."""
+    return format_html(
+        '<span class="tq-state tq-state-{}" title="{}">{}</span>',
+        COLOURS.get(now.status, "held"),
+        now.reason,
+        LABELS[now.status],
+    )
+
+
+def share_bar(now: Progress) -> SafeString:
+    """Return a bar of what has succeeded, failed, was cancelled, and runs, and the share ended."""
+    if not now.total:
+        return format_html('<span class="tq-quiet">{}</span>', gettext("no details"))
+    ended = (("success", now.done), ("error", now.failed), ("held", now.cancelled))
+    parts = (*ended, ("running", now.running))
+    return format_html(
+        '<span class="tq-share" role="img" aria-label="{}">{}</span> '
+        '<span class="tq-number tq-share-text">{} %</span>',
+        _in_words(now),
+        format_html_join(
+            "",
+            '<span class="tq-share-{}" style="width: {}%"></span>',
+            ((name, f"{100 * count / now.total:.2f}") for name, count in parts if count),
+        ),
+        f"{now.percent:.0f}",
+    )
+
+
+def _in_words(now: Progress) -> str:
+    counts = ((label, getattr(now, name)) for name, label in PARTS.items())
+    return ", ".join(f"{localize(count)} {label}" for label, count in counts if count)
+
+
+@admin.register(ConcurrentJobMonitor)
+class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
+    """Tunes monitors live: a change takes effect within a second, whatever waits."""
+
+    tunable = monitor_control.TUNABLE
+    list_display = (
+        "title",
+        "overview",
+        "parallel",
+        "interval",
+        "priority",
+        "paused",
+        "end",
+    )
+    list_display_links = ("title",)
+    list_editable = ("parallel", "interval", "priority", "paused")
+    list_filter = ("paused", ("cancelled_at", admin.EmptyFieldListFilter), TenantFilter)
+    list_per_page = 25
+    search_fields = ("name",)
+    search_help_text = _("A part of the name.")
+    ordering = ("-id",)
+    actions = ("pause_selected", "resume_selected", "retry_selected", "cancel_selected")
+    readonly_fields = (
+        *("tenant", "name", "status", "reason", "share", "end", "details"),
+        *("callback", "session_key", "created_by", "created_at", "cancelled_at"),
+    )
+    fieldsets = (
+        (None, {"fields": (("tenant", "name"), "status", "reason", "share", "end")}),
+        (
+            _("Takes effect within a second"),
+            {"fields": ("parallel", "interval", "priority", "paused", "stop_after_failures")},
+        ),
+        (_("Details"), {"fields": ("details",)}),
+        (
+            _("About"),
+            {"fields": ("callback", "session_key", "created_by", "created_at", "cancelled_at")},
+        ),
+    )
+
+    def tune(self, row_id: int, **values: Any) -> None:
+        """Write the columns that an operator changed."""
+        monitor_control.tune_monitor(row_id, using=self.using, **values)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: code starts monitors."""
+        return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts only what its page shows."""
+        return MonitorChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> ConcurrentJobMonitor | None:
+        """Return a monitor with its progress, and which of its details are asked for."""
+        monitor = super().get_object(request, object_id, from_field)
+        if monitor is not None:
+            attach_progress([monitor])
+            chosen = request.GET.get("details", "")
+            monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
+        return monitor
+
+    @admin.display(description=_("monitor"), ordering="-id")
+    def title(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return whose it is and what it is called."""
+        return format_html(
+            '<span class="tq-number">#{}</span> {}<br><small>{}</small>',
+            monitor.pk,
+            monitor.name,
+            monitor.tenant or NOTHING,
+        )
+
+    @admin.display(description=_("status"))
+    def status(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return what it does."""
+        return status_badge(_now(monitor))
+
+    @admin.display(description=_("because"))
+    def reason(self, monitor: ConcurrentJobMonitor) -> str:
+        """Return why it does that."""
+        return _now(monitor).reason or NOTHING
+
+    @admin.display(description=_("progress"))
+    def share(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return how much of it has ended."""
+        return share_bar(_now(monitor))
+
+    @admin.display(description=_("progress"))
+    def overview(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return what it does, how much has ended, and how many details failed."""
+        now = _now(monitor)
+        return format_html(
+            "{}<br>{}<br><small>{} / {}{}</small>",
+            status_badge(now),
+            share_bar(now),
+            localize(now.total - now.left),
+            localize(now.total),
+            gettext(", %s failed") % localize(now.failed) if now.failed else "",
+        )
+
+    def pace(self, monitor: ConcurrentJobMonitor) -> str:
+        """Return how many details end in a second, or a minute."""
+        pace = _now(monitor).pace
+        if pace is None:
+            return NOTHING
+        if pace.per_second >= 1:
+            return gettext("%s a second") % f"{pace.per_second:.3g}"
+        return gettext("%s a minute") % f"{60 * pace.per_second:.3g}"
+
+    @admin.display(description=_("will end"))
+    def end(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
+        """Return when it is likely to end, and in which range."""
+        now = _now(monitor)
+        if now.ends_at is None or now.ends_at_earliest is None:
+            return NOTHING
+        latest = now.ends_at_latest
+        return format_html(
+            '<time class="tq-time" datetime="{}" title="{}">{}</time>'
+            '<br><small class="tq-time">{}</small><br><small class="tq-time">{}</small>',
+            now.ends_at.isoformat(),
+            exact_text(now.ends_at),
+            moment_text(now.ends_at),
+            f"{moment_text(now.ends_at_earliest)} … {moment_text(latest) if latest else '?'}",
+            self.pace(monitor),
+        )
+
+    @admin.display(description=_("callback"))
+    def callback(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
+        """Return the job that runs after the last detail."""
+        job = Job.objects.using(self.using).find(monitor.anchor_id)
+        if job is None:
+            return NOTHING
+        return format_html("{} {} {}", _job_link(job.pk), job.name, state_badge(job.state))
+
+    @admin.display(description=_("by state"))
+    def details(self, monitor: ConcurrentJobMonitor) -> SafeString:
+        """Return the details in the chosen state, with links to the other states."""
+        part: str = monitor.part  # type: ignore[attr-defined]
+        now = _now(monitor)
+        tabs = format_html_join(
+            " ",
+            '<a href="?details={}" aria-current="{}">{} <span class="tq-number">{}</span></a>',
+            (
+                (
+                    name,
+                    "true" if name == part else "false",
+                    label,
+                    localize(getattr(now, name)),
+                )
+                for name, label in PARTS.items()
+            ),
+        )
+        jobs = list_details(get_settings().database, monitor, part)
+        return format_html(
+            '<div class="tq-tabs">{}</div>{}', tabs, _table(jobs, getattr(now, part))
+        )
+
+    @admin.action(permissions=["change"], description=_("Pause: feed no more details"))
+    def pause_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> None:
+        """Pause monitors."""
+        self.switch(request, queryset, "paused", True, monitor_control.pause_monitors)
+
+    @admin.action(permissions=["change"], description=_("Resume: feed details again"))
+    def resume_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> None:
+        """Resume monitors."""
+        self.switch(request, queryset, "paused", False, monitor_control.resume_monitors)
+
+    @admin.action(permissions=["change"], description=_("Retry failed details"))
+    def retry_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> None:
+        """Put failed details into the line again."""
+        for monitor in queryset:
+            try:
+                count = monitor_control.retry_failed_details(monitor.pk, using=self.using)
+            except TransitionRefused as error:
+                self.message_user(request, str(error), messages.WARNING)
+                continue
+            self.log_for(request, [monitor], gettext("%d failed details retried.") % count)
+            text = gettext("%(monitor)s: %(count)d failed details are run again.")
+            level = messages.SUCCESS if count else messages.WARNING
+            self.message_user(request, text % {"monitor": monitor, "count": count}, level)
+
+    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended"))
+    def cancel_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> None:
+        """Cancel monitors; maintenance cancels what is left, in steps."""
+        marked = [
+            monitor
+            for monitor in queryset
+            if monitor_control.mark_cancelled(monitor.pk, self.using)
+        ]
+        self.log_for(request, marked, gettext("Cancelled."))
+        text = gettext("%d monitors are cancelled, their details within seconds.") % len(marked)
+        self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
+
+
+def _first_part(now: Progress) -> str:
+    """Return which details a page shows first: what failed, else what runs, else the most."""
+    for name in ("failed", "running", "ready", "in_line"):
+        if getattr(now, name):
+            return name
+    return "done"
+
+
+def _job_link(job_id: int) -> SafeString:
+    url = reverse("admin:tenantqueue_job_change", args=[job_id])
+    return format_html('<a href="{}" class="tq-number">#{}</a>', url, job_id)
+
+
+def _table(jobs: Sequence[Job], count: int) -> SafeString:
+    if not jobs:
+        return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
+    rows = format_html_join(
+        "",
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+        (
+            (
+                _job_link(job.pk),
+                job.name,
+                state_badge(job.state),
+                f"{job.attempt} / {job.max_attempts}",
+                duration_text(job.run_duration) if job.run_duration else NOTHING,
+                (job.last_error or {}).get("message", "")[:120] or moment(job.finished_at),
+            )
+            for job in jobs
+        ),
+    )
+    more = ""
+    if count > len(jobs):
+        more = gettext("%(shown)d of %(count)s are shown") % {
+            "shown": min(len(jobs), DETAILS_SHOWN),
+            "count": localize(count),
+        }
+    return format_html(
+        '<div class="tq-scroll"><table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th>'
+        "<th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>{}</tbody></table></div>{}",
+        gettext("job"),
+        gettext("name"),
+        gettext("state"),
+        gettext("attempt"),
+        gettext("took"),
+        gettext("error, or when it ended"),
+        rows,
+        more,
+    )

@@ -1,0 +1,185 @@
+"""Monitors: one big piece of work, fed to the queue a little at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext_lazy as _
+
+from ..states import Priority
+from .job import Job
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+
+def _operation(name: str) -> Any:
+    """Return a function of operations.monitors, by name: operations import the models."""
+    return import_string(f"django_tenantqueue.operations.monitors.{name}")
+
+
+class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
+    """Starts monitors."""
+
+    def start(
+        self,
+        name: str,
+        details: Any = (),
+        *,
+        parallel: int,
+        interval: float | timedelta = 0,
+        priority: int = Priority.DEFAULT,
+        tenant: str | None = None,
+        queue: str | None = None,
+        session: str | int | None = None,
+        on_done: Any = None,
+        stop_after_failures: int | None = None,
+        keep_open: bool = False,
+        created_by: str | None = None,
+    ) -> ConcurrentJobMonitor:
+        """Make a monitor and its details in the current transaction. See operations.monitors."""
+        started: ConcurrentJobMonitor = _operation("start")(
+            name,
+            details,
+            parallel=parallel,
+            interval=interval,
+            priority=priority,
+            tenant=tenant,
+            queue=queue,
+            session=session,
+            on_done=on_done,
+            stop_after_failures=stop_after_failures,
+            keep_open=keep_open,
+            created_by=created_by,
+        )
+        return started
+
+
+class ConcurrentJobMonitor(models.Model):
+    """One big piece of work: it keeps at most `parallel` of its details in flight.
+
+    Only operators and the code that started it write here; what a worker finds out is counted from
+    the job rows, or stands in MonitorPace. Its anchor is a job that stands for all of them: it
+    takes the monitor's turn in a session, waits for the last detail, and then runs the callback.
+    """
+
+    tenant = models.CharField(_("tenant"), max_length=200, blank=True, editable=False)
+    name = models.CharField(_("name"), max_length=200, editable=False)
+    parallel = models.IntegerField(
+        _("parallel"),
+        validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
+        help_text=_("How many of its details may be in flight: ready, running or to be retried."),
+    )
+    interval = models.FloatField(
+        _("interval"),
+        default=0.0,
+        db_default=0.0,
+        validators=[MinValueValidator(0), MaxValueValidator(86400)],
+        help_text=_(
+            "Seconds between two looks at what can be fed. 0: another one as soon as one has ended."
+        ),
+    )
+    priority = models.SmallIntegerField(
+        _("priority"), default=Priority.DEFAULT, help_text=_("A lower number runs first.")
+    )
+    paused = models.BooleanField(
+        _("paused"), default=False, db_default=False, help_text=_("Feed no more of its details.")
+    )
+    stop_after_failures = models.IntegerField(
+        _("stop after failures"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text=_("Feed no more once so many details have failed. Empty: go on."),
+    )
+    keep_open = models.BooleanField(
+        _("open"),
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text=_("It does not end before it is closed: more details may come."),
+    )
+    cancelled_at = models.DateTimeField(_("cancelled at"), null=True, blank=True, editable=False)
+    session_key = models.TextField(_("session"), null=True, blank=True, editable=False)
+    anchor_id = models.BigIntegerField(_("anchor"), editable=False)
+    created_by = models.TextField(_("created by"), null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), editable=False)
+
+    objects = MonitorManager()
+
+    class Meta:
+        verbose_name = _("monitor")
+        verbose_name_plural = _("monitors")
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("anchor_id",), name="tenantqueue_monitor_anchor"),
+            models.CheckConstraint(
+                condition=Q(parallel__gte=0, parallel__lte=1_000_000),
+                name="tenantqueue_monitor_parallel",
+            ),
+            models.CheckConstraint(
+                condition=Q(interval__gte=0, interval__lte=86400),
+                name="tenantqueue_monitor_interval",
+            ),
+            models.CheckConstraint(
+                condition=Q(stop_after_failures__isnull=True) | Q(stop_after_failures__gte=1),
+                name="tenantqueue_monitor_failures",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} #{self.pk}"
+
+    def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
+        """Return its details, finished ones included, its anchor not."""
+        details = ConcurrentJobMonitorDetail.objects.filter(monitor_id=self.pk)
+        return details.exclude(pk=self.anchor_id)  # type: ignore[return-value]
+
+    def add(self, details: Any) -> int:
+        """Add details in the current transaction; return how many. See operations.monitors."""
+        added: int = _operation("add")(self, details)
+        return added
+
+    def close(self) -> None:
+        """Let it end after its last detail. See operations.monitors."""
+        _operation("close")(self)
+
+    def progress(self, now: datetime | None = None) -> Any:
+        """Return operations.monitors.Progress: counts, status, rate and when it may end."""
+        return _operation("progress_of")([self], now=now)[self.pk]
+
+
+class MonitorAddition(models.Model):
+    """So many details were added to a monitor at once. Rows are only inserted: nobody waits."""
+
+    monitor = models.ForeignKey(ConcurrentJobMonitor, on_delete=models.CASCADE, related_name="+")
+    details = models.IntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.details} details"
+
+
+class MonitorPace(models.Model):
+    """When a monitor with an interval was last fed; written by releases, under its gate's lock."""
+
+    monitor = models.OneToOneField(
+        ConcurrentJobMonitor, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    fed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.fed_at)
+
+
+class ConcurrentJobMonitorDetail(Job):
+    """One detail of a monitor: a job."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("detail")
+        verbose_name_plural = _("details")

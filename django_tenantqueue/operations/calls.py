@@ -1,0 +1,116 @@
+"""Calls that are described and not yet enqueued: the details of a monitor, and its callback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import QuerySet
+
+from ..exceptions import InvalidArgument, InvalidOption
+from .options import Options
+from .sources import Source, describe_method, describe_rows
+
+CHUNK_ROWS = 2000
+"""Rows of a queryset that are in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: what to run, how, and with which arguments. Made by Task.call()."""
+
+    source: Source
+    options: Options
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+_SHAPES = (
+    "give task.call(…), (instance or class, 'method', args, kwargs) or (queryset, 'method', args, "
+    "kwargs), of which args and kwargs may be left out"
+)
+
+
+def read_calls(details: Any) -> Iterator[Call]:
+    """Return the calls that `details` describe, one after another.
+
+    `details` is an iterable of calls and tuples, or one of these. Raises InvalidArgument for what
+    is none, with its position.
+    """
+    if isinstance(details, Call):
+        yield details
+        return
+    if isinstance(details, tuple) and len(details) > 1 and isinstance(details[1], str):
+        yield from _read(details, "details")
+        return
+    if isinstance(details, QuerySet) or not isinstance(details, Iterable):
+        raise InvalidArgument(f"details={_short(details)}: {_SHAPES}, or an iterable of these")
+    for number, detail in enumerate(details):
+        yield from _read(detail, f"details[{number}]")
+
+
+def read_call(name: str, value: Any) -> Call:
+    """Return the one call that `value` describes. Raises InvalidArgument."""
+    calls = [value] if isinstance(value, Call) else list(_read(value, name))
+    if len(calls) != 1:
+        raise InvalidArgument(f"{name}={_short(value)} must be one call: {len(calls)} were given")
+    return calls[0]
+
+
+def _read(detail: Any, where: str) -> Iterator[Call]:
+    if isinstance(detail, Call):
+        yield detail
+        return
+    call = getattr(detail, "call", None)
+    if callable(call):  # a task without arguments
+        yield _checked(call(), where)
+        return
+    if not isinstance(detail, tuple) or not 2 <= len(detail) <= 4:
+        raise InvalidArgument(f"{where} is {_short(detail)}: {_SHAPES}")
+    target, method, *rest = detail
+    args = rest[0] if rest else ()
+    kwargs = rest[1] if len(rest) > 1 else {}
+    if not isinstance(method, str):
+        raise InvalidArgument(f"{where} names the method {_short(method)}: it must be a str")
+    if not isinstance(args, tuple | list) or not isinstance(kwargs, Mapping):
+        raise InvalidArgument(f"{where} has wrong arguments: give a tuple and a dict")
+    if isinstance(target, QuerySet):
+        yield from _of_rows(target, method, tuple(args), kwargs)
+        return
+    yield Call(describe_method(target, method), Options(), tuple(args), kwargs)
+
+
+def _checked(call: object, where: str) -> Call:
+    if not isinstance(call, Call):
+        raise InvalidArgument(f"{where} is not a call: {_SHAPES}")
+    return call
+
+
+def _of_rows(
+    rows: QuerySet[Any], method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[Call]:
+    """Return a call for each row, of which only the primary key is read."""
+    source_of = describe_rows(rows.model, method)
+    options = Options()
+    for key in rows.values_list("pk", flat=True).iterator(chunk_size=CHUNK_ROWS):
+        yield Call(source_of(key), options, args, kwargs)
+
+
+def check_detail(options: Options, tenant: str) -> None:
+    """Raise InvalidOption when a detail says what only its monitor can say."""
+    if options.session is not None:
+        raise InvalidOption(
+            f"session={options.session!r}: a detail has no session of its own; give the monitor one"
+        )
+    if options.run_at is not None:
+        raise InvalidOption("run_at: details run when their monitor feeds them")
+    if options.tenant is not None and options.tenant != tenant:
+        raise InvalidOption(
+            f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, {tenant!r}"
+        )
+
+
+def _short(value: object) -> str:
+    text = f"<{value.model.__name__} queryset>" if isinstance(value, QuerySet) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

@@ -1,0 +1,212 @@
+"""What operators do to monitors, and the duty that feeds them.
+
+`using` is the alias of the jobs' database; None is the configured one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from django.db import transaction
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption, TransitionRefused
+from ..gates import MONITOR
+from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
+from ..queries import monitors as queries
+from ..states import State
+from . import control
+from .gates import release_and_wake
+
+if TYPE_CHECKING:
+    from django.db.models import Field
+
+TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
+"""Columns of a monitor that operators change."""
+STEP_ROWS = 1000
+"""Details that one step cancels or retries."""
+SWEEP_MONITORS = 500
+"""Monitors that one step of the duty looks at."""
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def _release(using: str, ids: Iterable[int]) -> None:
+    """Feed or take back details of these monitors after the commit."""
+    keys = {MONITOR: {str(monitor_id) for monitor_id in ids}}
+    if keys[MONITOR]:
+        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+
+
+def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a monitor: parallel, interval, priority, paused, stop_after_failures.
+
+    Only the named columns are written, whatever the number of details: those that are fed and have
+    no slot follow at once, the others when they are fed. Raises InvalidOption for another column
+    and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
+    """
+    alias = _alias(using)
+    unknown = sorted(set(changes) - set(TUNABLE))
+    if unknown:
+        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    if not changes:
+        return
+    monitor = ConcurrentJobMonitor.objects.using(alias).get(pk=monitor_id)
+    for name, value in changes.items():
+        field = cast("Field[Any, Any]", monitor._meta.get_field(name))
+        setattr(monitor, name, field.clean(value, monitor))
+    monitor.save(using=alias, update_fields=sorted(changes))
+    _release(alias, [monitor_id])
+
+
+def pause_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Feed no more details of these monitors; return how many were not paused before."""
+    return _switch(ids, paused=True, using=using)
+
+
+def resume_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Feed details of these monitors again; return how many were paused before."""
+    return _switch(ids, paused=False, using=using)
+
+
+def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
+    alias = _alias(using)
+    chosen = sorted(set(ids))
+    monitors = ConcurrentJobMonitor.objects.using(alias).filter(pk__in=chosen, paused=not paused)
+    changed = monitors.update(paused=paused)
+    _release(alias, chosen)
+    return changed
+
+
+DETAILS_SHOWN = 100
+"""Details of a state that list_details() returns at most."""
+_FED = {
+    "running": (State.QUEUED, State.RUNNING),
+    "ready": (State.CREATED, State.HELD),
+    "retrying": (State.SCHEDULED,),
+}
+_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
+
+
+def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
+    """Return up to DETAILS_SHOWN details that `part`, a count of Progress, has counted.
+
+    Unfinished ones in their order, finished ones the newest first.
+    """
+    jobs = Job.objects.using(using)
+    most = DETAILS_SHOWN
+    if part in _ENDED:
+        ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
+        return list(ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")[:most])
+    if part == "in_line":
+        ids = queries.list_held_details(using, monitor.pk, most=most)
+    else:
+        fed = queries.list_fed_details(using, monitor.pk, most=STEP_ROWS)
+        ids = [detail.id for detail in fed if detail.state in _FED[part]]
+        ids = [i for i in ids if i != monitor.anchor_id][:most]
+    return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
+
+
+def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
+    """Cancel a monitor and all its details; return how many ended here.
+
+    From here on it feeds nothing. Details that wait are cancelled in steps of a thousand, those
+    with a slot are asked to stop, see control.cancel(). The callback does not run. What a crash
+    keeps from being cancelled, maintenance cancels. Nothing happens when it has ended already.
+    Inside a transaction all of it happens at the commit or not at all.
+    """
+    alias = _alias(using)
+    if not mark_cancelled(monitor_id, alias):
+        return 0
+    ended = 0
+    while count := cancel_step(alias, monitor_id):
+        ended += count
+    return ended
+
+
+def mark_cancelled(monitor_id: int, using: str) -> bool:
+    """Feed no more of a monitor, and leave it to maintenance to cancel what has not ended.
+
+    False: it has ended, or was cancelled before.
+    """
+    fed = queries.list_fed_details(using, monitor_id, most=1)
+    if not fed and not queries.list_held_details(using, monitor_id, most=1):
+        return False
+    monitors = ConcurrentJobMonitor.objects.using(using)
+    marked = monitors.filter(pk=monitor_id, cancelled_at=None).update(cancelled_at=timezone.now())
+    _release(using, [monitor_id])
+    return bool(marked)
+
+
+def cancel_step(using: str, monitor_id: int) -> int:
+    """Cancel up to STEP_ROWS waiting details of a cancelled monitor; return how many ended.
+
+    When none waits, those with a slot are asked to stop. The anchor goes last: until then the
+    monitor has its turn in the session.
+    """
+    monitor = ConcurrentJobMonitor.objects.using(using).get(pk=monitor_id)
+    fed = queries.list_fed_details(using, monitor_id, most=STEP_ROWS)
+    details = [detail for detail in fed if detail.id != monitor.anchor_id]
+    ids = [detail.id for detail in details if not detail.has_slot]
+    ids += queries.list_held_details(using, monitor_id, most=STEP_ROWS)
+    if not ids:
+        ids = [detail.id for detail in details if not detail.is_asked]
+    if ids:
+        return len(control.cancel(ids, using=using)[0])
+    if fed and not details:
+        control.cancel([monitor.anchor_id], using=using)
+    return 0
+
+
+def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
+    """Put the failed details of a monitor into its line again; return how many.
+
+    In steps of a thousand. It feeds them with priority and limits as they are; a monitor that has
+    ended does not take its turn in a session again, and its callback does not run again. Raises
+    TransitionRefused for a cancelled one; ConcurrentJobMonitor.DoesNotExist.
+    """
+    alias = _alias(using)
+    monitor = ConcurrentJobMonitor.objects.using(alias).get(pk=monitor_id)
+    if monitor.cancelled_at is not None:
+        raise TransitionRefused(
+            f"monitor {monitor_id} was cancelled, its details are not retried: start another one"
+        )
+    failed = ConcurrentJobMonitorDetail.objects.using(alias).filter(
+        monitor_id=monitor_id, final=True, state=State.ERROR
+    )
+    retried = 0
+    until = timezone.now()
+    while True:
+        # those that fail again meanwhile are left for another time
+        newest = failed.filter(finished_at__lte=until).order_by("finished_at")
+        ids = list(newest.values_list("pk", flat=True)[: STEP_ROWS + 1])
+        count = len(control.retry([i for i in ids if i != monitor.anchor_id], using=alias))
+        retried += count
+        if not count or len(ids) <= STEP_ROWS:
+            return retried
+
+
+@dataclass(slots=True)
+class Feeder:
+    """Finds monitors that are to be fed, tuned or ended, a bounded number in each step."""
+
+    after: int = 0
+
+    def step(self, using: str) -> int:
+        """Look at the next monitors; return how many details became ready or were cancelled."""
+        by_tenant = get_settings().priority_scope == "tenant"
+        found = queries.find_open_monitors(
+            using, after=self.after, most=SWEEP_MONITORS, by_tenant=by_tenant
+        )
+        self.after = found[-1].id if len(found) == SWEEP_MONITORS else 0
+        keys = {str(monitor.id) for monitor in found if monitor.is_open}
+        done = release_and_wake(using, {MONITOR: keys}) if keys else 0
+        for monitor in found:
+            if monitor.is_cancelled:
+                done += cancel_step(using, monitor.id)
+        return done

@@ -1,0 +1,284 @@
+"""Monitors: start one, add details to it, close it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..exceptions import InvalidOption, MonitorEnded
+from ..gates import JobGates, gate_key
+from ..models import ConcurrentJobMonitor, Job, MonitorAddition
+from ..queries import monitors as queries
+from . import eager
+from .calls import Call, check_detail, read_call, read_calls
+from .context import capture_context
+from .encode import encode_args
+from .enqueue import BULK_ROWS, Target, lane_of, new_job, queue_id_of
+from .gates import release_later
+from .options import Options
+from .progress import Progress as Progress
+from .progress import progress_of as progress_of
+from .sources import NOTHING, Source
+from .tenant import get_tenant
+
+BULK_BYTES = 4_000_000
+"""One INSERT of details takes no more than about so much JSON."""
+END = Call(NOTHING, Options())
+
+
+def start(
+    name: str,
+    details: Any = (),
+    *,
+    parallel: int,
+    interval: float | timedelta = 0,
+    priority: int,
+    tenant: str | None = None,
+    queue: str | None = None,
+    session: str | int | None = None,
+    on_done: Any = None,
+    stop_after_failures: int | None = None,
+    keep_open: bool = False,
+    created_by: str | None = None,
+) -> ConcurrentJobMonitor:
+    """Make a monitor and its details in the current transaction; return it.
+
+    `details` is an iterable of `task.call(…)`, `(instance or class, "method", args, kwargs)` and
+    `(queryset, "method", args, kwargs)`, or one of these; it is read as it is needed. All or
+    nothing: an error stores no monitor. Details go into `queue`, else into the queue of their
+    task. `session`: the next member of that session starts after the last detail. `on_done`: a
+    call that is enqueued once, after the last detail, unless the monitor is cancelled.
+    `keep_open`: it does not end before close(). Raises InvalidOption, InvalidArgument, NotAllowed,
+    QueueRetired.
+    """
+    options = Options().merged(
+        {
+            "priority": priority,
+            "tenant": get_tenant() if tenant is None else tenant,
+            "queue": queue,
+            "session": session,
+            "created_by": created_by,
+        }
+    )
+    assert options.tenant is not None
+    assert options.priority is not None
+    monitor = ConcurrentJobMonitor(
+        tenant=options.tenant,
+        name=_name(name),
+        parallel=_whole("parallel", parallel, 0),
+        interval=_interval(interval),
+        priority=options.priority,
+        stop_after_failures=None
+        if stop_after_failures is None
+        else _whole("stop_after_failures", stop_after_failures, 1),
+        keep_open=bool(keep_open),
+        session_key=None if options.session is None else gate_key(options.tenant, options.session),
+        created_by=options.created_by,
+        created_at=timezone.now(),
+    )
+    callback = END if on_done is None else read_call("on_done", on_done)
+    if get_settings().eager:
+        return _run_now(monitor, details, callback)
+    using = get_settings().database
+    with transaction.atomic(using=using):
+        monitor.anchor_id = queries.next_job_id(using)
+        monitor.save(using=using, force_insert=True)
+        _insert_anchor(using, monitor, callback, options)
+        _insert(using, monitor, details, options.queue)
+        release_later(using, _gates(monitor))
+    return monitor
+
+
+def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None) -> int:
+    """Add details to a monitor in the current transaction; return how many.
+
+    It does not end before this transaction does. Raises MonitorEnded when it has ended, and what
+    start() raises.
+    """
+    using = get_settings().database
+    with transaction.atomic(using=using):
+        queries.share_addition(using, monitor.pk)
+        # a later statement: it sees what the lock has waited for
+        if not _takes_details(using, monitor.pk):
+            raise MonitorEnded(
+                f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
+                "start another one, or start it with keep_open=True and close() it"
+            )
+        count = _insert(using, monitor, details, queue)
+        if count:
+            release_later(using, _gates(monitor))
+    return count
+
+
+def close(monitor: ConcurrentJobMonitor) -> None:
+    """Let a monitor that was started with keep_open=True end after its last detail."""
+    using = get_settings().database
+    monitor.keep_open = False
+    ConcurrentJobMonitor.objects.using(using).filter(pk=monitor.pk).update(keep_open=False)
+    release_later(using, _gates(monitor))
+
+
+def _takes_details(using: str, monitor_id: int) -> bool:
+    found = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id, cancelled_at=None)
+    anchor_id = found.values_list("anchor_id", flat=True).first()
+    if anchor_id is None:
+        return False
+    jobs = Job.objects.using(using).unfinished()
+    return jobs.filter(pk=anchor_id, held_by__isnull=False).exists()
+
+
+def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
+    return JobGates(monitor=str(monitor.pk), session=monitor.session_key)
+
+
+# rows
+
+
+def _insert_anchor(
+    using: str, monitor: ConcurrentJobMonitor, callback: Call, options: Options
+) -> None:
+    chosen = callback.options.merged({"priority": monitor.priority, "session": None})
+    target = Target(using, monitor.tenant, _queue_name(options.queue, callback.options))
+    args = encode_args(callback.args, callback.kwargs)
+    job = new_job(callback.source, chosen, queue_id_of(target, refresh=True), args)
+    queries.insert_anchor(
+        using,
+        {
+            **job,
+            "id": monitor.anchor_id,
+            "monitor_id": monitor.pk,
+            "session_key": monitor.session_key,
+        },
+    )
+
+
+def _queue_name(queue: str | None, options: Options) -> str:
+    return queue or options.queue or get_settings().default_queue
+
+
+def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None) -> int:
+    """Put details into the line of a monitor, with bounded memory; return how many."""
+    encoder = _Encoder(using, monitor.tenant, queue)
+    context = capture_context()
+    count = 0
+    for batch in _batches(map(encoder.encode, read_calls(details))):
+        count += queries.insert_details(
+            using,
+            queries.NewDetails(
+                monitor_id=monitor.pk,
+                priority=monitor.priority,
+                lane=lane_of(monitor.priority),
+                context=context,
+                details=f"[{','.join(batch)}]",
+            ),
+        )
+    if count:
+        MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
+    return count
+
+
+def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if len(batch) == BULK_ROWS or size > BULK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Encoder:
+    """Makes JSON objects of calls. What the calls of one task share is encoded once."""
+
+    def __init__(self, using: str, tenant: str, queue: str | None) -> None:
+        self._using = using
+        self._tenant = tenant
+        self._queue = queue
+        self._queue_ids: dict[str, int] = {}
+        self._last: tuple[Source, Options, str] | None = None
+
+    def encode(self, call: Call) -> str:
+        """Return the JSON object of a detail, see insert_details.sql."""
+        last = self._last
+        if last is None or last[0] is not call.source or last[1] is not call.options:
+            last = self._last = (call.source, call.options, self._head(call.source, call.options))
+        return f'{last[2]}"args":{encode_args(call.args, dict(call.kwargs))}}}'
+
+    def _head(self, source: Source, options: Options) -> str:
+        check_detail(options, self._tenant)
+        job = new_job(source, options, self._queue_id(options), "")
+        row = {
+            "queue_id": job["queue_id"],
+            "is_async": source.is_async,
+            "expires_at": job["expires_at"] and job["expires_at"].isoformat(),
+            "max_attempts": job["max_attempts"],
+            "timeout_seconds": job["timeout_seconds"],
+            "hard_timeout_seconds": job["hard_timeout_seconds"],
+            "name": source.name,
+            "source_type": source.source_type,
+            "source_id": source.source_id,
+            "source_method": source.source_method,
+            "labels": job["labels"],
+            "created_by": job["created_by"],
+            "user_key": None if options.user is None else gate_key(self._tenant, options.user),
+        }
+        text = json.dumps({name: value for name, value in row.items() if value is not None})
+        return f"{text[:-1]},"
+
+    def _queue_id(self, options: Options) -> int:
+        name = _queue_name(self._queue, options)
+        if name not in self._queue_ids:
+            target = Target(self._using, self._tenant, name)
+            self._queue_ids[name] = queue_id_of(target, refresh=True)
+        return self._queue_ids[name]
+
+
+# input
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not 1 <= len(name) <= 200 or "\x00" in name:
+        raise InvalidOption(f"name={name!r}: it must be a str of 1 to 200 characters")
+    return name
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
+        raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to 1000000")
+    return int(value)
+
+
+def _interval(value: Any) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not 0 <= seconds <= 86400
+    ):
+        raise InvalidOption(
+            f"interval={value!r}: it must be seconds or a timedelta, from 0 to a day"
+        )
+    return float(seconds)
+
+
+# tests and notebooks
+
+
+def _run_now(monitor: ConcurrentJobMonitor, details: Any, callback: Call) -> ConcurrentJobMonitor:
+    """Run all details and the callback here and now: TENANTQUEUE["EAGER"]. Nothing is stored."""
+    for call in read_calls(details):
+        check_detail(call.options, monitor.tenant)
+        options = call.options.merged({"tenant": monitor.tenant})
+        eager.run_now(call.source, options, call.args, dict(call.kwargs))
+    options = callback.options.merged({"tenant": monitor.tenant})
+    eager.run_now(callback.source, options, callback.args, dict(callback.kwargs))
+    return monitor

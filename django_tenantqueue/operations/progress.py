@@ -1,0 +1,185 @@
+"""How far monitors are, and when they may end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import sqrt
+
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..models import ConcurrentJobMonitor
+from ..queries.monitors import DetailCounts, count_details, list_detail_ends
+from ..states import State
+
+MOST_ENDS = 300
+"""The pace is that of the newest ends, so many at most."""
+SINCE_SECONDS = 3600.0
+"""Ends longer ago say nothing about the pace."""
+SLICES = 10
+"""The spread of the pace is that among so many equal parts of the time looked at."""
+LEAST_ENDS = 5
+"""Nothing is estimated from fewer."""
+SURE = 1.645
+"""Standard errors on each side of an estimate: nine in ten lie within."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Details that end in a second: what is likely, and a range that holds nine times in ten."""
+
+    per_second: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a monitor stands. All counts are of one moment.
+
+    `status`: one of `waiting` (for its session), `running`, `paused`, `stopped` (too many details
+    have failed), `open` (nothing is left, more may come), `ending` (its callback runs), `ended`,
+    `cancelling`, `cancelled`. `reason` says why in words where that is not plain.
+    """
+
+    status: str
+    reason: str
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    running: int
+    ready: int
+    retrying: int
+    in_line: int
+    pace: Pace | None = None
+    ends_at: datetime | None = None
+    ends_at_earliest: datetime | None = None
+    ends_at_latest: datetime | None = None
+
+    @property
+    def left(self) -> int:
+        """Details that have not ended."""
+        return self.running + self.ready + self.retrying + self.in_line
+
+    @property
+    def waiting(self) -> int:
+        """Details that have not ended and have no slot."""
+        return self.left - self.running
+
+    @property
+    def percent(self) -> float | None:
+        """Share of the details that have ended, 0 to 100; None without details."""
+        return 100.0 * (self.total - self.left) / self.total if self.total else None
+
+
+def progress_of(
+    monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
+) -> dict[int, Progress]:
+    """Return the progress of monitors by id, with two statements for all of them.
+
+    The end is estimated by the pace of the newest details, and said with a range; it is None while
+    nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
+    """
+    using = get_settings().database
+    found = {monitor.pk: monitor for monitor in monitors}
+    counts = count_details(using, list(found)) if found else {}
+    statuses = {pk: _status(found[pk], counts[pk]) for pk in counts}
+    fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
+    ends = {}
+    if fed:
+        ends = list_detail_ends(using, fed, most=MOST_ENDS, since_seconds=SINCE_SECONDS)
+    moment = now or timezone.now()
+    return {
+        pk: _progress(counts[pk], *statuses[pk], estimate_pace(ends.get(pk, ()), moment), moment)
+        for pk in counts
+    }
+
+
+def _progress(
+    counts: DetailCounts, status: str, reason: str, pace: Pace | None, now: datetime
+) -> Progress:
+    soonest, likely, latest = _ends(counts.left, pace, now)
+    return Progress(
+        status=status,
+        reason=reason,
+        total=counts.added,
+        done=max(0, counts.added - counts.left - counts.failed - counts.cancelled),
+        failed=counts.failed,
+        cancelled=counts.cancelled,
+        running=counts.running,
+        ready=counts.ready,
+        retrying=counts.retrying,
+        in_line=counts.in_line,
+        pace=pace,
+        ends_at=likely,
+        ends_at_earliest=soonest,
+        ends_at_latest=latest,
+    )
+
+
+def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts) -> tuple[str, str]:
+    left, most = counts.left, monitor.stop_after_failures
+    if monitor.cancelled_at is not None:
+        return ("cancelling" if left or counts.anchor_state else "cancelled"), ""
+    if counts.anchor_line == "session":
+        return "waiting", "it waits for its turn in its session"
+    if left and most is not None and counts.failed >= most:
+        failed = f"{counts.failed} details have failed, and it stops after {most}"
+        return "stopped", f"{failed}: retry them, or raise that number"
+    if left and (monitor.paused or monitor.parallel == 0):
+        return "paused", "" if monitor.paused else "parallel is 0"
+    if left:
+        return "running", ""
+    if counts.anchor_line == "details":
+        if monitor.keep_open:
+            return "open", "it waits for more details, or to be closed"
+        return "running", "its end is about to be seen"
+    if counts.anchor_state is not None:
+        running = counts.anchor_state in (State.QUEUED, State.RUNNING)
+        return "ending", "its callback runs" if running else "its callback is to be run"
+    return "ended", ""
+
+
+def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:
+    """Return the pace of `ends`, the newest first, up to `now`; None when there are too few.
+
+    The time from the oldest end to now is cut into equal parts; the spread of their counts, or
+    that of independent arrivals if it is larger, gives the range.
+    """
+    if len(ends) < LEAST_ENDS:
+        return None
+    oldest = ends[-1]
+    span = max((now - oldest).total_seconds(), 1e-3)
+    counted = len(ends) - 1  # the oldest opens the span
+    slices = [0] * SLICES
+    for end in ends[:-1]:
+        part = (end - oldest).total_seconds() / span
+        slices[min(SLICES - 1, max(0, int(part * SLICES)))] += 1
+    mean = counted / SLICES
+    spread = sum((count - mean) ** 2 for count in slices) / (SLICES - 1)
+    error = sqrt(max(spread, mean) / SLICES) * SLICES
+    return Pace(
+        per_second=counted / span,
+        low=max(0.0, counted - SURE * error) / span,
+        high=(counted + SURE * error) / span,
+    )
+
+
+def _ends(
+    left: int, pace: Pace | None, now: datetime
+) -> tuple[datetime | None, datetime | None, datetime | None]:
+    if pace is None:
+        return None, None, None
+    return tuple(  # type: ignore[return-value]
+        _after(now, left, rate) for rate in (pace.high, pace.per_second, pace.low)
+    )
+
+
+def _after(now: datetime, left: int, per_second: float) -> datetime | None:
+    """Return when `left` details will have ended; None for never, or in more than ten years."""
+    if per_second <= 0 or left / per_second > 10 * 365 * 86400:
+        return None
+    return now + timedelta(seconds=left / per_second)

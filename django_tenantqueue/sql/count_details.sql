@@ -1,0 +1,35 @@
+-- Count the details of monitors by what has become of them, all in one snapshot.
+-- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
+-- tenantqueue_history_monitor. What has succeeded is not counted but what remains: history may be dropped.
+SELECT
+    m.id,
+    coalesce((SELECT sum(a.details) FROM tenantqueue_monitoraddition a WHERE a.monitor_id = m.id), 0),
+    line.jobs, inside.ready, inside.running, inside.waiting, failed.jobs, cancelled.jobs,
+    inside.anchor_state, inside.anchor_line
+FROM tenantqueue_concurrentjobmonitor m
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM tenantqueue_job_hot j
+    WHERE j.held_by = 'monitor' AND j.monitor_id = m.id
+) line
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('created', 'held')) AS ready,
+        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('queued', 'running')) AS running,
+        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state = 'scheduled') AS waiting,
+        max(j.state) FILTER (WHERE j.id = m.anchor_id) AS anchor_state,
+        max(j.held_by) FILTER (WHERE j.id = m.anchor_id) AS anchor_line
+    FROM tenantqueue_job_hot j
+    WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor'
+) inside
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM tenantqueue_job_history j
+    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
+) failed
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM tenantqueue_job_history j
+    WHERE j.monitor_id = m.id AND j.state = 'cancelled' AND j.id <> m.anchor_id
+) cancelled
+WHERE m.id = ANY (%(ids)s::bigint[])

@@ -1,0 +1,164 @@
+-- Feed details of monitors, as many as `parallel` allows, and take back what is too many. Follows
+-- lock_gates.sql, or try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction: its
+-- snapshot then sees what earlier releases of these monitors fed.
+--
+-- In flight is what was fed and has not ended: ready, before a later gate, with a slot, or waiting for
+-- another attempt. Fed are the first of the line, by id, with the priority that the monitor has now;
+-- what is in flight and has no slot gets that priority, too. Taken back is, of what has no slot, the
+-- last by id. Nothing may be in flight while the monitor is paused or cancelled, waits for its session,
+-- or has seen `stop_after_failures` details fail. With an interval nothing is fed before its time; the
+-- time of the last look stays on the grid of the interval, however late the look was.
+-- A row in state 'done' says that the monitor has no details left, for end_monitors.sql to look again.
+-- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep;
+-- the rows of tenantqueue_monitorpace, which only releases under this monitor's lock write.
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_history_monitor
+-- for failures, the primary key for the update.
+WITH gate AS MATERIALIZED (
+    SELECT
+        m.id, m.priority, m.anchor_id, m.interval,
+        CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE m.priority END AS lane,
+        m.cancelled_at IS NULL AND NOT m.keep_open AND anchor.held_by = 'details' AS may_end,
+        m.interval = 0 OR pace.fed_at IS NULL
+            OR pace.fed_at + make_interval(secs => m.interval) <= clock_timestamp() AS is_due,
+        CASE
+            WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
+            WHEN m.stop_after_failures <= (
+                SELECT count(*)
+                FROM (
+                    SELECT
+                    FROM tenantqueue_job_history j
+                    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
+                    LIMIT coalesce(m.stop_after_failures, 0)
+                ) failure
+            ) THEN 0
+            ELSE m.parallel
+        END AS capacity
+    FROM unnest(
+        coalesce(
+            %(keys)s::text[],
+            -- empty after the transaction that set it, when a plan is made
+            nullif(current_setting('tenantqueue.gates', true), '')::text[]
+        )
+    ) AS given (key)
+    JOIN tenantqueue_concurrentjobmonitor m ON m.id = given.key::bigint
+    LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
+    LEFT JOIN LATERAL (
+        SELECT j.held_by
+        FROM tenantqueue_job_hot j
+        WHERE j.id = m.anchor_id
+        OFFSET 0
+    ) anchor ON true
+), inside AS MATERIALIZED (
+    SELECT gate.id AS monitor_id, gate.capacity, job.*
+    FROM gate
+    CROSS JOIN LATERAL (
+        SELECT
+            j.id, j.id = gate.anchor_id AS is_anchor, j.worker_id IS NULL AS movable,
+            j.worker_id IS NULL AND (j.priority <> gate.priority OR j.lane <> gate.lane) AS is_stale,
+            count(*) FILTER (WHERE j.id <> gate.anchor_id) OVER (ORDER BY j.worker_id, j.id) AS nth
+        FROM tenantqueue_job_hot j
+        WHERE j.monitor_id = gate.id AND j.held_by IS DISTINCT FROM 'monitor'
+        OFFSET 0
+    ) job
+), room AS MATERIALIZED (
+    SELECT
+        gate.id, gate.is_due, gate.may_end,
+        gate.capacity - (
+            SELECT count(*) FROM inside WHERE inside.monitor_id = gate.id AND NOT inside.is_anchor
+        ) AS places
+    FROM gate
+), pulled AS MATERIALIZED (
+    SELECT inside.monitor_id, job.id
+    FROM inside
+    CROSS JOIN LATERAL (
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE j.id = inside.id AND j.worker_id IS NULL
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+    WHERE inside.movable AND NOT inside.is_anchor AND inside.nth > inside.capacity
+), stale AS MATERIALIZED (
+    SELECT inside.monitor_id, job.id
+    FROM inside
+    CROSS JOIN LATERAL (
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE j.id = inside.id AND j.worker_id IS NULL
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+    WHERE inside.is_stale AND (inside.is_anchor OR inside.nth <= inside.capacity)
+), fed AS MATERIALIZED (
+    SELECT room.id AS monitor_id, job.id
+    FROM room
+    CROSS JOIN LATERAL (
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        -- not "=": then the order would be that of the primary key, too, which holds all other jobs
+        WHERE j.held_by = 'monitor' AND j.monitor_id >= room.id AND j.monitor_id <= room.id
+        ORDER BY j.monitor_id, j.id
+        LIMIT greatest(room.places, 0)
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) job
+    WHERE room.is_due AND room.places > 0
+), paced AS (
+    INSERT INTO tenantqueue_monitorpace AS pace (monitor_id, fed_at)
+    SELECT gate.id, clock_timestamp()
+    FROM gate
+    WHERE gate.interval > 0 AND gate.is_due AND gate.capacity > 0
+    ON CONFLICT (monitor_id) DO UPDATE
+    SET fed_at = (
+        SELECT pace.fed_at + make_interval(
+            secs => floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval) * m.interval
+        )
+        FROM tenantqueue_concurrentjobmonitor m
+        WHERE m.id = excluded.monitor_id
+    )
+), move AS MATERIALIZED (
+    SELECT fed.id, fed.monitor_id, true AS passes FROM fed
+    UNION ALL
+    SELECT pulled.id, pulled.monitor_id, false FROM pulled
+    UNION ALL
+    SELECT stale.id, stale.monitor_id, NULL FROM stale
+), moved AS (
+    UPDATE tenantqueue_job_hot AS job
+    SET held_by = CASE
+            WHEN move.passes IS NULL THEN job.held_by
+            WHEN NOT move.passes THEN 'monitor'
+            WHEN job.run_at > clock_timestamp() THEN NULL
+            WHEN job.user_key IS NOT NULL THEN 'user'
+            WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
+        END,
+        state = CASE
+            WHEN move.passes IS NULL THEN job.state
+            WHEN NOT move.passes THEN 'held'
+            WHEN job.run_at > clock_timestamp() THEN 'scheduled'
+            WHEN job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
+            ELSE 'created'
+        END,
+        priority = gate.priority,
+        lane = gate.lane
+    FROM move
+    JOIN gate ON gate.id = move.monitor_id
+    WHERE job.id = move.id
+        -- not redundant: see finish_jobs.sql
+        AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
+    RETURNING
+        job.id, move.passes, job.state, job.user_key, job.exclusive_key, job.session_key,
+        job.monitor_id
+)
+SELECT
+    moved.id, coalesce(moved.passes, false), moved.state, moved.user_key, moved.exclusive_key,
+    moved.session_key, moved.monitor_id::text
+FROM moved
+UNION ALL
+SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text
+FROM room
+WHERE room.may_end
+    AND NOT EXISTS (SELECT FROM inside WHERE inside.monitor_id = room.id AND NOT inside.is_anchor)
+    -- not EXISTS, which may be answered by reading the lines of all monitors
+    AND (
+        SELECT true
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'monitor' AND j.monitor_id = room.id
+        LIMIT 1
+    ) IS NULL

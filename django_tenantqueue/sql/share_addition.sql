@@ -1,0 +1,4 @@
+-- Keep a monitor from ending until the commit, since details are being added to it. The caller looks
+-- whether it has ended in a later statement, whose snapshot shows what was waited for.
+-- Locks: advisory, shared among all who add; waits for end_monitors.sql only, which takes milliseconds.
+SELECT pg_advisory_xact_lock_shared(%(lock_class)s::integer, hashtext(%(key)s::text))

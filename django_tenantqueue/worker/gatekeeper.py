@@ -1,0 +1,53 @@
+"""What the ends of jobs make room for: others at their gates, and their unique keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from ..gates import JobGates
+from ..operations.gates import keys_of, release
+from ..operations.unique import keys_to_free
+from ..queries.claim import Failed, Finished
+from ..queries.gates import Keys
+from ..queries.unique import free_keys
+
+Ended = list[tuple[int, JobGates]]
+"""Jobs that have ended, with their gates."""
+
+
+def read_ends(ends: Iterable[Finished | Failed]) -> Ended:
+    """Return those of some jobs that have gates, or a unique key."""
+    return [(end.id, JobGates.read(end.gates)) for end in ends if end.gates]
+
+
+class Gatekeeper:
+    """Remembers jobs whose ends are stored until others have been let through their gates."""
+
+    def __init__(self) -> None:
+        self._keys: Keys = {}
+        self._unique: list[tuple[str, int]] = []
+
+    def note(self, ended: Ended, *, but: str = "") -> None:
+        """Take jobs whose ends are stored; their gates of the kind `but` have been seen to."""
+        keys = keys_of(gates for _, gates in ended)
+        keys.pop(but, None)
+        self.note_keys(keys)
+        self._unique += keys_to_free(ended)
+
+    def note_keys(self, keys: Keys) -> None:
+        """Take gates that may let others through."""
+        for kind, found in keys.items():
+            self._keys.setdefault(kind, set()).update(found)
+
+    def let_through(self, connection: psycopg.Connection[Any]) -> int:
+        """Free the keys and release the gates; return how many jobs became ready."""
+        if self._unique:
+            unique, self._unique = self._unique, []
+            free_keys(connection, unique)
+        if not self._keys:
+            return 0
+        keys, self._keys = self._keys, {}
+        return release(connection, keys)
