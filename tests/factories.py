@@ -208,13 +208,23 @@ class FakeWorker:
 
     def __init__(self, filters: Filters | None = None, *, clock: Clock | None = None) -> None:
         self.db = connect("default", "test")
-        self.id = register_worker(self.db)
+        self.id = self._register()
         if clock is None:
             self.claimer = Claimer(self.id, filters)
         else:
             self.claimer = Claimer(self.id, filters, clock=clock)
         self.walk: Walk | None = None
         self.verdict: Verdict | None = None
+
+    def _register(self) -> int:
+        """Insert its row, however long autovacuum has the emptied table locked to truncate it."""
+        for _ in range(20):
+            try:
+                return register_worker(self.db)
+            except psycopg.errors.LockNotAvailable:
+                pass
+        self.db.close()
+        raise AssertionError("the table of workers stays locked")
 
     def claim(
         self, room: int = 10, room_async: int = 0, *, finished: Sequence[ClaimedJob] = ()

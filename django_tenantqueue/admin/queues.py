@@ -54,6 +54,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     """Tunes tenant queues live: every change is read by the next claim, on every machine."""
 
     tunable = control.TUNABLE
+    operation = staticmethod(control.tune_queue)
     list_display = (
         "tenant",
         "name",
@@ -141,10 +142,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     def get_readonly_fields(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
         """Return what cannot be edited: a queue keeps its tenant and name for ever."""
         return ("tenant", "name", *self.readonly_fields) if obj else self.readonly_fields
-
-    def tune(self, row_id: int, **values: Any) -> None:
-        """Write the columns that an operator changed."""
-        control.tune_queue(row_id, using=self.using, **values)
 
     @admin.action(permissions=["change"], description=_("Pause: start no more of their jobs"))
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:

@@ -104,10 +104,7 @@ class LineAdmin(TunedAdmin[_S]):
     search_help_text = _("A part of the key.")
     ordering = ("tenant", "key")
     tunable = operations.TUNABLE
-
-    def tune(self, row_id: int, **values: Any) -> None:
-        """Write the columns that an operator changed."""
-        operations.tune_session(row_id, using=self.using, **values)
+    operation = staticmethod(operations.tune_session)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that looks only at what its page shows."""

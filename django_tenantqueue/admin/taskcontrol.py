@@ -55,16 +55,13 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     ordering = ("name",)
     actions = ("pause_selected", "resume_selected")
     tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_control)
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("name",)}),
         (_("Read by the next claim"), {"fields": ("paused", "num_slots")}),
         (_("Now"), {"fields": ("running", "line", "created_at")}),
     )
-
-    def tune(self, row_id: int, **values: Any) -> None:
-        """Write the columns that an operator changed."""
-        operations.tune_control(row_id, using=self.using, **values)
 
     def insert(self, row: TaskControl) -> None:
         """Write a new control, and let it take effect."""

@@ -22,14 +22,12 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     tunable: ClassVar[tuple[str, ...]] = ()
     """Columns that are tuned."""
+    operation: ClassVar[Callable[..., None]]
+    """Writes the named columns of the row of an id: a static method, called with `using`."""
     list_per_page = 100
     list_max_show_all = 100
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-
-    def tune(self, row_id: int, **values: Any) -> None:
-        """Write the columns that an operator changed."""
-        raise NotImplementedError
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
@@ -66,7 +64,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def save_model(self, request: HttpRequest, obj: _M, form: Any, change: bool) -> None:
         """Write the changed columns, and no others."""
         if change:
-            self.tune(obj.pk, **{name: new for name, (_old, new) in form.changes.items()})
+            values = {name: new for name, (_old, new) in form.changes.items()}
+            self.operation(obj.pk, using=self.using, **values)
         else:
             self.insert(obj)
 

@@ -301,7 +301,7 @@ class Migration(migrations.Migration):
                 "ordering": ("tenant", "kind", "key"),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("kind", "gate_key"), name="tenantqueue_session_unique"
+                        fields=("gate_key", "kind"), name="tenantqueue_session_unique"
                     ),
                     models.CheckConstraint(
                         condition=models.Q(

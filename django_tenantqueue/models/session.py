@@ -98,7 +98,7 @@ class Session(models.Model):
         verbose_name_plural = _("sessions")
         ordering = ("tenant", "kind", "key")
         constraints = (
-            models.UniqueConstraint(fields=("kind", "gate_key"), name="tenantqueue_session_unique"),
+            models.UniqueConstraint(fields=("gate_key", "kind"), name="tenantqueue_session_unique"),
             models.CheckConstraint(
                 condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
                 name="tenantqueue_session_num_slots",

@@ -1,6 +1,6 @@
 -- Halt sessions in which a job ended in error or was cancelled, where the session says so, or, if it says
 -- nothing, the job. In the transaction of that end: no release can let the next job through between.
--- Locks: the rows of the sessions. Index: the unique one of (kind, gate_key).
+-- Locks: the rows of the sessions. Index: the unique one of (gate_key, kind).
 UPDATE tenantqueue_session AS session
 SET halted_at = clock_timestamp(), halted_by = ended.job_id
 FROM unnest(%(keys)s::text[], %(jobs)s::bigint[], %(wanted)s::boolean[])

@@ -1,5 +1,5 @@
 -- Make the rows of sessions or users that have none. Second statement of a release: under the lock of
--- lock_gates.sql nobody else does. Index: the unique one of (kind, gate_key).
+-- lock_gates.sql nobody else does. Index: the unique one of (gate_key, kind).
 INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at)
 SELECT %(kind)s::text, given.tenant, given.name, given.key, clock_timestamp()
 FROM unnest(%(tenants)s::text[], %(names)s::text[], %(keys)s::text[]) AS given (tenant, name, key)

@@ -143,8 +143,10 @@ def test_sessions_and_caps_are_apart(admin_client: Client) -> None:
     noop.using(user="7", tenant="acme").delay()
     run_commit_hooks("default")
 
-    assert "1 session" in text_of(admin_client.get(SESSIONS))
-    assert "acme 7" in text_of(admin_client.get(CAPS))
+    assert "acme s " in text_of(admin_client.get(SESSIONS))
+    assert "acme 7 " not in text_of(admin_client.get(SESSIONS))
+    assert "acme 7 " in text_of(admin_client.get(CAPS))
+    assert "acme s " not in text_of(admin_client.get(CAPS))
 
 
 def test_cap_is_added_before_the_first_job_and_holds(admin_client: Client) -> None:

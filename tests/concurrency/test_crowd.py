@@ -6,6 +6,7 @@ import time
 
 import psycopg
 import pytest
+from django.db import connection
 
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations.claim import Filters, Verdict
@@ -16,6 +17,7 @@ from django_tenantqueue.worker.line import MOST_DETOURS, MOST_REST_SECONDS, Line
 from django_tenantqueue.worker.lookout import STANDBY_SECONDS, Lookout
 from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue
+from tests.process.workers import wait_until
 
 
 def claim_in_line(worker: FakeWorker) -> list[int]:
@@ -29,13 +31,23 @@ def stand_in_front(db: psycopg.Connection) -> None:
     db.execute(queries.statement("await_turn"), {"lock_class": queries.LINE_LOCK_CLASS})
 
 
+def somebody_stands_in_line() -> bool:
+    """Whether a connection waits for its turn."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND "
+            "database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+        )
+        return cursor.fetchone()[0]
+
+
 def test_claim_in_line_goes_on_when_the_one_before_it_is_done(worker, open_connection, threads):
     job = make_job()
     first = open_connection()
     with first.transaction():
         stand_in_front(first)
         second = threads.start(claim_in_line, worker)
-        time.sleep(0.1)
+        wait_until(somebody_stands_in_line)
         assert not second.done()
 
     assert second.result(5) == [job.pk]

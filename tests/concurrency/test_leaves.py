@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from django.db import connection
@@ -12,6 +11,7 @@ from django_tenantqueue.exceptions import JobReadOnly
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.process.workers import wait_until
 
 
 def rows_of(ids: list[int]) -> list[tuple[int, str]]:
@@ -117,12 +117,20 @@ def test_job_has_one_row_when_it_is_looked_up_by_id_at_any_time(worker):
     assert Job.objects.get(pk=job.pk).state == "success"
 
 
-def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threads):
+def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threads, monkeypatch):
+    tries: list[str] = []
+    request_cancel = control.queries.request_cancel
+
+    def counted(using: str, ids: list[int]) -> list[int]:
+        tries.append(using)
+        return request_cancel(using, ids)
+
+    monkeypatch.setattr(control.queries, "request_cancel", counted)
     job = make_job()
     with worker.open_claim() as jobs:
         assert [taken.id for taken in jobs] == [job.pk]
         cancelling = threads.start(control.cancel, [job.pk])
-        time.sleep(0.1)
+        wait_until(lambda: len(tries) > 2, what="it is tried again")
         assert not cancelling.done()
 
     assert cancelling.result(5) == ([], [job.pk])

@@ -36,7 +36,7 @@ NAMES = {
     "tenantqueue_queuerate_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
-    "tenantqueue_session_unique": "unique one of (kind, gate_key)",
+    "tenantqueue_session_unique": "unique one of (gate_key, kind)",
 }
 """How head comments call an index, when not by its name."""
 
@@ -381,7 +381,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=300)],
+    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=600)],
     "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
     "make_sessions": [
         Case(
