@@ -9,6 +9,7 @@ import pytest
 from django.db import connections
 
 from example_project.postgres import database
+from tests.servers import SETTINGS
 
 # Reasons that may skip a test in CI: a version of the matrix does not have the feature.
 # A missing program is no reason there.
@@ -18,7 +19,7 @@ ALLOWED_REASONS = ("Django", "PostgreSQL", "Python", "root only")
 @pytest.fixture(scope="session")
 def server_url() -> Iterator[str]:
     """Yield the URL of the server: DATABASE_URL, or an embedded server for this run."""
-    with database() as url:
+    with database(SETTINGS) as url:
         yield url
 
 

@@ -254,8 +254,8 @@ def test_queue_waits_for_one_start_only_when_burst_and_rate_are_lowered(worker):
 
 
 def test_rate_in_force_is_kept_when_it_changes_while_workers_race(worker_factory, threads):
-    queue = make_queue(num_slots=1000, max_per_second=40.0, burst=4)
-    make_jobs(queue, 150)
+    queue = make_queue(num_slots=1000, max_per_second=20.0, burst=4)
+    make_jobs(queue, 200)
 
     def tune() -> tuple[datetime, datetime]:
         wait_until(lambda: Job.objects.finished().count() >= 20)
@@ -268,9 +268,9 @@ def test_rate_in_force_is_kept_when_it_changes_while_workers_race(worker_factory
 
     before, after = tuner.result(60)
     starts = starts_of(queue)
-    assert breaches_of_rate([at for at in starts if at < before], 40.0, 4) == []
+    assert breaches_of_rate([at for at in starts if at < before], 20.0, 4) == []
     assert breaches_of_rate([at for at in starts if at > after], 300.0, 10) == []
-    assert max(starts) - before < timedelta(seconds=2)  # the rest would have taken three at 40/s
+    assert max(starts) - before < timedelta(seconds=7)  # the rest would have taken nine at 20/s
 
 
 # cost

@@ -366,7 +366,7 @@ def test_pump_takes_every_job_when_enqueues_and_sleeps_cross(pump: FakePump, thr
         return enqueuer.done() and Job.objects.finished().count() == 120
 
     enqueuer = threads.start(enqueue_some)
-    pump.turn_until(taken)
+    pump.turn_until(taken, seconds=60)
 
     assert sorted(made) == sorted(Job.objects.values_list("pk", flat=True))
 
@@ -403,7 +403,8 @@ def test_free_worker_gets_the_job_when_the_one_that_was_woken_is_full():
         free.take(1)
 
 
-def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while():
+def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while(monkeypatch):
+    monkeypatch.setattr("django_tenantqueue.worker.sleep.SILENT_SECONDS", 30.0)
     with turned_pump(threads=1) as full:
         noop.using(tenant="a").delay()
         full.take(1)

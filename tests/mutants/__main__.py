@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from example_project.postgres import database
+from tests.servers import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PATCHES = Path(__file__).resolve().parent
@@ -68,7 +69,7 @@ def main() -> int:
     if not mutants:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
-    with database() as server_url:
+    with database(SETTINGS) as server_url:
         make_template(server_url)
         return try_all(mutants, server_url, passed=options.passed)
 

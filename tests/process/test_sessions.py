@@ -71,7 +71,7 @@ def test_user_runs_as_many_at_once_as_the_cap_says(workers: Workers):
     Session.objects.create(kind="user", tenant="acme", key="two", gate_key="acme/two", num_slots=2)
     ids = []
     for user, count in (("two", 40), ("other", 40)):
-        calls = [(user, 5.0)] * count
+        calls = [(user, 50.0)] * count
         ids += work.using(tenant="acme", user=user).enqueue_many(calls)
     workers.start("--threads=8", processes=2, settings={"DEFAULT_USER_SLOTS": 3})
 
