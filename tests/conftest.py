@@ -43,6 +43,11 @@ def database_url(server_url: str, django_db_setup: None) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that the runners are done at the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/process/"))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run in CI that skipped a test for want of something that CI must have."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

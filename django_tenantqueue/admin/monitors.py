@@ -118,6 +118,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
     tunable = monitor_control.TUNABLE
+    operation = staticmethod(monitor_control.tune_monitor)
     list_display = (
         "title",
         "overview",
@@ -151,10 +152,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             {"fields": ("callback", "session_key", "created_by", "created_at", "cancelled_at")},
         ),
     )
-
-    def tune(self, row_id: int, **values: Any) -> None:
-        """Write the columns that an operator changed."""
-        monitor_control.tune_monitor(row_id, using=self.using, **values)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: code starts monitors."""

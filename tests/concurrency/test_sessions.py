@@ -108,7 +108,7 @@ def test_release_waits_for_another_of_the_same_gate(open_connection):
         usual = enqueue()
         connection.run_on_commit.clear()
     with other.transaction():
-        assert release_in_transaction(other, KEYS, user_slots=1) == 1
+        assert release_in_transaction(other, KEYS, user_slots=1).ready == 1
         urgent = enqueue(priority=1)  # its own release cannot see the other's
         assert inside() == []
 
