@@ -8,6 +8,7 @@ NAMES = (
     "noop",
     "caps",
     "monitors",
+    "sessions",
     "fair",
     "backlog",
     "queues",

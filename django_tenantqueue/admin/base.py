@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -26,8 +26,18 @@ else:
             return cls
 
 
+class EmptyList(NamedTuple):
+    """What a list without rows says: that it is empty, and what fills it, with the code for it."""
+
+    title: Any
+    hint: Any
+    code: str = ""
+
+
 class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Reads from the database of the jobs, and deletes nothing."""
+
+    empty_list: ClassVar[EmptyList]
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty
-from .base import TenantQueueModelAdmin
+from .base import EmptyList, TenantQueueModelAdmin
 from .formats import NOTHING, duration_text, failure_text, moment
 
 
@@ -20,6 +20,11 @@ from .formats import NOTHING, duration_text, failure_text, moment
 class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
+    empty_list = EmptyList(
+        _("No maintenance has been done yet."),
+        _("A worker does it. Start one with"),
+        "python manage.py runworker",
+    )
     list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
     show_full_result_count = False
     fields = ("name", "status", ("ran", "took", "times"), "worker", "did", "last_failure")

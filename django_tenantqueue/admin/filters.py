@@ -97,6 +97,38 @@ class ExactFilter(admin.ListFilter):
         return queryset.filter(**{self.column: self.text.value})
 
 
+class SetFilter(admin.SimpleListFilter):
+    """Rows in which a moment is set, or is not."""
+
+    column = ""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("yes", _("Yes")), ("no", _("No"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of the choice."""
+        if self.value() not in ("yes", "no"):
+            return queryset
+        return queryset.filter(**{f"{self.column}__isnull": self.value() == "no"})
+
+
+class HaltedFilter(SetFilter):
+    """Sessions that a failure has halted."""
+
+    title = _("halted")
+    parameter_name = "halted"
+    column = "halted_at"
+
+
+class CancelledFilter(SetFilter):
+    """Monitors that were cancelled."""
+
+    title = _("cancelled")
+    parameter_name = "cancelled"
+    column = "cancelled_at"
+
+
 class QueueNameFilter(ExactFilter):
     """Tenant queues of exactly one name."""
 

@@ -22,7 +22,8 @@ from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..operations.progress import Progress, progress_of
-from .filters import TenantFilter
+from .base import EmptyList
+from .filters import CancelledFilter, TenantFilter
 from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
 from .tuned import TunedAdmin
 
@@ -117,20 +118,24 @@ def _in_words(now: Progress) -> str:
 class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
+    empty_list = EmptyList(
+        _("There are no monitors yet."),
+        _("Code starts one with"),
+        "ConcurrentJobMonitor.objects.start(…)",
+    )
     tunable = monitor_control.TUNABLE
     operation = staticmethod(monitor_control.tune_monitor)
     list_display = (
         "title",
         "overview",
+        "paused",
         "parallel",
         "interval",
         "priority",
-        "paused",
-        "end",
     )
     list_display_links = ("title",)
     list_editable = ("parallel", "interval", "priority", "paused")
-    list_filter = ("paused", ("cancelled_at", admin.EmptyFieldListFilter), TenantFilter)
+    list_filter = ("paused", CancelledFilter, TenantFilter)
     list_per_page = 25
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
@@ -202,12 +207,13 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         """Return what it does, how much has ended, and how many details failed."""
         now = _now(monitor)
         return format_html(
-            "{}<br>{}<br><small>{} / {}{}</small>",
+            "{}<br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
             status_badge(now),
             share_bar(now),
             localize(now.total - now.left),
             localize(now.total),
             gettext(", %s failed") % localize(now.failed) if now.failed else "",
+            gettext("ends %s") % moment_text(now.ends_at) if now.ends_at else "",
         )
 
     def pace(self, monitor: ConcurrentJobMonitor) -> str:

@@ -21,6 +21,7 @@ from ..models import TenantQueue
 from ..operations import control
 from ..operations.queues import COUNTED_TO, loads
 from ..queries.control import QueueLoad
+from .base import EmptyList
 from .filters import QueueNameFilter
 from .formats import counted
 from .tuned import TunedAdmin
@@ -53,6 +54,14 @@ def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
 class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     """Tunes tenant queues live: every change is read by the next claim, on every machine."""
 
+    empty_list = EmptyList(
+        _("There are no tenant queues yet."),
+        _(
+            "A queue appears here when the first job of a tenant is enqueued. To set its slots "
+            "before that, add the queue yourself. A task enqueues with"
+        ),
+        ".delay()",
+    )
     tunable = control.TUNABLE
     operation = staticmethod(control.tune_queue)
     list_display = (

@@ -23,8 +23,9 @@ from ..operations import sessions as operations
 from ..operations.sessions import COUNTED_TO, session_loads
 from ..queries.sessions import SessionLoad
 from ..states import State
-from .filters import TenantFilter
-from .formats import counted, state_badge
+from .base import EmptyList
+from .filters import HaltedFilter, TenantFilter
+from .formats import NOTHING, counted, state_badge
 from .tuned import TunedAdmin
 
 LINE_SHOWN = 50
@@ -99,7 +100,6 @@ def reason(session: Session) -> SafeString | str:
 class LineAdmin(TunedAdmin[_S]):
     """What sessions and users have in common."""
 
-    list_display_links = ("tenant", "key")
     search_fields = ("key",)
     search_help_text = _("A part of the key.")
     ordering = ("tenant", "key")
@@ -178,13 +178,18 @@ class LineAdmin(TunedAdmin[_S]):
 class SessionAdmin(LineAdmin[Session]):
     """Sessions: one job after another."""
 
-    list_display = ("tenant", "key", "paused", "on_wait", "on_failure", "inside", "line", "why")
-    list_editable = ("paused", "on_wait", "on_failure")
-    list_filter = (
-        "paused",
-        ("halted_at", admin.EmptyFieldListFilter),
-        TenantFilter,
+    empty_list = EmptyList(
+        _("No session has jobs."),
+        _(
+            "One appears here with its first job, and goes when it has been idle. A task names its "
+            "session with"
+        ),
+        ".using(session=…)",
     )
+    list_display = ("title", "why", "inside", "line", "paused")
+    list_display_links = ("title",)
+    list_editable = ("paused",)
+    list_filter = ("paused", HaltedFilter, TenantFilter)
     actions = ("pause_selected", "resume_selected")
     readonly_fields = ("tenant", "key", "why", "jobs", "created_at")
     fieldsets = (
@@ -200,6 +205,17 @@ class SessionAdmin(LineAdmin[Session]):
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: a session is made when its first job is let through."""
         return False
+
+    @admin.display(description=_("session"), ordering="key")
+    def title(self, session: Session) -> SafeString:
+        """Return what it is called and whose it is."""
+        return format_html("{}<br><small>{}</small>", session.key, session.tenant or NOTHING)
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the input of a choice: without one, each job brings its own."""
+        return super().formfield_for_choice_field(
+            db_field, request, choices=[("", gettext("as the job says")), *db_field.choices]
+        )
 
     @admin.display(description=_("what it does"))
     def why(self, session: Session) -> SafeString | str:
@@ -218,6 +234,15 @@ class SessionAdmin(LineAdmin[Session]):
 @admin.register(UserCap)
 class UserCapAdmin(LineAdmin[UserCap]):
     """Users' caps: so many of a user's jobs at once."""
+
+    empty_list = EmptyList(
+        _("No user has jobs, or slots of their own."),
+        _(
+            "One appears here with their first job. To set their slots before that, add the cap "
+            "yourself. A task names its user with"
+        ),
+        ".using(user=…)",
+    )
 
     list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
     list_display_links = ("tenant", "user")

@@ -19,7 +19,7 @@ from ..models import TaskControl
 from ..operations import taskcontrol as operations
 from ..operations.taskcontrol import COUNTED_TO, task_loads
 from ..queries.taskcontrol import TaskLoad
-from .base import ModelAdmin
+from .base import EmptyList, ModelAdmin
 from .formats import counted
 from .tuned import TunedAdmin
 
@@ -46,6 +46,10 @@ def attach_loads(controls: Sequence[TaskControl]) -> None:
 class TaskControlAdmin(TunedAdmin[TaskControl]):
     """The kill switch of a task, and its cap over all tenants."""
 
+    empty_list = EmptyList(
+        _("No task is controlled."),
+        _("Add one to pause its jobs on all workers, or to cap how many run at once."),
+    )
     list_display = ("name", "paused", "num_slots", "running", "line")
     list_display_links = ("name",)
     list_editable = ("paused", "num_slots")

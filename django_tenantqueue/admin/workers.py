@@ -21,7 +21,7 @@ from ..operations import fleet
 from ..operations.figures import memory_text, rate_text
 from ..operations.fleet import WorkerState
 from ..queries.fleet import RunningClaim
-from .base import TenantQueueModelAdmin, changed_columns
+from .base import EmptyList, TenantQueueModelAdmin, changed_columns
 from .formats import NOTHING, breakable, duration_text, failure_text, moment, state_badge
 
 BADGES = {
@@ -38,6 +38,11 @@ BADGES = {
 class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
+    empty_list = EmptyList(
+        _("No worker is running."),
+        _("Jobs wait until one does. Start it with"),
+        "python manage.py runworker",
+    )
     list_display = (
         "process",
         "state",

@@ -384,7 +384,7 @@ def test_filters_do_not_read_distinct_values(
 
 
 def test_empty_list_says_what_to_do(admin_client: Client) -> None:
-    assert "call .delay() on a task" in text_of(admin_client.get(LIST))
+    assert "A task enqueues with .delay()" in text_of(admin_client.get(LIST))
     assert "No tenant queue matches" in text_of(admin_client.get(f"{LIST}?q=acme"))
 
 

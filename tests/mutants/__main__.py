@@ -236,7 +236,7 @@ def run_tests(
 
 def failed_in_a_test(report: Path) -> bool:
     """Whether a test body failed, rather than an import or a fixture."""
-    return ElementTree.parse(report).getroot().find(".//failure") is not None
+    return report.exists() and ElementTree.parse(report).find(".//failure") is not None
 
 
 if __name__ == "__main__":
