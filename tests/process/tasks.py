@@ -180,9 +180,3 @@ def look_at_updates(key: str) -> int:
 def hold_alone(gate: str) -> str:
     """Wait for the gate, once for each gate at a time."""
     return hold(gate)
-
-
-@task
-def write_note(note: str) -> None:
-    """Write a row."""
-    Effect.objects.create(job_id=current_job().id, note=note)
