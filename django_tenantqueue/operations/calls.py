@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -105,6 +106,31 @@ def check_detail(options: Options, tenant: str) -> None:
         )
     if options.run_at is not None:
         raise InvalidOption("run_at: details run when their monitor feeds them")
+    if options.unique is not None and options.unique.mode != "while_executing":
+        raise InvalidOption(
+            f"unique={options.unique.mode!r}: a monitor keeps each of its details, so that only "
+            "'while_executing' is possible; .using(unique=None) leaves it out"
+        )
+    _check_tenant(options, tenant)
+
+
+def check_callback(options: Options, tenant: str) -> None:
+    """Raise InvalidOption when a callback says what it cannot: it waits for the last detail."""
+    for name in ("unique", "run_at", "user"):
+        if (value := getattr(options, name)) is not None:
+            raise InvalidOption(
+                f"{name}={value!r}: the callback of a monitor runs once, when its last detail has "
+                f"ended; .using({name}=None) leaves it out"
+            )
+    if isinstance(options.expires_at, timedelta):
+        raise InvalidOption(
+            f"expires_at={options.expires_at!r} would count from the start of the monitor: give "
+            "the callback a datetime, or .using(expires_at=None)"
+        )
+    _check_tenant(options, tenant)
+
+
+def _check_tenant(options: Options, tenant: str) -> None:
     if options.tenant is not None and options.tenant != tenant:
         raise InvalidOption(
             f"tenant={options.tenant!r}: the details of a monitor belong to its tenant, {tenant!r}"

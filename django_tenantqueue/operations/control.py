@@ -61,13 +61,19 @@ def _wake(using: str, count: int) -> None:
         )
 
 
-def _let_through(using: str, changed: Changed) -> list[int]:
-    """Wake workers for what has become ready, and look at the gates of the rest; return the ids."""
+def _look_at_gates(using: str, changed: Changed) -> list[int]:
+    """Let through, or take back, what these changes concern at the gates; return the ids."""
     keys = keys_of(changed.values())
     if keys:
         transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
-    _wake(using, sum(not gates.keys() for gates in changed.values()))
     return sorted(changed)
+
+
+def _let_through(using: str, changed: Changed) -> list[int]:
+    """Look at the gates, and wake workers for what has become ready; return the ids."""
+    # at once, or by a release: one that was let through before stands before no gate
+    _wake(using, len(changed))
+    return _look_at_gates(using, changed)
 
 
 def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], list[int]]:
@@ -76,7 +82,8 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
     Waiting jobs end as `cancelled` at once. Of those that hold a slot the worker is asked: a task
     that looks (`current_job().check()`, `.progress()`) stops there, one that does not is
     interrupted after TENANTQUEUE["CANCEL_GRACE"] seconds. A job that is being claimed meanwhile is
-    tried again, for up to CLAIM_SECONDS.
+    tried again, for up to CLAIM_SECONDS. The callback of a monitor is not cancelled while it waits
+    for details: cancel the monitor.
     """
     alias, left = _alias(using), set(_ids(ids))
     cancelled: Changed = {}
@@ -94,12 +101,11 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
                 Job.objects.using(alias)
                 .unfinished()
                 .filter(pk__in=left)
+                .exclude(held_by__in=("details", "session"), monitor_id__isnull=False)
                 .values_list("pk", flat=True)
             )
         if not left or time.monotonic() > end:
-            gated = {i: gates for i, gates in cancelled.items() if gates.keys()}
-            _let_through(alias, gated)
-            return sorted(cancelled), sorted(asked)
+            return _look_at_gates(alias, cancelled), sorted(asked)
         time.sleep(RETRY_SECONDS)
 
 
@@ -128,8 +134,7 @@ def change_priority(ids: Iterable[int], priority: int, *, using: str | None = No
     check_priority("priority", priority)
     alias = _alias(using)
     changed = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
-    _let_through(alias, {i: gates for i, gates in changed.items() if gates.keys()})
-    return sorted(changed)
+    return _look_at_gates(alias, changed)
 
 
 def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
@@ -139,8 +144,7 @@ def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = N
     alias = _alias(using)
     changed = queries.set_run_at(alias, _ids(ids), run_at)
     if run_at > timezone.now():  # nothing has become ready, but others of its sessions may
-        _let_through(alias, {i: gates for i, gates in changed.items() if gates.keys()})
-        return sorted(changed)
+        return _look_at_gates(alias, changed)
     return _let_through(alias, changed)
 
 

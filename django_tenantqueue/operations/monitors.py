@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,7 +16,7 @@ from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
 from . import eager
-from .calls import Call, check_detail, read_call, read_calls
+from .calls import Call, check_callback, check_detail, read_call, read_calls
 from .context import capture_context
 from .encode import encode_args
 from .enqueue import BULK_ROWS, Target, lane_of, new_job, queue_id_of
@@ -26,6 +26,7 @@ from .progress import Progress as Progress
 from .progress import progress_of as progress_of
 from .sources import NOTHING, Source
 from .tenant import get_tenant
+from .unique import make_key
 
 BULK_BYTES = 4_000_000
 """One INSERT of details takes no more than about so much JSON."""
@@ -83,14 +84,17 @@ def start(
         created_at=timezone.now(),
     )
     callback = END if on_done is None else read_call("on_done", on_done)
+    check_callback(callback.options, options.tenant)
     if get_settings().eager:
         return _run_now(monitor, details, callback)
     using = get_settings().database
     with transaction.atomic(using=using):
         monitor.anchor_id = queries.next_job_id(using)
         monitor.save(using=using, force_insert=True)
-        _insert_anchor(using, monitor, callback, options)
-        _insert(using, monitor, details, options.queue)
+        added = _insert(using, monitor, details, options.queue)
+        # in the queue of the details, if it has none of its own: their workers come to it
+        queue = callback.options.queue or options.queue or added.queue
+        _insert_anchor(using, monitor, callback, queue)
         release_later(using, _gates(monitor))
     return monitor
 
@@ -110,10 +114,10 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
                 "start another one, or start it with keep_open=True and close() it"
             )
-        count = _insert(using, monitor, details, queue)
-        if count:
+        added = _insert(using, monitor, details, queue)
+        if added.details:
             release_later(using, _gates(monitor))
-    return count
+    return added.details
 
 
 def close(monitor: ConcurrentJobMonitor) -> None:
@@ -130,7 +134,7 @@ def _takes_details(using: str, monitor_id: int) -> bool:
     if anchor_id is None:
         return False
     jobs = Job.objects.using(using).unfinished()
-    return jobs.filter(pk=anchor_id, held_by__isnull=False).exists()
+    return jobs.filter(pk=anchor_id, held_by__in=("details", "session")).exists()
 
 
 def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
@@ -141,10 +145,10 @@ def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
 
 
 def _insert_anchor(
-    using: str, monitor: ConcurrentJobMonitor, callback: Call, options: Options
+    using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
 ) -> None:
     chosen = callback.options.merged({"priority": monitor.priority, "session": None})
-    target = Target(using, monitor.tenant, _queue_name(options.queue, callback.options))
+    target = Target(using, monitor.tenant, queue or get_settings().default_queue)
     args = encode_args(callback.args, callback.kwargs)
     job = new_job(callback.source, chosen, queue_id_of(target, refresh=True), args)
     queries.insert_anchor(
@@ -162,8 +166,15 @@ def _queue_name(queue: str | None, options: Options) -> str:
     return queue or options.queue or get_settings().default_queue
 
 
-def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None) -> int:
-    """Put details into the line of a monitor, with bounded memory; return how many."""
+class _Added(NamedTuple):
+    """How many details were put into a line, and the queue of the first."""
+
+    details: int
+    queue: str | None
+
+
+def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None) -> _Added:
+    """Put details into the line of a monitor, with bounded memory."""
     encoder = _Encoder(using, monitor.tenant, queue)
     context = capture_context()
     count = 0
@@ -180,7 +191,7 @@ def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str 
         )
     if count:
         MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
-    return count
+    return _Added(count, next(iter(encoder.queue_ids), None))
 
 
 def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -203,7 +214,8 @@ class _Encoder:
         self._using = using
         self._tenant = tenant
         self._queue = queue
-        self._queue_ids: dict[str, int] = {}
+        self.queue_ids: dict[str, int] = {}
+        """Of the queues of the details, by name, in the order of their first details."""
         self._last: tuple[Source, Options, str] | None = None
 
     def encode(self, call: Call) -> str:
@@ -211,7 +223,12 @@ class _Encoder:
         last = self._last
         if last is None or last[0] is not call.source or last[1] is not call.options:
             last = self._last = (call.source, call.options, self._head(call.source, call.options))
-        return f'{last[2]}"args":{encode_args(call.args, dict(call.kwargs))}}}'
+        args = encode_args(call.args, dict(call.kwargs))
+        head = last[2]
+        if (unique := call.options.unique) is not None:
+            key = make_key(unique, call.source, self._tenant, call.args, call.kwargs, args)
+            head += f'"exclusive_key":{json.dumps(key)},'
+        return f'{head}"args":{args}}}'
 
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
@@ -236,10 +253,10 @@ class _Encoder:
 
     def _queue_id(self, options: Options) -> int:
         name = _queue_name(self._queue, options)
-        if name not in self._queue_ids:
+        if name not in self.queue_ids:
             target = Target(self._using, self._tenant, name)
-            self._queue_ids[name] = queue_id_of(target, refresh=True)
-        return self._queue_ids[name]
+            self.queue_ids[name] = queue_id_of(target, refresh=True)
+        return self.queue_ids[name]
 
 
 # input

@@ -21,6 +21,8 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
+from .base import statement
+
 LOCK_TIMEOUT = "100ms"
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
@@ -122,6 +124,10 @@ def empty_leaf(using: str, leaf: Leaf) -> None:
 
 
 def drop_leaf(using: str, leaf: Leaf) -> None:
-    """Drop a leaf. Raises LockNotAvailable while a transaction that finished a job is open."""
+    """Drop a leaf. Raises LockNotAvailable while a transaction that finished a job is open.
+
+    Monitors that have stopped after failures are paused: the failures may be among what is dropped.
+    """
     with _bounded(using) as cursor:
+        cursor.execute(statement("pause_stopped_monitors"))
         cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(leaf.name)))

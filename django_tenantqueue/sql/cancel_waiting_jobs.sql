@@ -7,6 +7,14 @@ WITH target AS MATERIALIZED (
         j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details')) AS was_next
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
+        -- the anchor of a monitor lasts as long as its details: the monitor is what is cancelled
+        AND NOT (
+            j.monitor_id IS NOT NULL AND j.held_by IN ('details', 'session') AND EXISTS (
+                SELECT
+                FROM tenantqueue_concurrentjobmonitor m
+                WHERE m.id = j.monitor_id AND m.anchor_id = j.id AND m.cancelled_at IS NULL
+            )
+        )
     ORDER BY j.id
     FOR UPDATE SKIP LOCKED
 ), removed AS (

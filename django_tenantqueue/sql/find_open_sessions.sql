@@ -1,39 +1,56 @@
--- Walk over up to `most` sessions that have a line, from `after` on, and say in which of them a release
--- would change something: what a crash or a lock has kept from its release is found here.
+-- Walk over up to `most` sessions that have a line or a job inside, from `after` on, and say in which of
+-- them a release would change something: what a crash or a lock has kept from its release is found here.
+-- See release_sessions.sql for what moves.
 -- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside.
 WITH RECURSIVE step AS (
-    (
-        SELECT j.session_key AS key, 1 AS nth
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'session' AND j.session_key > %(after)s::text
-        ORDER BY j.session_key
-        LIMIT 1
-    )
+    SELECT least(
+        (
+            SELECT j.session_key
+            FROM tenantqueue_job_hot j
+            WHERE j.held_by = 'session' AND j.session_key > %(after)s::text
+            ORDER BY j.session_key
+            LIMIT 1
+        ),
+        (
+            SELECT j.session_key
+            FROM tenantqueue_job_hot j
+            WHERE j.session_key IS NOT NULL AND j.session_key > %(after)s::text
+                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
+            ORDER BY j.session_key
+            LIMIT 1
+        )
+    ) AS key, 1 AS nth
     UNION ALL
-    SELECT next.key, step.nth + 1
+    SELECT least(
+        (
+            SELECT j.session_key
+            FROM tenantqueue_job_hot j
+            WHERE j.held_by = 'session' AND j.session_key > step.key
+            ORDER BY j.session_key
+            LIMIT 1
+        ),
+        (
+            SELECT j.session_key
+            FROM tenantqueue_job_hot j
+            WHERE j.session_key IS NOT NULL AND j.session_key > step.key
+                AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
+            ORDER BY j.session_key
+            LIMIT 1
+        )
+    ), step.nth + 1
     FROM step
-    CROSS JOIN LATERAL (
-        SELECT j.session_key AS key
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'session' AND j.session_key > step.key
-        ORDER BY j.session_key
-        LIMIT 1
-    ) next
-    WHERE step.nth < %(most)s::integer
+    WHERE step.key IS NOT NULL AND step.nth < %(most)s::integer
 )
 SELECT
     step.key,
-    coalesce(NOT (s.paused OR s.halted_at IS NOT NULL), true)
-    AND NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE j.session_key = step.key
-            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
-    )
-    AND (
-        head.run_at <= statement_timestamp()
-        OR CASE WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE head.session_skip END
-    ) AS is_open
+    inside.is_overtaken
+    OR CASE
+        WHEN s.paused OR s.halted_at IS NOT NULL THEN inside.movable > 0
+        WHEN head.id IS NULL THEN false
+        WHEN inside.jobs = 0 THEN head.run_at <= statement_timestamp()
+            OR CASE WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE head.session_skip END
+        ELSE inside.is_less_urgent
+    END AS is_open
 FROM step
 LEFT JOIN LATERAL (
     SELECT s.paused, s.halted_at, s.on_wait
@@ -41,11 +58,36 @@ LEFT JOIN LATERAL (
     WHERE s.kind = 'serial' AND s.gate_key = step.key
     OFFSET 0
 ) s ON true
-CROSS JOIN LATERAL (
-    SELECT j.run_at, j.session_skip
+LEFT JOIN LATERAL (
+    SELECT j.id, j.priority, j.run_at, j.session_skip
     FROM tenantqueue_job_hot j
     WHERE j.held_by = 'session' AND j.session_key = step.key
     ORDER BY j.session_key, j.priority, j.run_at, j.id
     LIMIT 1
-) head
+) head ON true
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) AS jobs,
+        count(*) FILTER (WHERE job.movable) AS movable,
+        coalesce(bool_or(job.is_overtaken), false) AS is_overtaken,
+        coalesce(
+            bool_or(
+                job.movable AND head.run_at <= statement_timestamp()
+                AND (head.priority, head.run_at, head.id) < (job.priority, job.run_at, job.id)
+            ),
+            false
+        ) AS is_less_urgent
+    FROM (
+        SELECT
+            j.id, j.priority, j.run_at,
+            j.attempt = 0 AND j.state IN ('created', 'held') AND j.monitor_id IS NULL AS movable,
+            j.state = 'scheduled' AND CASE
+                WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE j.session_skip
+            END AS is_overtaken
+        FROM tenantqueue_job_hot j
+        WHERE j.session_key = step.key
+            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
+    ) job
+) inside
+WHERE step.key IS NOT NULL
 ORDER BY step.nth

@@ -6,7 +6,7 @@
 -- its time blocks the session, or, if it is to be overtaken, lets the first job go that is due. A job
 -- that is inside and was never claimed goes back when a more urgent one is in the line, or when the
 -- session is paused or halted; one that waits for another attempt, when it is to be overtaken.
--- A job of a session that has a monitor is that monitor's anchor: its turn lasts until the last detail.
+-- A job of a session that has a monitor is that monitor's anchor: it keeps its turn until it has ended.
 -- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep.
 -- Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside, the primary key for the update.
 WITH RECURSIVE gate AS MATERIALIZED (
@@ -26,8 +26,7 @@ WITH RECURSIVE gate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT
             j.id, j.priority, j.run_at,
-            j.attempt = 0 AND j.state IN ('created', 'held') AND j.held_by IS DISTINCT FROM 'details'
-                AS movable,
+            j.attempt = 0 AND j.state IN ('created', 'held') AND j.monitor_id IS NULL AS movable,
             j.state = 'scheduled' AND CASE
                 WHEN gate.on_wait <> '' THEN gate.on_wait = 'skip' ELSE j.session_skip
             END AS is_overtaken
@@ -113,8 +112,10 @@ WITH RECURSIVE gate AS MATERIALIZED (
         SELECT j.id
         FROM tenantqueue_job_hot j
         WHERE j.id = surplus.id
-            AND (j.state = 'scheduled' OR (j.attempt = 0 AND j.state IN ('created', 'held')))
-            AND j.held_by IS DISTINCT FROM 'details'
+            AND (
+                j.state = 'scheduled'
+                OR j.attempt = 0 AND (j.state = 'created' OR j.held_by IN ('user', 'exclusive', 'task'))
+            )
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), passed AS MATERIALIZED (

@@ -67,7 +67,8 @@ WITH gate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.id = member.id AND j.state IN ('created', 'held')
+        -- held by another gate: it was taken back there after the snapshot
+        WHERE j.id = member.id AND (j.state = 'created' OR j.held_by IN ('exclusive', 'task'))
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
     WHERE member.is_inside AND member.nth > member.room

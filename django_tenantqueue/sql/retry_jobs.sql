@@ -34,6 +34,12 @@ FROM (
                 WHERE m.anchor_id = removed.id
             ) THEN 'monitor'
             WHEN removed.session_key IS NOT NULL THEN 'session'
+            -- the callback waits again for details that were brought back
+            WHEN removed.monitor_id IS NOT NULL AND EXISTS (
+                SELECT
+                FROM tenantqueue_concurrentjobmonitor m
+                WHERE m.id = removed.monitor_id AND m.cancelled_at IS NULL
+            ) THEN 'details'
             WHEN removed.user_key IS NOT NULL THEN 'user'
             WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'
         END AS line

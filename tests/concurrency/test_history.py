@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import override_settings
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.queries import history
 from tests.concurrency.conftest import wipe
@@ -185,6 +185,22 @@ def test_finishes_do_not_time_out_when_leaves_are_to_be_dropped_behind_a_reader(
         for job in jobs:
             assert worker.finish([job]) == {job.id}
         assert dropping.result(20) == "given up"
+
+
+@pytest.mark.parametrize(("failures", "paused"), [(2, True), (1, False)])
+def test_stopped_monitor_does_not_go_on_when_its_failures_are_dropped(failures, paused):
+    monitor = ConcurrentJobMonitor.objects.start(
+        "work", [noop.call()], parallel=0, priority=1, tenant="a", stop_after_failures=2
+    )
+    history.make_leaf("default", LONG_AGO)
+    ended = datetime(2001, 1, 15, tzinfo=UTC)
+    for _ in range(failures):
+        make_job(state="error", finished_at=ended, monitor_id=monitor.pk)
+
+    history.drop_leaf("default", leaf_at(LONG_AGO))
+
+    monitor.refresh_from_db()
+    assert monitor.paused == paused
 
 
 def test_finish_works_when_its_month_has_no_leaf(worker):

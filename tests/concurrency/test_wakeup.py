@@ -238,8 +238,9 @@ def test_sleeper_is_notified_when_the_site_alone_is_behind_a_pooler(make_sleeper
         lambda: control.resume([make_queue(paused=True).pk]),
         lambda: control.tune_queue(make_queue().pk, num_slots=9),
         lambda: (make_job(state="scheduled"), maintain.promote("default")),
+        lambda: control.run_now([make_job(state="scheduled", session_key="/s", attempt=1).pk]),
     ],
-    ids=["retry", "run_now", "change_run_at", "resume", "tune_queue", "promote"],
+    ids=["retry", "run_now", "change_run_at", "resume", "tune_queue", "promote", "session"],
 )
 def test_sleeper_is_woken_when_an_operator_or_the_clock_makes_work_ready(make_sleeper, change):
     sleeper = make_sleeper()

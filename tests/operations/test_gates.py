@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
@@ -120,6 +121,40 @@ def test_head_is_let_through_by_the_sweep_when_its_time_has_come() -> None:
     assert Sweep().step("default") == 1
 
     assert states([later, ready]) == ["created", "held"]
+
+
+def test_sweep_repairs_a_session_whose_release_was_missed() -> None:
+    usual = noop.using(session="s").delay()
+    assert states([usual]) == ["created"]
+    urgent = noop.using(session="s", priority=1).delay()
+    connection.run_on_commit.clear()
+
+    assert Sweep().step("default") == 1
+
+    assert states([usual, urgent]) == ["held", "created"]
+    assert Sweep().step("default") == 0
+
+
+def test_sweep_takes_back_what_is_inside_a_paused_session_without_a_line() -> None:
+    job = noop.using(session="s").delay()
+    assert states([job]) == ["created"]
+    Session.objects.update(paused=True)
+
+    Sweep().step("default")
+
+    assert states([job]) == ["held"]
+
+
+def test_job_that_waits_after_a_rescue_is_overtaken_when_it_says_so() -> None:
+    killed = noop.using(session="s", on_wait="skip").delay()
+    ready = noop.using(session="s").delay()
+    assert states([killed, ready]) == ["created", "held"]
+    later = timezone.now() + timedelta(hours=1)
+    Job.objects.filter(pk=killed.pk).update(state="scheduled", attempt=1, run_at=later)
+
+    assert Sweep().step("default") == 1
+
+    assert states([killed, ready]) == ["held", "created"]
 
 
 def test_retrying_head_blocks_the_session() -> None:

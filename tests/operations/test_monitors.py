@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from django_tenantqueue import Unique
 from django_tenantqueue.exceptions import (
     InvalidArgument,
     InvalidOption,
@@ -411,7 +412,84 @@ def test_failed_callback_can_be_retried() -> None:
 
     assert control.retry([monitor.anchor_id]) == [monitor.anchor_id]
 
+    run_commit_hooks("default")
     assert anchor_of(monitor).state == "created"
+
+
+def test_retried_callback_waits_for_retried_details() -> None:
+    details = [fail.using(max_attempts=1).call(), noop.call()]
+    monitor = start(details, on_done=fail.using(max_attempts=1).call())
+    run_pending()
+    retry_failed_details(monitor.pk)
+
+    control.retry([monitor.anchor_id])
+
+    run_commit_hooks("default")
+    assert (anchor_of(monitor).state, anchor_of(monitor).held_by) == ("held", "details")
+    assert run_pending()[-1].pk == monitor.anchor_id
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_callback_cannot_be_cancelled_before_the_last_detail(session: str | None) -> None:
+    monitor = start(session=session, tenant="acme")
+    waiting = start(session=session, tenant="acme")
+
+    for each in (monitor, waiting):
+        assert control.cancel([each.anchor_id]) == ([], [])
+
+    assert {anchor_of(each).state for each in (monitor, waiting)} == {"held"}
+    cancel_monitor(monitor.pk)
+    Feeder().step("default")
+    assert anchor_of(monitor).state == "cancelled"
+
+
+def test_monitor_without_callback_ends_where_its_details_run() -> None:
+    monitor = start([noop.using(queue="devices").call()], tenant="acme")
+
+    assert anchor_of(monitor).queue.name == "devices"
+
+
+@pytest.mark.parametrize("mode", ["until_executing", "until_executed", "while_executing_reject"])
+def test_detail_that_would_be_dropped_as_a_duplicate_is_refused(mode: Any) -> None:
+    with pytest.raises(InvalidOption, match=rf"unique='{mode}': a monitor keeps each"):
+        start([noop.using(unique=Unique(mode)).call()])
+
+
+def test_details_with_one_key_run_one_after_another() -> None:
+    alone = noop.using(unique=Unique("while_executing", key="device"))
+    monitor = start([alone.call(), alone.call(), noop.call()])
+
+    assert states(monitor) == ["created", "held", "created"]
+    assert monitor.details().order_by("pk")[1].held_by == "exclusive"
+    run_pending()
+    assert states(monitor) == ["success"] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unique": Unique("until_executed")}, "the callback of a monitor runs once"),
+        ({"run_at": timedelta(hours=1)}, "the callback of a monitor runs once"),
+        ({"user": "7"}, "the callback of a monitor runs once"),
+        ({"expires_at": timedelta(hours=1)}, "count from the start of the monitor"),
+        ({"tenant": "other"}, "belong to its tenant"),
+    ],
+)
+def test_callback_is_refused_when_it_says_what_it_cannot(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        start(tenant="acme", on_done=noop.using(**options).call())
+
+
+def test_no_details_are_taken_when_the_callback_waits_for_its_task() -> None:
+    monitor = start(on_done=echo.call("done"))
+    run_some(10)
+    Feeder().step("default")
+    Job.objects.filter(pk=monitor.anchor_id).update(state="held", held_by="task")
+
+    with pytest.raises(MonitorEnded):
+        monitor.add([noop.call()])
 
 
 def test_details_can_be_added_while_it_runs() -> None:

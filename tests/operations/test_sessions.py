@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
@@ -93,6 +93,31 @@ def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
     Sweep().step("default")
 
     assert [job.refresh().state for job in jobs].count("created") == 6
+
+
+def test_lower_cap_of_all_users_reaches_one_without_a_line() -> None:
+    jobs = [noop.using(tenant="acme", user="a").delay() for _ in range(2)]
+    run_commit_hooks("default")
+    assert [job.refresh().state for job in jobs] == ["created"] * 2
+    make_user_cap("acme", num_slots=1)
+    run_commit_hooks("default")
+
+    Sweep().step("default")
+
+    assert [job.refresh().state for job in jobs] == ["created", "held"]
+
+
+def test_sweep_repairs_a_users_line_whose_release_was_missed() -> None:
+    make_user_cap("acme", "a", num_slots=1)
+    usual = noop.using(tenant="acme", user="a").delay()
+    run_commit_hooks("default")
+    urgent = noop.using(tenant="acme", user="a", priority=1).delay()
+    connection.run_on_commit.clear()
+
+    assert Sweep().step("default") == 1
+
+    assert (usual.refresh().state, urgent.refresh().state) == ("held", "created")
+    assert Sweep().step("default") == 0
 
 
 def test_bad_change_is_refused() -> None:

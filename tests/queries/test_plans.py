@@ -334,6 +334,7 @@ CASES: dict[str, list[Case]] = {
             SLOT_INDEX,
         )
     ],
+    "pause_stopped_monitors": [Case(lambda _: {}, (*HOT_KEY, *DETAIL_ENDS), 3000)],
     "find_open_monitors": [
         Case(
             lambda _: {"after": 0, "most": 500, "by_tenant": False},
