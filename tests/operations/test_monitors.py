@@ -412,6 +412,7 @@ def test_failed_callback_can_be_retried() -> None:
 
     assert control.retry([monitor.anchor_id]) == [monitor.anchor_id]
 
+    assert anchor_of(monitor).held_by == "details"
     run_commit_hooks("default")
     assert anchor_of(monitor).state == "created"
 
