@@ -44,8 +44,9 @@ def database_url(server_url: str, django_db_setup: None) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, so that the runners are done at the same time."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/process/"))
+    """Begin with the plans, which other tests would leave statistics for, and the longest files."""
+    first = ("tests/queries/", "tests/process/")
+    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in first])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
