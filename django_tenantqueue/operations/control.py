@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -24,9 +24,7 @@ from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
 from .options import check_priority
-
-if TYPE_CHECKING:
-    from django.db.models import Field
+from .tuning import check_columns, set_columns
 
 CLAIM_SECONDS = 1.0
 """So long cancel() tries jobs again whose rows are locked."""
@@ -170,15 +168,11 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     ValidationError for a bad value; TenantQueue.DoesNotExist.
     """
     alias = _alias(using)
-    unknown = sorted(set(changes) - set(TUNABLE))
-    if unknown:
-        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    check_columns(changes, TUNABLE)
     if not changes:
         return
     queue = TenantQueue.objects.using(alias).get(pk=queue_id)
-    for name, value in changes.items():
-        field = cast("Field[Any, Any]", queue._meta.get_field(name))
-        setattr(queue, name, field.clean(value, queue))
+    set_columns(queue, changes)
     queue.save(using=alias, update_fields=sorted(changes))
     if changes.get("paused") is False or changes.keys() & OPENING:
         _wake(alias, 1)

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import InvalidOption, TransitionRefused
+from ..exceptions import TransitionRefused
 from ..gates import MONITOR
 from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
 from ..states import State
 from . import control
 from .gates import release_and_wake
-
-if TYPE_CHECKING:
-    from django.db.models import Field
+from .tuning import check_columns, set_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -51,15 +49,11 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
     """
     alias = _alias(using)
-    unknown = sorted(set(changes) - set(TUNABLE))
-    if unknown:
-        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    check_columns(changes, TUNABLE)
     if not changes:
         return
     monitor = ConcurrentJobMonitor.objects.using(alias).get(pk=monitor_id)
-    for name, value in changes.items():
-        field = cast("Field[Any, Any]", monitor._meta.get_field(name))
-        setattr(monitor, name, field.clean(value, monitor))
+    set_columns(monitor, changes)
     monitor.save(using=alias, update_fields=sorted(changes))
     _release(alias, [monitor_id])
 

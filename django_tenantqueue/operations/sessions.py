@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.db import transaction
 
 from ..conf import get_settings
-from ..exceptions import InvalidOption
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
 from ..queries.gates import Keys
 from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
 from .gates import release_and_wake
-
-if TYPE_CHECKING:
-    from django.db.models import Field
+from .tuning import check_columns, set_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -70,15 +67,11 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     another column and Django's ValidationError for a bad value; Session.DoesNotExist.
     """
     alias = _alias(using)
-    unknown = sorted(set(changes) - set(TUNABLE))
-    if unknown:
-        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    check_columns(changes, TUNABLE)
     if not changes:
         return
     session = Session.objects.using(alias).get(pk=session_id)
-    for name, value in changes.items():
-        field = cast("Field[Any, Any]", session._meta.get_field(name))
-        setattr(session, name, field.clean(value, session))
+    set_columns(session, changes)
     session.save(using=alias, update_fields=sorted(changes))
     _release(alias, [session])
 

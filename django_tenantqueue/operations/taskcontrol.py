@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from django.apps import apps
 from django.db import transaction
@@ -15,9 +15,7 @@ from ..models import Job, TaskControl
 from ..queries.taskcontrol import TaskLoad, count_tasks
 from . import taskgate
 from .sources import registered_tasks
-
-if TYPE_CHECKING:
-    from django.db.models import Field
+from .tuning import check_columns, set_columns
 
 TUNABLE = ("paused", "num_slots")
 """Columns of a control that operators change."""
@@ -102,17 +100,13 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
     ValidationError for a bad value; TaskControl.DoesNotExist.
     """
     alias = _alias(using)
-    unknown = sorted(set(changes) - set(TUNABLE))
-    if unknown:
-        raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {TUNABLE}")
+    check_columns(changes, TUNABLE)
     if not changes:
         return
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
         control = rows.get(pk=control_id)
-        for name, value in changes.items():
-            field = cast("Field[Any, Any]", control._meta.get_field(name))
-            setattr(control, name, field.clean(value, control))
+        set_columns(control, changes)
         if not control.paused and control.num_slots is None:
             # it holds nothing: what starts now does not count when it is capped again
             control.seen_at = control.settled_at = None
