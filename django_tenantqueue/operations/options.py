@@ -113,6 +113,8 @@ def _seconds(name: str, value: Any) -> float:
 
 
 def _gate(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidOption(f"{name}={value!r}: it must be a str or an int")
     text = value if isinstance(value, str) else str(_whole(name, value, -(2**63), 2**63 - 1))
     if not 1 <= len(_text(name, text)) <= 200:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")

@@ -351,8 +351,10 @@ def test_job_of_a_session_stays_with_its_tenant() -> None:
     [
         ({"session": ""}, "session='': it must be from 1 to 200 characters long"),
         ({"session": "x" * 201}, "from 1 to 200"),
-        ({"user": 1.5}, "user=1.5: it must be an int"),
+        ({"user": 1.5}, "user=1.5: it must be a str or an int"),
         ({"user": "\0"}, "NUL"),
+        ({"session": 3.5}, "session=3.5: it must be a str or an int"),
+        ({"user": True}, "user=True: it must be a str or an int"),
         ({"session": "s", "on_wait": "sleep"}, "on_wait='sleep': it must be 'block' or 'skip'"),
         ({"on_failure": "stop"}, "it must be 'continue' or 'halt'"),
     ],
