@@ -208,6 +208,8 @@ class FakeWorker:
 
     def __init__(self, filters: Filters | None = None, *, clock: Clock | None = None) -> None:
         self.db = connect("default", "test")
+        # A real worker stores again what a locked row has held up; this one waits for longer.
+        self.db.execute("SET lock_timeout = '10s'")
         self.id = self._register()
         if clock is None:
             self.claimer = Claimer(self.id, filters)
