@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import psycopg
 
 from ..conf import get_settings
-from ..queries import control, enqueue, history
+from ..queries import control, enqueue, history, statistics
 from .gates import keys_of, release_and_wake
 
 logger = logging.getLogger("django_tenantqueue")
@@ -79,6 +79,17 @@ def drop_history(using: str, today: date | None = None) -> list[str]:
             continue
         dropped.append(leaf.name)
     return dropped
+
+
+def refresh_statistics(using: str) -> list[str]:
+    """Have plans made anew that were made when a table was far smaller; return these tables.
+
+    Prepared statements keep their plans; one that was made for a few rows reads a whole table.
+    """
+    grown = statistics.find_grown_tables(using)
+    for table in grown:
+        statistics.refresh_size(using, table)
+    return grown
 
 
 def relane(using: str, most: int = 5000) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -57,8 +58,11 @@ def insert_rejected_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob, errors: s
 def lock_twins(
     wrapper: BaseDatabaseWrapper, ids: Sequence[int], *, patience_seconds: float
 ) -> set[int]:
-    """Keep waiting jobs from starting before the commit; return those that could be locked."""
-    params = {"ids": array(ids), "patience_seconds": patience_seconds}
+    """Keep waiting jobs from starting before the commit; return those that could be locked.
+
+    `ids` in ascending order.
+    """
+    params = {"ids": json.dumps(list(ids)), "patience_seconds": patience_seconds}
     return {int(row[0]) for row in fetch_prepared(wrapper, "lock_twins", params)}
 
 

@@ -71,6 +71,7 @@ class Maintenance:
             Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
+            Duty("refresh_statistics", maintain.refresh_statistics, 10.0, _until_next_size),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
         ]
@@ -167,6 +168,11 @@ class Maintenance:
 
 def _until_next_prune(pruned: object) -> float:
     return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
+
+
+def _until_next_size(grown: object) -> float:
+    """Return 1, and more after a step that autovacuum may have kept from what it was to do."""
+    return 10.0 if grown else 1.0
 
 
 def _until_next_sweep(ready: object) -> float:

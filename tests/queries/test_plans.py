@@ -312,7 +312,11 @@ CASES: dict[str, list[Case]] = {
         Case(unique_jobs(), (*KEYS, *HOT_KEY), 2000),
         Case(unique_jobs(made=300, excludes=True), (*KEYS, *HOT_KEY), 40_000),
     ],
-    "lock_twins": [Case(ids("ready", patience_seconds=5.0), HOT_KEY, 4000)],
+    "lock_twins": [
+        Case(
+            lambda filled: {"ids": json.dumps(filled.ready), "patience_seconds": 5.0}, HOT_KEY, 4000
+        )
+    ],
     "prune_expired_keys": [
         Case(lambda _: {"most": 500}, ("tenantqueue_uniquekey_due", *KEYS), 8000)
     ],
@@ -344,6 +348,13 @@ CASES: dict[str, list[Case]] = {
     ],
     "find_queue": [
         Case(lambda _: {"tenant": "tenant-7", "name": "default"}, ("tenantqueue_queue_unique",), 10)
+    ],
+    "find_grown_tables": [
+        Case(
+            lambda _: {"tables": ["tenantqueue_job_hot"], "least_pages": 64, "growth": 4},
+            (),
+            300,
+        )
     ],
     "find_queue_names": [
         Case(
