@@ -47,6 +47,8 @@ class Verdict(Enum):
 
     AGAIN = "again"
     """There may be more: claim at once when there is room."""
+    LATER = "later"
+    """Jobs were found, and as far as the claim saw they were all: look again in a moment."""
     CONTENDED = "contended"
     """Something is ready, but others hold its queue right now: look after `wait_seconds`."""
     BLOCKED = "blocked"
@@ -189,7 +191,7 @@ class Claimer:
         if answer.jobs:
             # the next claim begins at the best lane again; the turns go on where they were
             self._begin_pass()
-            return Verdict.AGAIN
+            return Verdict.LATER if _has_taken_all(request, answer, walk) else Verdict.AGAIN
         if not walk.complete:
             self._position = walk.position
             return Verdict.AGAIN
@@ -276,3 +278,15 @@ class Claimer:
             return latest
         soonest = max(rested, min(self._spent.values()))
         return min(latest, soonest) if latest else soonest
+
+
+def _has_taken_all(request: ClaimRequest, answer: Exchange, walk: Walk) -> bool:
+    """Whether a claim has left nothing ready that it could have taken, as far as its answer tells.
+
+    A queue that was locked may have more, for it takes turns with others; not if it was alone, or
+    has no more slots.
+    """
+    if not walk.complete or walk.contended or request.is_filled_by(answer.jobs):
+        return False
+    left = {job.queue_id: job.slots_left for job in answer.jobs}
+    return len(walk.held) == 1 or not any(left.get(queue_id, 1) for queue_id in walk.held)

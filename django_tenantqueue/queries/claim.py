@@ -312,6 +312,7 @@ def exchange(
             if in_line:
                 assert not finished
                 assert not failed
+                assert not feed
                 connection.execute(LINE_TIMEOUT, prepare=prepare)
                 params = {"lock_class": LINE_LOCK_CLASS}
                 connection.execute(statement("await_turn"), params, prepare=prepare)

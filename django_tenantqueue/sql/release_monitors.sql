@@ -49,12 +49,15 @@ WITH gate AS MATERIALIZED (
         OFFSET 0
     ) anchor ON true
 ), inside AS MATERIALIZED (
-    SELECT gate.id AS monitor_id, gate.capacity, job.*
+    SELECT
+        gate.id AS monitor_id, job.id, job.is_anchor,
+        job.movable AND NOT job.is_anchor AND job.nth > gate.capacity AS is_surplus,
+        job.movable AND (job.priority <> gate.priority OR job.lane <> gate.lane) AS is_stale
     FROM gate
     CROSS JOIN LATERAL (
         SELECT
             j.id, j.id = gate.anchor_id AS is_anchor, j.worker_id IS NULL AS movable,
-            j.worker_id IS NULL AND (j.priority <> gate.priority OR j.lane <> gate.lane) AS is_stale,
+            j.priority, j.lane,
             count(*) FILTER (WHERE j.id <> gate.anchor_id) OVER (ORDER BY j.worker_id, j.id) AS nth
         FROM tenantqueue_job_hot j
         WHERE j.monitor_id = gate.id AND j.held_by IS DISTINCT FROM 'monitor'
@@ -67,8 +70,8 @@ WITH gate AS MATERIALIZED (
             SELECT count(*) FROM inside WHERE inside.monitor_id = gate.id AND NOT inside.is_anchor
         ) AS places
     FROM gate
-), pulled AS MATERIALIZED (
-    SELECT inside.monitor_id, job.id
+), changed AS MATERIALIZED (
+    SELECT inside.monitor_id, job.id, CASE WHEN inside.is_surplus THEN false END AS passes
     FROM inside
     CROSS JOIN LATERAL (
         SELECT j.id
@@ -76,17 +79,7 @@ WITH gate AS MATERIALIZED (
         WHERE j.id = inside.id AND j.worker_id IS NULL
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
-    WHERE inside.movable AND NOT inside.is_anchor AND inside.nth > inside.capacity
-), stale AS MATERIALIZED (
-    SELECT inside.monitor_id, job.id
-    FROM inside
-    CROSS JOIN LATERAL (
-        SELECT j.id
-        FROM tenantqueue_job_hot j
-        WHERE j.id = inside.id AND j.worker_id IS NULL
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) job
-    WHERE inside.is_stale AND (inside.is_anchor OR inside.nth <= inside.capacity)
+    WHERE inside.is_surplus OR inside.is_stale
 ), fed AS MATERIALIZED (
     SELECT room.id AS monitor_id, job.id
     FROM room
@@ -116,9 +109,7 @@ WITH gate AS MATERIALIZED (
 ), move AS MATERIALIZED (
     SELECT fed.id, fed.monitor_id, true AS passes FROM fed
     UNION ALL
-    SELECT pulled.id, pulled.monitor_id, false FROM pulled
-    UNION ALL
-    SELECT stale.id, stale.monitor_id, NULL FROM stale
+    SELECT changed.id, changed.monitor_id, changed.passes FROM changed
 ), moved AS (
     UPDATE tenantqueue_job_hot AS job
     SET held_by = CASE

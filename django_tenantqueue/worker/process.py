@@ -153,5 +153,5 @@ class WorkerProcess:
         if pump.draining:
             return pump.drained()
         if self.config.burst:
-            return pump.drained() and pump.idle_rounds >= BURST_EMPTY_ROUNDS
+            return pump.drained() and pump.timetable.idle_rounds >= BURST_EMPTY_ROUNDS
         return False

@@ -16,13 +16,13 @@ import psycopg
 
 from ..conf import get_settings
 from ..gates import MONITOR, JobGates
-from ..operations.claim import Claimer, Verdict
+from ..operations.claim import Claimer
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
 from ..queries import claim as queries
 from ..queries import workers as worker_queries
-from ..queries.claim import ClaimedJob, ClaimRequest, Exchange
+from ..queries.claim import ClaimedJob
 from ..queries.enqueue import wake_any_workers
 from .config import WorkerConfig
 from .flight import Flight
@@ -33,6 +33,7 @@ from .marks import Marks
 from .returns import RETRIABLE, Returns
 from .sleep import Sleep
 from .store import RETRY_SECONDS, Store
+from .timetable import Timetable
 from .vitals import Vitals
 from .waiter import Waiter
 from .watch import Watch
@@ -47,12 +48,6 @@ MOST_GROUP_SECONDS = 0.05
 trip took, at most MOST_GROUP_SECONDS: fewer and larger transactions are what relieves it."""
 GROUP_SIZE = 100
 """So many completions are written at once."""
-SEARCH_SECONDS = 0.5
-"""Pause before the first look for coroutines while all threads are taken; doubled each time."""
-MOST_SEARCH_SECONDS = 2.0
-"""Longest pause between two of them."""
-MOST_SEARCHES = 3
-"""So many of them before a worker whose threads are all taken may go to sleep."""
 FAREWELL_SECONDS = 3.0
 """How long a process that ends tries to give its jobs back when somebody has locked their rows."""
 
@@ -82,10 +77,11 @@ class Pump:
         self.vitals = Vitals(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
         self.line = Line()
         self.lookout = Lookout(config.filters)
+        self.timetable = Timetable(
+            self.claimer, self.flight, self.sleep, self.line, self.lookout, burst=config.burst
+        )
         self.waiter = Waiter()
         self.draining = False
-        self.idle_rounds = 0
-        """Claims in a row that found nothing ready."""
         self._reconnect = reconnect
         self._landed: list[int] = []
         self._gatekeeper = Gatekeeper()
@@ -93,11 +89,7 @@ class Pump:
         self._wanted = 1
         """So many completions end the wait."""
         self._queue_names: dict[int, tuple[str, str]] = {}
-        self._claim_at = time.monotonic()
         self._exchanged_at = 0.0
-        self._searches = 0
-        """Looks for coroutines alone, one after the other, that found nothing."""
-        self._was_notified = False
         self._group_seconds = GROUP_SECONDS
         self._attend_notifications()
 
@@ -121,7 +113,7 @@ class Pump:
                 return 0.0
             logger.warning("a statement of the worker failed, it is repeated: %s", error)
             self._doubt(error)
-            self._claim_at = time.monotonic() + 1.0
+            self.timetable.put_off(1.0)
             return 0.1
 
     def _round(self, now: float) -> float:
@@ -133,7 +125,7 @@ class Pump:
         self._let_through()
         waiting = len(self.store)
         may_claim = self._may_claim()
-        claim = may_claim and (waiting > 0 or self._claim_at <= now)
+        claim = may_claim and (waiting > 0 or self.timetable.due_at <= now)
         if not waiting and not claim:
             return self._rest(now)
         pause = self._exchanged_at + self._group_seconds - now
@@ -142,7 +134,8 @@ class Pump:
             self._wanted = min(GROUP_SIZE - waiting, len(self.flight))
             return pause
         if waiting and claim and not len(self.flight) and self.line.is_crowded():
-            claim, self._claim_at = False, now
+            claim = False
+            self.timetable.hurry(now)
         self._exchange(claim)
         return 0.0
 
@@ -164,10 +157,12 @@ class Pump:
             due.append(self.watch.next_at)
         if self.store.next_try_at is not None:
             due.append(self.store.next_try_at)
+        if self._gatekeeper.next_at is not None:
+            due.append(self._gatekeeper.next_at)
         if self.returns.next_at is not None:
             due.append(self.returns.next_at)
         if self._may_claim():
-            due.append(self._claim_at)
+            due.append(self.timetable.due_at)
         return max(0.0, min(due) - now)
 
     # completions
@@ -188,7 +183,7 @@ class Pump:
             if outcome.stored and claimed.gates:
                 self._gatekeeper.note([(claimed.id, JobGates.read(claimed.gates))])
             # nothing is left to store, as with an atomic task: its place is free all the same
-            self._claim_at = min(self._claim_at, self._exchanged_at + self._group_seconds)
+            self.timetable.hurry(self._exchanged_at + self._group_seconds)
             if outcome.give_back is not None:
                 logger.warning(
                     "job %s: this worker does not know %r; given back", claimed.id, claimed.name
@@ -204,8 +199,8 @@ class Pump:
         request = self.claimer.request(*self.flight.room()) if claim else None
         ends = bool(finished or failed)
         ended = read_ends((*finished, *failed))
-        feed = sorted({gates.monitor for _, gates in ended if gates.monitor is not None})
-        in_line = claim and self.line.expected and not ends and not len(self.flight)
+        feed = self._gatekeeper.take_monitors(ended)
+        in_line = claim and self.line.expected and not (ends or feed or len(self.flight))
         began = time.monotonic()
         try:
             answer = queries.exchange(
@@ -220,6 +215,7 @@ class Pump:
                 by_tenant=get_settings().priority_scope == "tenant",
             )
         except psycopg.Error as error:
+            self._gatekeeper.note_keys({MONITOR: set(feed)})
             if self._is_lost(error):
                 self.store.put_back(finished, failed)
                 raise
@@ -235,6 +231,7 @@ class Pump:
         self.store.warn_lost(finished, failed, answer)
         self._forget_marks()
         self._gatekeeper.note(ended, but=MONITOR)
+        unfed = answer.fed.later.pop(MONITOR, set())
         self._gatekeeper.note_keys(answer.fed.later)
         if request is not None:
             self.vitals.count_claim()
@@ -244,10 +241,13 @@ class Pump:
                 self.line.stood(verdict, now - began, found=bool(answer.jobs))
             else:
                 self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
-            stored_ends = len(answer.finished) + len(answer.rescheduled)
-            self._plan_claim(verdict, request, answer, stored_ends, now)
+            self.timetable.learn(self.connection, verdict, request, answer, now)
         elif answer.fed.ready:
-            self._claim_at = now
+            self.timetable.hurry()
+        if len(self.flight):
+            self._gatekeeper.postpone(unfed, now)
+        else:
+            self._gatekeeper.note_keys({MONITOR: unfed})
         self._share(answer.fed.ready - len(answer.jobs))
         self._let_through()
 
@@ -268,8 +268,7 @@ class Pump:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
         ready = self._gatekeeper.let_through(self.connection)
         if ready:
-            self._claim_at = time.monotonic()
-            self.idle_rounds = 0  # a worker in burst mode stays for them
+            self.timetable.released()
             self._share(ready - 1)
 
     def _share(self, ready: int) -> None:
@@ -278,77 +277,13 @@ class Pump:
             wake_any_workers(self.connection, most=ready, worker_id=self.worker_id)
 
     def _refused(self, error: psycopg.Error) -> None:
-        self._exchanged_at = now = time.monotonic()
+        self._exchanged_at = time.monotonic()
         if isinstance(error, RETRIABLE):
             logger.info("storing and claiming jobs is tried again: %s", error)
         else:
             logger.error("storing and claiming jobs failed: %s", error)
             self._doubt(error)
-            self._claim_at = now + 1.0
-
-    def _plan_claim(
-        self, verdict: Verdict, request: ClaimRequest, answer: Exchange, ended: int, now: float
-    ) -> None:
-        if answer.jobs:
-            self.idle_rounds = 0
-            self.sleep.found_work(self.connection, now)
-            if request.is_filled_by(answer.jobs):
-                self._call_others(answer, ended, now)
-            self._searches = 0
-        elif self._was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
-            # it may be a job for a thread, and another worker may have one free
-            self.sleep.pass_on(self.connection, now)
-        self._was_notified = False
-        if self._is_searching(verdict, answer):
-            self._claim_at = now + min(MOST_SEARCH_SECONDS, SEARCH_SECONDS * 2.0**self._searches)
-            self._searches = min(10, self._searches + 1)
-            return
-        if verdict is Verdict.AGAIN:
-            self._claim_at = now
-            return
-        if verdict is Verdict.CONTENDED:
-            self._claim_at = now + max(self.claimer.wait_seconds, self.line.rest_seconds)
-            return
-        if verdict is Verdict.EMPTY:
-            self.idle_rounds += 1
-            self.lookout.leave(self.connection)
-        elif self.config.burst and not len(self.flight):
-            # paused, without slots, or full of others' jobs: not for this worker, if the next look
-            # at all of them says the same
-            self.idle_rounds += 1
-            self.claimer.forget_blocked()
-        blocked = verdict is Verdict.BLOCKED
-        look = self.sleep.next_look(self.connection, now, blocked=blocked)
-        if look is None:
-            look = self.sleep.seconds
-            if blocked:
-                look = self.claimer.wait_seconds
-                if self.sleep.can_be_notified and request.room_threads and request.room_async:
-                    look = self.lookout.seconds(self.connection, look)
-        self._claim_at = now + look
-
-    def _call_others(self, answer: Exchange, ended: int, now: float) -> None:
-        """Wake another worker for what this one leaves, since it has no more room."""
-        if self.lookout.leave(self.connection):
-            self.sleep.wake_now(self.connection, now)
-        elif len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
-            # not when they only follow those that have ended: nothing has changed for the others
-            self.sleep.wake_another(self.connection, now)
-
-    def _is_searching(self, verdict: Verdict, answer: Exchange) -> bool:
-        """Whether a claim could only bring what is not urgent here: no thread is free.
-
-        Either the room is for coroutines, and none have come lately, or for claiming ahead, and
-        others are at the queues. A completion claims anyway.
-        """
-        if self.flight.free_threads() or self.claimer.expects_coroutines:
-            return False
-        if verdict is Verdict.AGAIN:
-            found = any(job.is_async for job in answer.jobs)
-            return self.flight.room()[0] == 0 and not found
-        return verdict is Verdict.CONTENDED or (
-            self.flight.room()[0] == 0 and self._searches < MOST_SEARCHES
-        )
+            self.timetable.put_off(1.0)
 
     def _as_running(self, claimed: ClaimedJob) -> RunningJob:
         names = self._queue_names.get(claimed.queue_id)
@@ -409,10 +344,7 @@ class Pump:
 
     def notified(self) -> None:
         """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
-        self.sleep.notified()
-        self.claimer.notified()
-        self._was_notified = True
-        self._claim_at = time.monotonic()
+        self.timetable.notified()
 
     # connection
 
@@ -439,14 +371,18 @@ class Pump:
         self._attend_notifications()
         self.sleep.reconnected()
         self.lookout.reconnected()
-        self._claim_at = time.monotonic()
+        self.timetable.hurry()
 
     # the end
 
     def drained(self) -> bool:
         """Whether nothing runs and nothing is left to store."""
         return not (
-            len(self.flight) or self._ended or self.flight.returns or not self.store.is_empty
+            len(self.flight)
+            or self._ended
+            or self.flight.returns
+            or not self.store.is_empty
+            or self._gatekeeper.next_at is not None
         )
 
     def return_unstarted(self) -> None:

@@ -221,7 +221,7 @@ def test_another_one_looks_when_the_one_who_did_is_gone():
             turn_until_resting(first)
             turn_until_resting(second)
             assert not second.pump.lookout.is_held
-        second.pump._claim_at = 0.0
+        second.pump.timetable.due_at = 0.0
 
         turn_until_resting(second)
 
@@ -236,7 +236,7 @@ def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection)
         assert Lookout(pump.pump.config.filters).seconds(watcher, 0.2) == 0.2
         (running,) = pump.take(1)
         # somebody else looks at full queues
-        pump.turn_until(lambda: pump.pump._claim_at > time.monotonic() + 1.0)
+        pump.turn_until(lambda: pump.pump.timetable.due_at > time.monotonic() + 1.0)
 
         ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
         queries.exchange(watcher, pump.id, finished=[ended])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from contextlib import contextmanager
 
 import pytest
 from django.db import connection, transaction
@@ -13,8 +14,12 @@ from django_tenantqueue.gates import MONITOR, JobGates
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations.gates import keys_of, release
 from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor
+from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.claim import Finished, exchange
-from tests.factories import make_queue
+from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.worker import gatekeeper
+from tests.concurrency.pumps import turned_pump
+from tests.factories import make_job, make_queue, state_of
 from tests.intervals import Limits, breaches, most_at_once
 from tests.process.workers import wait_until
 from tests.testapp.tasks import echo, noop
@@ -228,3 +233,68 @@ def test_operators_row_lock_holds_up_no_release(worker, open_connection):
         finish_and_feed(worker, jobs)
 
     assert in_flight(monitor) == 2  # the one that was locked is passed over
+
+
+@contextmanager
+def fed_by_somebody_else(connection, monitor: ConcurrentJobMonitor):
+    """Hold the lock of a release of a monitor inside the with block."""
+    with connection.transaction():
+        connection.execute(
+            statement("lock_gates"),
+            {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": [str(monitor.pk)]},
+        )
+        yield
+
+
+def end(pump, job_id: int) -> None:
+    """End a job of a pump, and have that stored."""
+    (running,) = [running for running in pump.executor.jobs if running.id == job_id]
+    pump.end(running, gates=running.claimed.gates)
+    pump.turn_until(lambda: state_of(job_id) == "success")
+
+
+def test_monitor_is_fed_with_the_next_completions_when_somebody_else_was_at_it(
+    open_connection, monkeypatch
+):
+    monkeypatch.setattr(gatekeeper, "POSTPONE_SECONDS", 60.0)
+    monitor = start(10, parallel=4)
+    other = make_job()
+    with turned_pump(threads=5) as pump:
+        pump.take(5)
+        with fed_by_somebody_else(open_connection(), monitor):
+            end(pump, monitor.details().filter(state="queued").first().pk)
+            assert in_flight(monitor) == 3
+
+        end(pump, other.pk)
+
+        assert in_flight(monitor) == 4
+
+
+def test_monitor_is_fed_soon_when_somebody_else_was_at_it_and_nothing_ends(open_connection):
+    monitor = start(10, parallel=4)
+    with turned_pump(threads=4) as pump:
+        pump.take(4)
+        pump.pump.draining = True
+        with fed_by_somebody_else(open_connection(), monitor):
+            end(pump, monitor.details().filter(state="queued").first().pk)
+
+        pump.turn_until(lambda: in_flight(monitor) == 4, seconds=2.0)
+
+
+def test_monitor_is_not_left_for_later_when_nothing_runs(open_connection, monkeypatch):
+    monkeypatch.setattr(gatekeeper, "POSTPONE_SECONDS", 60.0)
+    released: list[set[str]] = []
+    real = gatekeeper.release
+
+    def counted(connection, keys):
+        released.append(set(keys.get(MONITOR, ())))
+        return real(connection, keys)
+
+    monkeypatch.setattr(gatekeeper, "release", counted)
+    monitor = start(10, parallel=1)
+    with turned_pump(threads=1) as pump:
+        pump.take(1)
+        with fed_by_somebody_else(open_connection(), monitor):
+            end(pump, monitor.details().filter(state="queued").first().pk)
+
+    assert released == [{str(monitor.pk)}]

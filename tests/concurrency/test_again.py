@@ -1,0 +1,77 @@
+"""A worker looks again at once when there may be more, and else spares itself a claim."""
+
+from __future__ import annotations
+
+import time
+
+from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.worker import timetable
+from tests.concurrency.pumps import turned_pump
+from tests.factories import make_job, make_jobs, make_queue
+
+
+def test_look_is_put_off_when_the_only_queue_gave_all_it_had(worker):
+    make_jobs(make_queue(num_slots=10), 3)
+
+    assert len(worker.claim(8)) == 3
+
+    assert worker.verdict is Verdict.LATER
+
+
+def test_look_is_put_off_when_all_queues_are_full_now(worker):
+    for _ in range(3):
+        make_jobs(make_queue(num_slots=2), 5)
+
+    assert len(worker.claim(8)) == 6
+
+    assert worker.verdict is Verdict.LATER
+
+
+def test_look_follows_at_once_when_the_room_was_filled(worker):
+    make_jobs(make_queue(num_slots=10), 8)
+
+    assert len(worker.claim(8)) == 8
+
+    assert worker.verdict is Verdict.AGAIN
+
+
+def test_look_follows_at_once_when_a_queue_got_its_share_only(worker):
+    big, small = make_queue(num_slots=100), make_queue(num_slots=100)
+    ids = make_jobs(big, 20) + make_jobs(small, 1)
+
+    taken = worker.claim(8)
+
+    assert len(taken) < 8
+    assert worker.verdict is Verdict.AGAIN
+    assert len(taken) + len(worker.claim(100)) == len(ids)
+
+
+def test_look_follows_at_once_when_more_queues_are_ready_than_it_locks(worker):
+    ids = [make_job().pk for _ in range(5)]
+
+    taken = worker.claim(4)
+
+    assert worker.verdict is Verdict.AGAIN
+    assert len(taken) + len(worker.claim(4)) == len(ids)
+
+
+def test_look_follows_at_once_when_a_queue_was_in_others_hands(worker, open_connection):
+    make_job()
+    other = make_job()
+    holder = open_connection()
+    with holder.transaction():
+        holder.execute(
+            "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [other.queue_id]
+        )
+        assert len(worker.claim(8)) == 1
+
+    assert worker.verdict is Verdict.AGAIN
+
+
+def test_pump_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
+    monkeypatch.setattr(timetable, "LATER_SECONDS", 60.0)
+    make_jobs(make_queue(num_slots=10), 3)
+    with turned_pump(threads=8) as pump:
+        pump.take(3)
+
+        assert pump.pump.timetable.due_at > time.monotonic() + 30.0
