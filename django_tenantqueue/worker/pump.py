@@ -235,6 +235,9 @@ class Pump:
         self._gatekeeper.note_keys(answer.fed.later)
         if request is not None:
             self.vitals.count_claim()
+            if answer.jobs:
+                slots_left = min(job.slots_left for job in answer.jobs)
+                self.flight.pace.answered(now - began, slots_left=slots_left)
             self._hand_out(answer.jobs)
             verdict = self.claimer.learn(request, answer)
             if in_line:
