@@ -5,8 +5,8 @@ from __future__ import annotations
 AHEAD_SECONDS = 0.05
 """At most so much expected work waits in a process."""
 MOST_AHEAD_SECONDS = 0.2
-"""So much where the server takes that long to answer and slots are ample: else the threads would wait
-for their next jobs. Less than the age at which a claim that was not begun is given back."""
+"""So much where the server takes that long to answer and slots are ample: else the threads would
+wait for their next jobs. Less than the age at which a claim that was not begun is given back."""
 AMPLE_SLOTS = 100
 """A queue with so many slots left is short of none."""
 MOST_AHEAD = 64
