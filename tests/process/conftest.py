@@ -6,12 +6,23 @@ from pathlib import Path
 import pytest
 
 from .workers import Gate, Workers
+from .zygote import Zygote
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """Yield the process of which workers are forks."""
+    made = Zygote()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def workers(transactional_db: None, database_url: str, tmp_path: Path) -> Iterator[Workers]:
+def workers(
+    transactional_db: None, database_url: str, tmp_path: Path, zygote: Zygote
+) -> Iterator[Workers]:
     """Yield a maker of workers on the test database; all are killed at the end."""
-    made = Workers(database_url, tmp_path)
+    made = Workers(database_url, tmp_path, zygote)
     yield made
     made.destroy()
 

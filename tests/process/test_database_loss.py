@@ -67,9 +67,9 @@ def test_no_job_is_lost_when_connections_are_terminated_under_load(workers: Work
     runner = workers.start(processes=2)
     ids: list[int] = []
     for _ in range(4):
+        before = Job.objects.filter(pk__in=ids, final=True).count()
         ids += noop.using(tenant="acme").enqueue_many([()] * 3000)
         done = Job.objects.filter(pk__in=ids, final=True)
-        before = done.count()
         wait_until(lambda done=done, before=before: done.count() > before + 300)
         terminate_backends()
         assert runner.process.poll() is None

@@ -59,11 +59,14 @@ def test_limit_holds_when_it_is_changed_while_it_runs(workers: Workers):
         finished = monitor.details().filter(final=True)
         wait_until(lambda: finished.count() >= count, 60, f"{count} details have ended")
 
+    in_effect = clock()
     for parallel, when in changes:
         ended(when)
+        time_over(in_effect)
         before = clock()
         tune_monitor(monitor.pk, parallel=parallel)
-        limits.change(parallel, before=before, after=clock() + SOON)
+        in_effect = clock() + SOON
+        limits.change(parallel, before=before, after=in_effect)
 
     anchor = wait_until_ended(monitor, 900.0 if FULL else 60.0)
 
@@ -159,7 +162,7 @@ def test_next_of_a_session_starts_when_the_last_detail_has_ended(workers: Worker
     ]
     assert spans[0][1] < spans[1][0]
     assert spans[1][1] < spans[2][0]
-    assert most_at_once(bodies()) == 5
+    assert 1 < most_at_once(bodies()) <= 5
 
 
 @pytest.mark.parametrize("seed", range(200 if FULL else 5))

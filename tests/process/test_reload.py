@@ -32,7 +32,7 @@ def app(tmp_path, monkeypatch):
 
 
 def test_worker_starts_anew_when_a_file_changes(workers: Workers, app):
-    runner = workers.launch("--reload", module="reloaded_settings")
+    runner = workers.launch("--reload", module="reloaded_settings", anew=True)
     wait_until(lambda: "Stop with" in runner.output, PATIENCE)
     assert "first version" in runner.output
 
@@ -46,7 +46,7 @@ def test_worker_starts_anew_when_a_file_changes(workers: Workers, app):
 
 
 def test_worker_is_started_after_the_next_change_when_it_could_not_start(workers: Workers, app):
-    runner = workers.launch("--reload", module="reloaded_settings")
+    runner = workers.launch("--reload", module="reloaded_settings", anew=True)
     wait_until(lambda: "Stop with" in runner.output, PATIENCE)
 
     app.write_text("def unfinished(:\n")

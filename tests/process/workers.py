@@ -19,7 +19,8 @@ from django.db import connection
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.worker.sleep import SETTLE_SECONDS, SLEEP_SECONDS
 
-ROOT = Path(__file__).resolve().parents[2]
+from .zygote import ROOT, Zygote
+
 SETTINGS = "tests.process.settings"
 LOOK_SECONDS = 0.01
 
@@ -36,22 +37,20 @@ def wait_until(condition: Callable[[], object], timeout: float = 20.0, what: str
 class Runner:
     """One `runworker` command: a supervisor and its children, in a process group of their own."""
 
-    def __init__(self, name: str, options: list[str], env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: list[str],
+        env: Mapping[str, str],
+        log: Path,
+        zygote: Zygote | None,
+    ) -> None:
         self.name = name
         self.log = log
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-W", "error", "-m", "django", "runworker"),
-                    *(f"--name={name}", *options),
-                ],
-                cwd=ROOT,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command = ["runworker", f"--name={name}", *options]
+        self.process = (
+            start_anew(command, env, log) if zygote is None else zygote.start(command, env, log)
+        )
 
     @property
     def output(self) -> str:
@@ -105,12 +104,27 @@ class Runner:
         self.process.wait()
 
 
-class Workers:
-    """Makes the runners of one test."""
+def start_anew(command: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """Run `python -m django <command>` in a session of its own; its output goes to `log`."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "django", *command],
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
-    def __init__(self, database_url: str, directory: Path) -> None:
+
+class Workers:
+    """Makes the runners of one test; they are forks of the zygote unless told otherwise."""
+
+    def __init__(self, database_url: str, directory: Path, zygote: Zygote) -> None:
         self.database_url = database_url
         self.directory = directory
+        self.zygote = zygote
         self.runners: list[Runner] = []
 
     def launch(
@@ -119,8 +133,9 @@ class Workers:
         settings: Mapping[str, object] | None = None,
         module: str = SETTINGS,
         database_url: str | None = None,
+        anew: bool = False,
     ) -> Runner:
-        """Start a worker; `settings` override entries of TENANTQUEUE."""
+        """Start a worker; `settings` override entries of TENANTQUEUE. `anew`: not by a fork."""
         env = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": module,
@@ -129,7 +144,8 @@ class Workers:
             "PYTHONUNBUFFERED": "1",
         }
         name = f"runner{len(self.runners)}"
-        runner = Runner(name, list(options), env, self.directory / f"{name}.log")
+        zygote = None if anew else self.zygote
+        runner = Runner(name, list(options), env, self.directory / f"{name}.log", zygote)
         self.runners.append(runner)
         return runner
 
