@@ -1,7 +1,17 @@
 -- Ask for the cancellation of jobs that hold a slot; their worker looks for this several times a
--- second. Index: primary key. There is no predicate on `state` on purpose (see finish_jobs.sql): an
--- unfinished job has a worker when it holds a slot, and only then.
+-- second. There is no predicate on `state` on purpose (see finish_jobs.sql): an unfinished job has a
+-- worker when it holds a slot, and only then.
+-- Locks: the job rows in id order, as workers do; waits for what a worker is storing.
+-- Index: primary key.
+WITH target AS MATERIALIZED (
+    SELECT j.id
+    FROM tenantqueue_job_hot j
+    WHERE j.id = ANY (%(ids)s::bigint[]) AND j.worker_id IS NOT NULL
+    ORDER BY j.id
+    FOR NO KEY UPDATE
+)
 UPDATE tenantqueue_job_hot AS job
 SET cancel_requested_at = coalesce(job.cancel_requested_at, clock_timestamp())
-WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id IS NOT NULL
+FROM target
+WHERE job.id = target.id
 RETURNING job.id

@@ -136,6 +136,34 @@ def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threa
     assert cancelling.result(5) == ([], [job.pk])
 
 
+def test_rows_are_locked_in_the_order_of_workers_when_running_jobs_are_cancelled(
+    worker, threads, open_connection
+):
+    first, second = make_jobs(make_queue(num_slots=2), 2)
+    worker.claim()
+    holder = open_connection()
+    # its row lies behind the other's now
+    holder.execute("UPDATE tenantqueue_job_hot SET progress_done = 1 WHERE id = %s", [first])
+    lock = "SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE"
+    with holder.transaction():
+        holder.execute(lock, [first])
+        cancelling = threads.start(control.cancel, [first, second])
+        wait_until(waits_for_a_lock, what="it waits for the first row")
+
+        holder.execute(f"{lock} NOWAIT", [second])
+
+    assert cancelling.result(5) == ([], [first, second])
+
+
+def waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone()[0] > 0
+
+
 def test_cancelling_ends_when_somebody_keeps_the_row_locked(open_connection, monkeypatch):
     monkeypatch.setattr(control, "CLAIM_SECONDS", 0.05)
     job, other = make_job(), make_job()
