@@ -1,0 +1,651 @@
+"""What each statement is tried with, the indexes it must use and the pages it may touch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django_tenantqueue.queries import claim as claim_queries
+from django_tenantqueue.queries import listing
+from django_tenantqueue.queries.base import array
+from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
+from django_tenantqueue.queries.taskcontrol import FIRST_LANE
+from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled
+
+
+@dataclass(frozen=True)
+class Case:
+    """How one statement is tried."""
+
+    params: Callable[[Filled], dict[str, Any]]
+    indexes: tuple[str, ...] = ()
+    """What the plan must use. Its head comment names them."""
+    buffers: int = 100
+    """The pages it may touch; a look-up by primary key takes about four, a change ten more."""
+    worker: bool = False
+    """It runs on a worker's connection."""
+    before: str = ""
+    """A statement of the same transaction that runs first."""
+    scans: bool = False
+    """Its head comment says that it reads a table whole."""
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda filled: {"ids": array(getattr(filled, name)), **more}
+
+
+def listed(*, states: Any = None, queues: bool = False, name: Any = None, state: Any = None):
+    return lambda filled: {
+        "before": listing.NEWEST,
+        "page": 100,
+        "most": 1000,
+        "states": states,
+        "queues": filled.open_queues[:3] if queues else None,
+        "name": name,
+        "state": state,
+    }
+
+
+def request(**changes: Any) -> ClaimRequest:
+    return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
+
+
+def finished(filled: Filled) -> dict[str, Any]:
+    ends = [Finished(job_id, 1, "success", 0.1, '{"rows": 1}') for job_id in filled.held]
+    return claim_queries._finish_params(OUR_WORKER, ends, 10)
+
+
+def failed(filled: Filled) -> dict[str, Any]:
+    ends = [Failed(job_id, 1, 5.0, '{"error": {"message": "no"}}') for job_id in filled.held]
+    return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
+
+
+def buried(filled: Filled) -> dict[str, Any]:
+    return {
+        "worker": OUR_WORKER,
+        "ids": array(filled.held),
+        "error": '{"message": "died"}',
+        "crashed": True,
+        "max_errors": 10,
+    }
+
+
+def rescued(filled: Filled) -> dict[str, Any]:
+    return {
+        **buried(filled),
+        "counted": array(number % 2 == 0 for number in range(len(filled.held))),
+        "delays": array(0.5 for _ in filled.held),
+    }
+
+
+def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda filled: {
+        "queue_id": filled.open_queues[0],
+        "lane": 240,
+        "priority": 240,
+        "is_async": False,
+        "run_at": None,
+        "delay_seconds": 0.0,
+        "expires_at": None,
+        "max_attempts": 5,
+        "timeout_seconds": None,
+        "hard_timeout_seconds": None,
+        "name": "noop",
+        "source_type": "task",
+        "source_id": "",
+        "source_method": "noop",
+        "args": '{"args": []}',
+        "labels": None,
+        "created_by": None,
+        "context": None,
+        "unseen": False,
+        "has_room": False,
+        **changes,
+    }
+
+
+def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {"keys": ["7", "8"], "by_tenant": False, **more}
+
+
+def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    plain = new_job(**changes)
+    return lambda filled: {
+        **plain(filled),
+        "held_by": "session",
+        "monitor_id": None,
+        "session_key": "tenant/7",
+        "session_skip": False,
+        "session_halt": False,
+        "user_key": None,
+        "exclusive_keys": None,
+        "unique_mode": None,
+    }
+
+
+def gates(_: Filled) -> dict[str, Any]:
+    """Release twenty gates: half of them are taken."""
+    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
+
+
+def swept(_: Filled) -> dict[str, Any]:
+    return {"after": "tenant/2", "most": 100, "num_slots": 2}
+
+
+def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters for jobs with keys: new ones, keys that block, and stale ones."""
+
+    def params(filled: Filled) -> dict[str, Any]:
+        keys = [f"new/{nth}" for nth in range(made)]
+        keys += [f"acme/{job_id}" for job_id in filled.ready[:made]]
+        keys += [f"gone/{nth + 1}" for nth in range(made)]
+        return new_job(
+            **{
+                "args": f"[{','.join(['{}'] * len(keys))}]",
+                "errors": f"[{','.join(['{}'] * len(keys))}]",
+                "keys": keys,
+                "held_by": None,
+                "monitor_id": None,
+                "session_key": None,
+                "session_skip": False,
+                "session_halt": False,
+                "user_key": None,
+                "unique_mode": "until_executed",
+                "excludes": False,
+                "ttl": 600.0,
+                "passed_over": "{}",
+                **changes,
+            }
+        )(filled)
+
+    return params
+
+
+KEYS = ("tenantqueue_uniquekey_pkey",)
+
+
+def task_release(filled: Filled) -> dict[str, Any]:
+    """Make jobs of the task ready that has a line in every queue."""
+    return {
+        "name": "task-7",
+        "start": filled.open_queues[5],
+        "from_lane": FIRST_LANE,
+        "from_queue": 0,
+        "from_wrapped": True,
+        "wait_seconds": 1.0,
+        "most": 100,
+        "most_steps": 200,
+    }
+
+
+HOT_KEY = ("tenantqueue_job_hot_pkey",)
+TASK_LINE = ("tenantqueue_job_task_line",)
+TASK_INSIDE = ("tenantqueue_job_task_inside",)
+SESSION_GATES = tuple(
+    f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
+)
+READY = ("tenantqueue_job_ready",)
+SLOTS = ("tenantqueue_job_slots",)
+DUE = ("tenantqueue_job_due",)
+LINE = ("tenantqueue_job_monitor_line",)
+INSIDE = ("tenantqueue_job_monitor_inside",)
+DETAIL_ENDS = ("tenantqueue_history_monitor",)
+RATE = ("tenantqueue_queuerate_pkey",)
+ORDERED = dict.fromkeys(listing._AVOIDED, "off")
+TASK = "tests.testapp.tasks.noop"
+DEAD_ROWS = 45_000 * SCALE
+"""Pages touched by the first walk that meets all dead rows; the next one is spared."""
+SLOT_INDEX = 30_000 * SCALE
+"""Pages touched to read the slot index whole, dead entries and all."""
+WORKERS_READ = 400
+"""Pages touched when the table of workers, without statistics, is read whole with its dead rows."""
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+CASES: dict[str, list[Case]] = {
+    "await_turn": [Case(lambda _: {"lock_class": 1}, worker=True)],
+    "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "bury_jobs": [Case(buried, HOT_KEY, 4000)],
+    "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
+    "claim_jobs": [
+        Case(
+            lambda _: claim_queries._claim_params(request()),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
+            20_000,
+            worker=True,
+            before="lock_queues",
+        ),
+        Case(
+            lambda _: claim_queries._claim_params(request(recheck=True, position=Position(240))),
+            (*SLOTS, *READY),
+            20_000,
+            worker=True,
+            before="lock_queues",
+        ),
+    ],
+    "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
+    "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
+    "count_details": [
+        Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *DETAIL_ENDS), 4000),
+    ],
+    "count_jobs": [
+        Case(
+            lambda _: {"most": 10_000},
+            (*READY, *DUE, *SLOTS),
+            DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
+    "count_queues": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues), "most": 1000},
+            (*SLOTS, *READY),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "count_waiting": [
+        Case(
+            lambda filled: {"queue_id": filled.limited_queue},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "create_queue": [
+        Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5}),
+        Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5}),
+    ],
+    "delete_worker": [
+        Case(lambda _: {"worker": OUR_WORKER}, worker=True, buffers=SLOT_INDEX),
+        Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),
+    ],
+    "free_keys": [
+        Case(
+            lambda filled: {
+                "keys": [f"acme/{i}" for i in filled.ready] + ["gone/1"],
+                "ids": array([*filled.ready, 1000000001]),
+            },
+            (*KEYS, *HOT_KEY),
+            3000,
+            worker=True,
+        )
+    ],
+    "find_rejected": [
+        Case(
+            lambda _: {"keys": ["tenant/7", "tenant/8", "tenant/none"]},
+            ("tenantqueue_job_exclusive_reject", "tenantqueue_job_exclusive_inside"),
+            300,
+        )
+    ],
+    "insert_rejected_jobs": [Case(unique_jobs(), (), 5000)],
+    "insert_unique_jobs": [
+        Case(unique_jobs(), (*KEYS, *HOT_KEY), 2000),
+        Case(unique_jobs(made=300, excludes=True), (*KEYS, *HOT_KEY), 40_000),
+    ],
+    "lock_twins": [
+        Case(
+            lambda filled: {"ids": json.dumps(filled.ready), "patience_seconds": 5.0}, HOT_KEY, 4000
+        )
+    ],
+    "prune_expired_keys": [
+        Case(lambda _: {"most": 500}, ("tenantqueue_uniquekey_due", *KEYS), 8000)
+    ],
+    "prune_stale_keys": [
+        Case(lambda _: {"after": "gone/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+        Case(lambda _: {"after": "acme/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
+    ],
+    "retake_keys": [Case(ids("ready"), (*HOT_KEY,), 4000)],
+    "end_monitors": [
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
+    ],
+    "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
+    "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
+    "find_dead_workers": [
+        Case(
+            lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0},
+            SLOTS,
+            SLOT_INDEX,
+        )
+    ],
+    "pause_stopped_monitors": [Case(lambda _: {}, (*HOT_KEY, *DETAIL_ENDS), 3000)],
+    "find_open_monitors": [
+        Case(
+            lambda _: {"after": 0, "most": 500, "by_tenant": False},
+            (*LINE, *INSIDE, *DETAIL_ENDS),
+            3000,
+        )
+    ],
+    "find_queue": [
+        Case(lambda _: {"tenant": "tenant-7", "name": "default"}, ("tenantqueue_queue_unique",), 10)
+    ],
+    "find_grown_tables": [
+        Case(
+            lambda _: {"tables": ["tenantqueue_job_hot"], "least_pages": 64, "growth": 4},
+            (),
+            300,
+        )
+    ],
+    "find_queue_names": [
+        Case(
+            lambda filled: {"queue_id": filled.open_queues[0]},
+            ("tenantqueue_tenantqueue_pkey",),
+            10,
+            worker=True,
+        )
+    ],
+    **{
+        f"find_open_{kind}s": [
+            Case(
+                swept,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    **{
+        f"release_{kind}s": [
+            Case(
+                gates,
+                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                4000,
+                worker=True,
+            )
+        ]
+        for kind in ("session", "user", "exclusive")
+    },
+    "halt_sessions": [
+        Case(
+            lambda _: {"keys": ["tenant/7"], "jobs": "{1}", "wanted": "{t}"},
+            ("tenantqueue_session_unique",),
+            worker=True,
+        )
+    ],
+    "insert_gated_jobs": [Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=600)],
+    "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
+    "make_sessions": [
+        Case(
+            lambda _: {
+                "kind": "serial",
+                "tenants": ["tenant", "tenant"],
+                "names": ["7", "new"],
+                "keys": ["tenant/7", "tenant/new"],
+            },
+            worker=True,
+        )
+    ],
+    "count_sessions": [
+        Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 9000)
+    ],
+    "prune_sessions": [
+        Case(
+            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
+            (*SESSION_GATES, "tenantqueue_session_pkey"),
+            4000,
+        )
+    ],
+    "count_tasks": [
+        Case(
+            lambda _: {"ids": array(range(1, 101)), "most": 1000},
+            (*TASK_LINE, *TASK_INSIDE),
+            4000,
+            settings=ORDERED,
+        )
+    ],
+    "find_task_lines": [Case(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE)],
+    "mark_task_jobs": [Case(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 8000 * SCALE)],
+    "open_task_lines": [
+        Case(
+            lambda _: {"names": ["task-2", "task-7"], "most": 1000},
+            (*TASK_LINE, *HOT_KEY),
+            4000,
+        )
+    ],
+    "release_task": [Case(task_release, (*TASK_LINE, *TASK_INSIDE, *HOT_KEY), 6000, worker=True)],
+    "take_task_slots": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "locked": True,
+            },
+            (*HOT_KEY, *TASK_INSIDE),
+            4000,
+            worker=True,
+        )
+    ],
+    "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
+    "heartbeat_worker": [
+        Case(
+            lambda _: {
+                "worker": OUR_WORKER,
+                "jobs_running": 3,
+                "rss_bytes": 50_000_000,
+                "claims_per_second": 10.0,
+                "jobs_per_second": 90.0,
+                "error": None,
+            },
+            worker=True,
+        )
+    ],
+    "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
+    "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
+    "insert_anchor": [
+        Case(new_job(id=-1000, monitor_id=7, session_key=None), (), 100),
+    ],
+    "insert_details": [
+        Case(
+            lambda filled: {
+                "monitor_id": 7,
+                "lane": 240,
+                "priority": 240,
+                "context": None,
+                "details": json.dumps(
+                    [
+                        {
+                            "queue_id": filled.open_queues[0],
+                            "is_async": False,
+                            "max_attempts": 5,
+                            "name": "noop",
+                            "source_type": "task",
+                            "source_id": "",
+                            "source_method": "noop",
+                            "args": {"args": []},
+                        }
+                    ]
+                    * 1000
+                ),
+            },
+            (),
+            30000,
+        )
+    ],
+    "insert_job": [
+        Case(
+            new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
+        ),
+        Case(new_job(unseen=True), (), WORKERS_READ),
+        Case(lambda filled: new_job(queue_id=filled.limited_queue)(filled), (), WORKERS_READ),
+    ],
+    "insert_jobs": [Case(new_job(args=f"[{','.join(['{}'] * 1000)}]"), (), 30000)],
+    "insert_worker": [
+        Case(
+            lambda _: {
+                "name": "worker",
+                "host": "here",
+                "pid": 1,
+                "supervisor_pid": 1,
+                "version": "0",
+                "queues": [],
+                "exclude_queues": [],
+                "tenants": [],
+                "threads": 8,
+                "async_slots": 100,
+                "leased": False,
+            },
+            worker=True,
+        )
+    ],
+    "list_active_jobs": [
+        Case(listed(), SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(listed(queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
+    ],
+    "list_claims": [
+        Case(lambda _: {"worker": None, "most": 5}, SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(lambda _: {"worker": OUR_WORKER, "most": 100}, SLOTS, SLOT_INDEX, settings=ORDERED),
+    ],
+    "list_detail_ends": [
+        Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
+    ],
+    "list_fed_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, INSIDE, 200)],
+    "list_held_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, LINE, 1500)],
+    "list_history_in_state": [
+        Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
+    ],
+    "list_history_jobs": [
+        Case(listed(), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+        Case(listed(queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+    ],
+    "list_history_of_name": [
+        Case(listed(name=RARE), ("tenantqueue_history_name",), 3000, settings=ORDERED),
+        Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
+    ],
+    "list_history_of_queues": [
+        Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED)
+    ],
+    "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
+    "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
+    "list_stuck_queues": [
+        Case(
+            lambda _: {"most": 2000, "silent_seconds": 30.0},
+            (*READY, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_unfinished_jobs": [
+        Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+        Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+    ],
+    "lock_additions": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
+    "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
+    "lock_queues": [
+        Case(
+            lambda _: claim_queries._lock_params(request()),
+            (*READY, *SLOTS, *RATE),
+            20_000,
+            worker=True,
+        ),
+        Case(
+            lambda _: claim_queries._lock_params(request(position=Position(240, 1000, 500, False))),
+            (*READY, *SLOTS),
+            20_000,
+            worker=True,
+        ),
+        Case(
+            lambda _: claim_queries._lock_params(
+                request(tenants=["tenant-1999"], skip_queues=list(range(400)), skip_lanes=[120])
+            ),
+            READY,
+            20_000,
+            worker=True,
+        ),
+    ],
+    "next_due": [Case(lambda _: {}, DUE, 3000)],
+    "promote_jobs": [
+        Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
+        Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
+    ],
+    "read_orders": [
+        Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
+    ],
+    "record_duty": [
+        Case(
+            lambda _: {
+                "name": "promote",
+                "worker": "worker",
+                "duration_seconds": 0.1,
+                "outcome": "5 jobs",
+                "runs": 1,
+                "error": "",
+            }
+        )
+    ],
+    "record_runs": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "ages": array(0.5 for _ in filled.held),
+                "extras": array("NULL" for _ in filled.held),
+            },
+            HOT_KEY,
+            4000,
+            worker=True,
+        )
+    ],
+    "relane_jobs": [
+        Case(lambda _: {"by_tenant": True, "most": 100}, scans=True, buffers=20_000 * SCALE)
+    ],
+    "request_cancel": [Case(ids("held"), HOT_KEY, 4000)],
+    "release_monitors": [
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000, worker=True),
+        Case(monitors(), (*LINE, *INSIDE, *DETAIL_ENDS, *HOT_KEY), 1000),
+    ],
+    "rescue_jobs": [Case(rescued, HOT_KEY, 4000)],
+    "reschedule_jobs": [Case(failed, HOT_KEY, 4000, worker=True)],
+    "retry_jobs": [Case(ids("failed", by_tenant=False), ("tenantqueue_history_pkey",), 8000)],
+    "return_jobs": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "seqs": array(1 for _ in filled.held),
+                "delay_seconds": 0.0,
+            },
+            HOT_KEY,
+            4000,
+            worker=True,
+        )
+    ],
+    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
+    "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
+    "set_queue": [
+        Case(
+            lambda filled: {"ids": array(filled.ready), "queue_id": filled.open_queues[5]},
+            HOT_KEY,
+            4000,
+        )
+    ],
+    "set_run_at": [Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000)],
+    "share_addition": [Case(lambda _: {"lock_class": 1, "key": "7"})],
+    "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
+    "sleep_worker": [Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0}, worker=True)],
+    "try_gates": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
+    "wake_any_workers": [Case(lambda _: {"most": 2, "worker": OUR_WORKER}, worker=True)],
+    "wake_workers": [
+        Case(
+            lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1},
+            ("tenantqueue_worker_sleeping",),
+            WORKERS_READ,
+        )
+    ],
+    "watch_jobs": [
+        Case(
+            lambda filled: {"worker": OUR_WORKER, "ids": array(filled.held)},
+            HOT_KEY,
+            2000,
+            worker=True,
+        )
+    ],
+}
