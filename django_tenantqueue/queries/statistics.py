@@ -6,7 +6,7 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
-from .base import fetch
+from .base import fetch, ready_connection
 
 TABLES = {"tenantqueue_job_hot": "max_attempts", "tenantqueue_uniquekey": "mode"}
 """What they are, each with a column whose own statistics no plan depends on."""
@@ -27,9 +27,7 @@ def refresh_size(using: str, table: str) -> None:
     Reads at most 3,000 rows, whatever is there: the statistics of columns are left to autovacuum,
     which goes on counting the changes that it waits for. Does nothing while that is at the table.
     """
-    wrapper = connections[using]
-    wrapper.ensure_connection()
-    raw: psycopg.Connection[None] = wrapper.connection
+    raw = ready_connection(connections[using])
     command = sql.SQL("ANALYZE (SKIP_LOCKED) {} ({})").format(
         sql.Identifier(table), sql.Identifier(TABLES[table])
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -70,6 +71,20 @@ def test_pause_ends_when_the_next_job_is_due(pair):
     pause = pair[0].run_once()
 
     assert pause <= 0.45
+
+
+def test_grown_tables_are_seen_when_it_is_run(pair, monkeypatch):
+    grown = [["tenantqueue_job_hot"], []]
+    monkeypatch.setattr(maintain.statistics, "find_grown_tables", lambda _using: grown.pop(0))
+
+    pair[0].run_once()
+
+    assert DutyRow.objects.get(name="refresh_statistics").outcome == "tenantqueue_job_hot"
+    (duty,) = [duty for duty in pair[0]._duties if duty.name == "refresh_statistics"]
+    assert duty.due_at > time.monotonic() + 5.0  # autovacuum may be at the table
+    duty.due_at = 0.0
+    pair[0].run_once()
+    assert duty.due_at <= time.monotonic() + 1.0
 
 
 def test_other_duties_are_done_when_one_fails(pair, monkeypatch, caplog):
