@@ -17,6 +17,7 @@ from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
+from tests.timing import assert_within
 
 KEY = gate_key("acme", "s")
 KEYS = {SESSION: {KEY}}
@@ -94,7 +95,7 @@ def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_
         waited = time.monotonic() - began
         assert inside() == []
         assert Sweep().step("default") == 0
-    assert waited < 5.0  # it gives up after 50 ms; without a limit it would wait for ever
+    assert_within(5.0, waited)  # it gives up after 50 ms; without a limit it would wait for ever
 
     Sweep().step("default")
 

@@ -18,19 +18,25 @@ from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.worker.sleep import SETTLE_SECONDS, SLEEP_SECONDS
+from tests.timing import TooLate
 
 from .zygote import ROOT, Zygote
 
 SETTINGS = "tests.process.settings"
 LOOK_SECONDS = 0.01
+PATIENCE = 20.0
 
 
-def wait_until(condition: Callable[[], object], timeout: float = 20.0, what: str = "") -> None:
-    """Wait until the condition holds; fail the test when it does not within `timeout` seconds."""
+def wait_until(condition: Callable[[], object], timeout: float = PATIENCE, what: str = "") -> None:
+    """Wait until the condition holds; fail the test when it does not within `timeout` seconds.
+
+    A timeout below PATIENCE is a bound that is tested, so it fails with TooLate.
+    """
     end = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"not within {timeout} s: {what or condition.__name__}")
+            failure = TooLate if timeout < PATIENCE else AssertionError
+            raise failure(f"not within {timeout} s: {what or condition.__name__}")
         time.sleep(LOOK_SECONDS)
 
 
