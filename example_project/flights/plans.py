@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 REPORTS = "reports"
 HEAVY = "heavy"
-"""Queues. Heavy reports have one of their own, so that light ones never wait behind them."""
+LOGBOOKS = "logbooks"
+"""Queues. Heavy reports have one of their own, so that light ones never wait behind them, and so
+have the logbooks, of which there are hundreds at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +19,9 @@ class Plan:
     weight: int
 
 
-FREE = Plan("free", "Free", {REPORTS: 1, HEAVY: 1}, weight=1)
-TEAM = Plan("team", "Team", {REPORTS: 2, HEAVY: 1}, weight=2)
-ENTERPRISE = Plan("enterprise", "Enterprise", {REPORTS: 5, HEAVY: 2}, weight=4)
+FREE = Plan("free", "Free", {REPORTS: 1, HEAVY: 1, LOGBOOKS: 1}, weight=1)
+TEAM = Plan("team", "Team", {REPORTS: 2, HEAVY: 1, LOGBOOKS: 2}, weight=2)
+ENTERPRISE = Plan("enterprise", "Enterprise", {REPORTS: 5, HEAVY: 2, LOGBOOKS: 4}, weight=4)
 PLANS = {plan.name: plan for plan in (FREE, TEAM, ENTERPRISE)}
 CHOICES = [(plan.name, plan.title) for plan in PLANS.values()]
 

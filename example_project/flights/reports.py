@@ -150,3 +150,8 @@ REPORTS = (
 )
 BY_NAME = {report.name: report for report in REPORTS}
 BY_TASK = {report.task.name: report for report in REPORTS}
+TITLES = {
+    **{report.task.name: report.title for report in REPORTS},
+    tasks.logbook.name: "Logbook of a plane",
+    tasks.sum_up_logbooks.name: "Logbooks of the fleet",
+}

@@ -15,7 +15,7 @@ from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.queues import loads
 from django_tenantqueue.tasks import BoundTask
 
-from . import tasks
+from . import logbooks, tasks
 from .audit import Note
 from .models import Airline, Batch, BatchJob
 
@@ -23,6 +23,8 @@ CREATED_BY = "seeder"
 BACKLOG = 60
 """A queue in which so many reports wait gets no more of them, so that a demo can run for days."""
 BURST_SECONDS = 15.0
+FLEET_SECONDS = 40.0
+"""So often an airline has the logbooks of its planes written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +184,15 @@ def keep_seeding(rate: float, is_over: Callable[[], bool]) -> int:
     made = 0
     stream = requests(chance)
     burst_at = time.monotonic() + BURST_SECONDS / 4
-    next_at = time.monotonic()
+    fleet_at = next_at = time.monotonic()
     while not is_over():
         now = time.monotonic()
         if now >= burst_at:
             burst_at = now + chance.uniform(0.5, 1.5) * BURST_SECONDS
             made += _burst(chance, max(1, round(rate / 2 * BURST_SECONDS)))
+        if now >= fleet_at:
+            fleet_at = now + FLEET_SECONDS
+            made += _fleet(chance)
         if now >= next_at:
             # Half of the reports come in bursts, half one by one.
             next_at = now + chance.expovariate(rate / 2)
@@ -222,6 +227,15 @@ def _burst(chance: random.Random, count: int) -> int:
         return 0
     bound = _bound(request, airline, Priority.SYSTEM_LOW, labels=["nightly"])
     return len(bound.enqueue_many([parameters[n % len(parameters)] for n in range(count)]))
+
+
+def _fleet(chance: random.Random) -> int:
+    """Have one airline's logbooks written, unless they are being written."""
+    (code,) = _airlines_by_size(chance, 1)
+    if logbooks.are_being_written(code):
+        return 0
+    monitor = logbooks.write_logbooks(Airline.objects.get(pk=code), CREATED_BY)
+    return monitor.details().count()
 
 
 def _airlines_by_size(chance: random.Random, count: int) -> list[str]:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django_tenantqueue import Permanent, Priority, current_job, get_tenant, task
+from django_tenantqueue import Permanent, Priority, State, current_job, get_tenant, task
+from django_tenantqueue.models import ConcurrentJobMonitor
 
 from . import carbon
-from .plans import HEAVY, REPORTS
+from .plans import HEAVY, LOGBOOKS, REPORTS
 from .recording import recorded, step
 from .tables import MONTHS, mean, percent, period, query, table
 
@@ -13,6 +14,8 @@ Result = dict[str, Any]
 
 FEW = 10
 """Routes and airports with fewer flights a year tell nothing."""
+BUSIEST = 15
+"""Planes that the sum of all logbooks shows."""
 WEATHER_BUCKETS = {
     "wind": lambda n: f"{n}–{n + 5} mph" if n < 35 else "35 mph and more",
     "visibility": lambda n: f"{n}–{n + 2} miles" if n < 10 else "10 miles",
@@ -269,5 +272,46 @@ def knock_on(hours: int = 24, everyone: bool = False) -> Result:
         ],
         rows,
         summary=f"Departures of the same plane from New York in the following {hours} hours.",
+        draw=[3],
+    )
+
+
+@task(queue=LOGBOOKS, priority=Priority.USER_LOW)
+@recorded
+def logbook(tail_number: str) -> Result:
+    """What one plane did in the year: a detail of the monitor in logbooks.py."""
+    rows = query("logbook", airline=get_tenant(), tail_number=tail_number)
+    if not rows:
+        raise Permanent(f"{get_tenant()} has no plane {tail_number!r}.")
+    ((model, flights, hours, miles, late),) = rows
+    return {
+        "tail_number": tail_number,
+        "model": model,
+        "flights": flights,
+        "hours": hours,
+        "miles": miles,
+        "late": late,
+    }
+
+
+@task(queue=LOGBOOKS, priority=Priority.USER)
+@recorded
+def sum_up_logbooks() -> Result:
+    """The planes that flew most, from all logbooks of a monitor: its callback."""
+    monitor = ConcurrentJobMonitor.objects.get(anchor_id=current_job().id)
+    written = monitor.details().filter(state=State.SUCCESS)
+    books = sorted((job.result for job in written), key=lambda book: -book["hours"])
+    shown = ("tail_number", "model", "flights", "hours", "miles", "late")
+    return table(
+        [
+            ("Plane", "text"),
+            ("Model", "text"),
+            ("Flights", ""),
+            ("In the air", "h"),
+            ("Distance", "mi"),
+            ("Late", "%"),
+        ],
+        [tuple(book[name] for name in shown) for book in books[:BUSIEST]],
+        summary=f"{len(books):,} logbooks; these planes were longest in the air.",
         draw=[3],
     )

@@ -26,6 +26,7 @@ app_name = "flights"
 airline_patterns = [
     path("", views.dashboard, name="dashboard"),
     path("reports/<slug:report>/", views.request_report, name="request"),
+    path("logbooks/", views.request_logbooks, name="logbooks"),
     path("recent/", views.recent_jobs, name="recent"),
     path("jobs/<int:job_id>/", views.show_job, name="job"),
 ]

@@ -1,9 +1,11 @@
 """The product's pages: choose an airline, request a report, watch it, read it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -11,15 +13,20 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from django_tenantqueue import Priority
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue import Priority, Unique
+from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.operations.progress import Progress, progress_of
 from django_tenantqueue.operations.queues import loads
 from django_tenantqueue.states import ACTIVE
 
+from . import logbooks, plans
 from .models import Airline
-from .reports import BY_NAME, BY_TASK, REPORTS, Report
+from .reports import BY_NAME, BY_TASK, REPORTS, TITLES, Report
 
 RECENT_JOBS = 12
+RECENT_MONITORS = 3
+ASKED_TWICE = Unique("until_executed", ttl=600)
+"""Who asks for a report that is on its way gets that one: ten minutes, or until it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,14 @@ class QueueLine:
     def marks(self) -> list[bool]:
         """One mark for each slot, True when it is taken."""
         return [n < self.running for n in range(max(self.slots, self.running))]
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorLine:
+    """A monitor with how far it has come."""
+
+    monitor: ConcurrentJobMonitor
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +76,14 @@ def _queue_lines(queues: list[TenantQueue]) -> list[QueueLine]:
 
 
 def _queues(airline: Airline) -> list[TenantQueue]:
-    # The light reports' queue first.
-    return list(TenantQueue.objects.filter(tenant=airline.pk).order_by("-name"))
+    return _in_order(TenantQueue.objects.filter(tenant=airline.pk))
+
+
+def _in_order(queues: Iterable[TenantQueue]) -> list[TenantQueue]:
+    """Return queues as the plans name them: the light reports' first."""
+    order = list(plans.FREE.slots)
+    known = [queue for queue in queues if queue.name in order]
+    return sorted(known, key=lambda queue: order.index(queue.name))
 
 
 def _jobs(airline: Airline) -> QuerySet[Job]:
@@ -71,7 +92,7 @@ def _jobs(airline: Airline) -> QuerySet[Job]:
 
 def _recent(airline: Airline) -> list[JobLine]:
     """Return what runs, then what waits, then what has ended, the newest first."""
-    queues = _queues(airline)
+    queues = [queue for queue in _queues(airline) if queue.name != plans.LOGBOOKS]
     unfinished = Job.objects.unfinished().filter(queue__in=queues)
     running = list(unfinished.active().order_by("-id")[:RECENT_JOBS])
     others = unfinished.exclude(state__in=ACTIVE).order_by("-id")
@@ -88,8 +109,7 @@ def _recent(airline: Airline) -> list[JobLine]:
 
 
 def _title(job: Job) -> str:
-    report = BY_TASK.get(job.name)
-    return report.title if report else job.name
+    return TITLES.get(job.name, job.name)
 
 
 @require_safe
@@ -107,10 +127,10 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 def _all_airlines() -> list[dict[str, Any]]:
     by_tenant: dict[str, list[TenantQueue]] = {}
-    for queue in TenantQueue.objects.order_by("-name"):
+    for queue in TenantQueue.objects.all():
         by_tenant.setdefault(queue.tenant, []).append(queue)
     return [
-        {"airline": airline, "queues": _queue_lines(by_tenant.get(airline.pk, []))}
+        {"airline": airline, "queues": _queue_lines(_in_order(by_tenant.get(airline.pk, [])))}
         for airline in Airline.objects.order_by("-flight_count")
     ]
 
@@ -149,15 +169,33 @@ def request_report(request: HttpRequest, airline: str, report: str) -> HttpRespo
             return JsonResponse({"errors": form.errors}, status=400)
         return _dashboard(request, form, entry)
     # Somebody waits for it. The tenant is the request's airline: TENANT_RESOLVER knows.
-    options: dict[str, Any] = {"created_by": request.user.get_username() or "visitor"}
+    options: dict[str, Any] = {"created_by": _visitor(request), "unique": ASKED_TWICE}
     if entry.task.options.priority == Priority.USER:
         options["priority"] = Priority.USER_HIGH
     job = entry.task.using(**options).delay(**form.cleaned_data)
     page = reverse("flights:job", args=[airline, job.pk])
     if wants_json:
-        answer = {"id": job.pk, "status_url": job.status_url, "page_url": page}
+        answer = {
+            "id": job.pk,
+            "duplicate": job.duplicate,
+            "status_url": job.status_url,
+            "page_url": page,
+        }
         return JsonResponse(answer, status=202)
+    if job.duplicate:
+        messages.info(request, "This report was on its way already: here it is.")
     return redirect(page)
+
+
+def _visitor(request: HttpRequest) -> str:
+    return request.user.get_username() or "visitor"
+
+
+@require_POST
+def request_logbooks(request: HttpRequest, airline: str) -> HttpResponse:
+    """Start a monitor over the airline's planes, and show how far it has come."""
+    logbooks.write_logbooks(request.airline, _visitor(request))  # type: ignore[attr-defined]
+    return redirect("flights:dashboard", airline)
 
 
 @never_cache
@@ -173,7 +211,14 @@ def _recent_context(request: HttpRequest) -> dict[str, Any]:
         "airline": airline,
         "queues": _queue_lines(_queues(airline)),
         "jobs": _recent(airline),
+        "monitors": _monitors(airline),
     }
+
+
+def _monitors(airline: Airline) -> list[MonitorLine]:
+    newest = logbooks.newest(airline, RECENT_MONITORS)
+    progress = progress_of(newest)
+    return [MonitorLine(monitor, progress[monitor.pk]) for monitor in newest]
 
 
 @never_cache

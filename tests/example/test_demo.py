@@ -208,7 +208,7 @@ def test_slots_follow_when_the_operator_changes_the_plan(
             "SELECT name, num_slots, weight FROM tenantqueue_tenantqueue "
             "WHERE tenant = 'HA' ORDER BY name"
         ).fetchall()
-    assert rows == [("heavy", 2, 4), ("reports", 5, 4)]
+    assert rows == [("heavy", 2, 4), ("logbooks", 4, 4), ("reports", 5, 4)]
     for path in ("tenantqueue/tenantqueue/", "flights/reportrun/", "flights/batch/"):
         assert browser.get(f"/admin/{path}")[0] == 200
 
