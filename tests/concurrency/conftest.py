@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import psycopg
@@ -103,7 +103,7 @@ class Threads:
         def call() -> Any:
             try:
                 with connections["default"].cursor() as cursor:
-                    cursor.execute("SET lock_timeout = '5s'")
+                    cursor.execute("SET lock_timeout = '10s'")
                 return function(*args)
             finally:
                 connections.close_all()
@@ -113,6 +113,20 @@ class Threads:
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call `function` in a thread and return what it returns."""
         return self.start(function, *args).result(SECONDS)
+
+    def run_all(
+        self, functions: Iterable[Callable[[], Any]], seconds: float, over: threading.Event
+    ) -> None:
+        """Call functions side by side and wait for all of them, or for the first that fails.
+
+        `over` is set then, so that the others end, too. Raises what was raised first.
+        """
+        futures = [self.start(function) for function in functions]
+        done, left = wait(futures, seconds, FIRST_EXCEPTION)
+        over.set()
+        for future in done:
+            future.result()
+        assert not left, f"{len(left)} threads have not ended within {seconds} s"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -82,10 +83,9 @@ def test_cap_is_strict_when_many_race(threads, worker_factory):
             if not Job.objects.unfinished().exists():
                 all_done.set()
 
-    for number, worker in enumerate(workers):
-        threads.start(run, worker, number)
+    runs = [partial(run, worker, number) for number, worker in enumerate(workers)]
+    threads.run_all(runs, 60, all_done)
 
-    assert all_done.wait(60)
     assert max(most) <= 3
     assert set(states_of(ids).values()) == {"success"}
 
