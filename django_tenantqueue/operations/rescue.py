@@ -20,8 +20,9 @@ SETTLE_SECONDS = 10.0
 """So long after the server's start nobody is taken for dead: supervisors reconnect meanwhile."""
 LEASE_SECONDS = 30.0
 """A worker without a lock (behind a transaction pooler) is dead after so long without heartbeat."""
-LOOK_SECONDS = 2.0
-"""A worker must look dead twice, so far apart."""
+LOOK_SECONDS = 3.0
+"""A worker must look dead twice, so far apart. A supervisor that cannot hold the locks of its
+children has killed them by then: see worker/lease.py, which compares the delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,10 @@ class Coroner:
 
     def __init__(self) -> None:
         self._suspects: dict[int, float] = {}
+
+    def forget(self) -> None:
+        """Suspect nobody: what was seen before may be of another server."""
+        self._suspects.clear()
 
     def look(self, using: str, now: float) -> int:
         """Look once; return how many dead workers' jobs were rescued. `now` is monotonic."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import psycopg
 from django.db import connections
+from psycopg import pq
+from psycopg.conninfo import make_conninfo
 
 from ..conf import get_settings
 
@@ -25,6 +27,16 @@ empty would walk all of it with sequential scans when 40,000 jobs had come (meas
 instead of 3 ms), hence the two enable_ settings; every statement has an index to go by. The lock
 timeout bounds the wait for a job row that an operator's open transaction holds.
 """
+
+
+def is_rejecting(alias: str, timeout: int) -> bool:
+    """Whether the server of `alias` answers that it is starting up, shutting down or recovering."""
+    params = connections[alias].get_connection_params()
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
+    conninfo = make_conninfo(
+        **{name: value for name, value in params.items() if name in known}, connect_timeout=timeout
+    )
+    return pq.PGconn.ping(conninfo.encode()) == pq.Ping.REJECT
 
 
 def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connection[Any]:

@@ -1,15 +1,17 @@
 """The supervisor's proof that its children live: an advisory lock for each, on one connection.
 
 When the supervisor dies, the server frees the locks and others rescue the jobs. When it loses the
-connection it takes the locks again; if it cannot for too long, its children must die before anyone
-rescues their jobs. A server that refuses connections is restarting: nobody rescues then, nor for
-SETTLE_SECONDS after its start.
+connection it takes the locks again; if it cannot, its children must die before anyone rescues their
+jobs. A server that is down or starting up is another matter: nobody rescues then, nor for
+SETTLE_SECONDS after its start, nor does one whose own connection is younger than that because it
+had to connect again, as all have to when another server takes over.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from math import inf
 from typing import Any
 
 import psycopg
@@ -19,30 +21,42 @@ from ..operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from ..queries import rescue as queries
 from ..queries import workers as worker_queries
 from ..queries.workers import Orders
-from .connection import connect
+from .connection import connect, is_rejecting
 
 logger = logging.getLogger("django_tenantqueue")
 
+CONNECT_SECONDS = 2
 KEEPALIVE = {
-    "connect_timeout": 2,
+    "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 3,
     "keepalives_interval": 2,
     "keepalives_count": 3,
+    "tcp_user_timeout": 9000,
 }
 SERVER_KEEPALIVE = (
     b"SET tcp_keepalives_idle = 8; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-"""The client gives a dead path up after 9 s, the server after 14 s: the children are gone first."""
+"""On a dead path the client gives up 9 s after what it sent last, a probe or a keepalive, that is
+within 10 s; the server after 14 s."""
 PROBE_SECONDS = 1.0
-"""How often the connection is tried."""
-GRACE_SECONDS = 4.0
-"""So long after the loss of the connection the children must be killed.
+"""How often the connection is tried. That the server has ended it is seen at once."""
+RETRY_SECONDS = 0.25
+"""How often a connection that was lost is made anew."""
+GRACE_SECONDS = 0.8
+"""So long after the loss of the connection the children must be killed: an attempt that begins by
+then ends CONNECT_SECONDS later at most."""
 
-The server has seen a connection end at once that it ended itself; then connecting again works at
-once, too. Otherwise it needs its keepalive time, and others LOOK_SECONDS more.
-"""
+SIGNS_OF_RESTART = (
+    "refused",
+    "No such file",  # of a socket
+    "starting up",
+    "shutting down",
+    "recovery mode",
+    "not yet accepting",
+    "closed the connection unexpectedly",  # before it answered: it is going down
+)
 
-assert GRACE_SECONDS < SETTLE_SECONDS
+assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
 
 
 class Lease:
@@ -56,6 +70,8 @@ class Lease:
         self._held: set[int] = set()
         self._missing: set[int] = set()
         self._lost_at: float | None = None
+        self._again_at: float | None = None
+        self._was_open = False
         self._probe_at = 0.0
 
     @property
@@ -67,11 +83,29 @@ class Lease:
             and time.monotonic() - self._lost_at > GRACE_SECONDS
         )
 
+    @property
+    def seconds_since_loss(self) -> float:
+        """How long ago the connection had to be made anew; inf: never."""
+        return inf if self._again_at is None else time.monotonic() - self._again_at
+
+    @property
+    def seconds_to_check(self) -> float:
+        """How long check() would do nothing."""
+        return max(0.0, self._probe_at - time.monotonic())
+
+    def fileno(self) -> int | None:
+        """Return what can be read from when the server has ended the connection, for select()."""
+        connection = self.connection
+        return None if connection is None or connection.closed else connection.fileno()
+
     def open(self) -> psycopg.Connection[Any]:
         """Return the connection, opened and with all locks held. Raises psycopg.Error."""
         if self.connection is None or self.connection.closed or self.connection.broken:
             self.connection = None
             connection = connect(self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE)
+            if self._was_open:
+                self._again_at = time.monotonic()
+            self._was_open = True
             if self.uses_locks:
                 connection.execute(SERVER_KEEPALIVE, prepare=False)
                 self._missing = set(self._held)
@@ -107,15 +141,16 @@ class Lease:
         """Whether the connection stood when it was last tried."""
         return self._lost_at is None
 
-    def check(self) -> list[Orders]:
+    def check(self, *, at_once: bool = False) -> list[Orders]:
         """Try the connection now and then; take the locks again when it was lost.
 
         It is tried by reading what operators want of the children, which is returned.
         """
         now = time.monotonic()
-        if now < self._probe_at and self._lost_at is None:
+        if now < self._probe_at and not at_once:
             return []
         self._probe_at = now + PROBE_SECONDS
+        connection = self.connection
         try:
             connection = self.open()
             orders = worker_queries.read_orders(connection, sorted(self._held))
@@ -125,21 +160,21 @@ class Lease:
             if self._lost_at is None:
                 logger.warning("the supervisor lost its connection: %s", error)
                 self._lost_at = now
-            if _is_refused(error):
-                self._lost_at = now  # the server is down: nobody can rescue
+            was_open = connection is not None
+            self._probe_at = now if was_open else now + RETRY_SECONDS
+            if not was_open and self._is_down(error, now - self._lost_at):
+                self._lost_at = time.monotonic()  # nobody can rescue
             return []
+
+    def _is_down(self, error: psycopg.Error, lost_for: float) -> bool:
+        """Whether the server answers nobody: it is stopped, starting up or shutting down."""
+        if any(sign in str(error) for sign in SIGNS_OF_RESTART):
+            return True
+        # in words of another language: libpq knows the code, and psycopg does not
+        return lost_for < RETRY_SECONDS and is_rejecting(self.alias, CONNECT_SECONDS)
 
     def close(self) -> None:
         """End the connection, and with it the locks."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
-
-
-def _is_refused(error: psycopg.Error) -> bool:
-    """Whether the server answered that it is not there, starting up or shutting down."""
-    text = str(error)
-    return "refused" in text or "starting up" in text or "shutting down" in text
-
-
-assert LOOK_SECONDS > PROBE_SECONDS

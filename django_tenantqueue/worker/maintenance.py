@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from ..operations import maintain
 from ..operations.gates import Sweep
 from ..operations.monitor_control import Feeder
-from ..operations.rescue import Coroner
+from ..operations.rescue import SETTLE_SECONDS, Coroner
 from ..operations.sessions import Pruning
 from ..operations.taskgate import OPENED_ROWS
 from ..operations.unique import PRUNE_KEYS, KeyPruning
@@ -68,7 +68,7 @@ class Maintenance:
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
             Duty("let_through", Sweep().step, 0.5, _until_next_sweep),
             Duty("feed", Feeder().step, 0.5),
-            Duty("rescue", lambda alias: self._coroner.look(alias, time.monotonic()), 0.7),
+            Duty("rescue", self._rescue, 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
             Duty("refresh_statistics", maintain.refresh_statistics, 10.0, _until_next_size),
@@ -114,6 +114,16 @@ class Maintenance:
         if done or error or duty.record_at <= now:
             duty.record_at = now + RECORD_SECONDS
             self._record(duty, now - began, done, error)
+
+    def _rescue(self, alias: str) -> int:
+        """Look for dead workers, but not soon after this one had to connect again.
+
+        A server that took over from another one has nobody's locks yet.
+        """
+        if self._lease.uses_locks and self._lease.seconds_since_loss < SETTLE_SECONDS:
+            self._coroner.forget()
+            return 0
+        return self._coroner.look(alias, time.monotonic())
 
     def _until_next_due(self, promoted: object) -> float:
         if promoted == maintain.PROMOTE_ROWS:

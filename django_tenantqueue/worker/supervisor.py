@@ -53,6 +53,7 @@ class Supervisor:
         self._stop_at = 0.0
         self._report_at = 0.0
         self._maintain_at = 0.0
+        self._lease_spoke = False
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> int:
@@ -63,7 +64,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._children.start_due()
         while not self._children.are_gone:
-            self._obey(self._lease.check())
+            self._obey(self._lease.check(at_once=self._lease_spoke))
             self._kill_unleased()
             self._kill_condemned()
             self._dead += self._children.reap()
@@ -80,6 +81,7 @@ class Supervisor:
                 min(
                     self._maintain(),
                     self._children.seconds_to_next_start(),
+                    self._lease.seconds_to_check,
                     self._guard.seconds_to_next(self._children),
                 )
             )
@@ -113,7 +115,10 @@ class Supervisor:
         os.close(self._wake_write)
 
     def _sleep(self, seconds: float) -> None:
-        select.select([self._wake_read], [], [], max(0.0, seconds))
+        lease = self._lease.fileno()
+        wait_for = [self._wake_read] if lease is None else [self._wake_read, lease]
+        readable, _, _ = select.select(wait_for, [], [], max(0.0, seconds))
+        self._lease_spoke = lease in readable
         try:
             while os.read(self._wake_read, 512):
                 pass
