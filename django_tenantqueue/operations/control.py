@@ -24,7 +24,7 @@ from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
 from .options import check_priority
-from .tuning import check_columns, set_columns
+from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0
 """So long cancel() tries jobs again whose rows are locked."""
@@ -171,7 +171,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    queue = TenantQueue.objects.using(alias).get(pk=queue_id)
+    queue = row_of(TenantQueue.objects.using(alias), queue_id)
     set_columns(queue, changes)
     queue.save(using=alias, update_fields=sorted(changes))
     if changes.get("paused") is False or changes.keys() & OPENING:

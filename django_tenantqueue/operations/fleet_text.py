@@ -14,7 +14,7 @@ from .figures import (
     rough_text,
 )
 from .fleet import DutyReport
-from .fleet_report import START_ONE, FleetReport, WorkerReport
+from .fleet_report import FleetReport, WorkerReport
 
 WIDTH = 100
 _GAP = "  "
@@ -50,7 +50,7 @@ def report_lines(report: FleetReport) -> Iterator[str]:
 
 def _workers(report: FleetReport) -> Iterator[str]:
     if not report.workers:
-        yield f"No worker runs: {START_ONE}"
+        yield "No worker runs."
     else:
         table = _table(
             [WORKER_HEAD, *map(_worker_row, report.workers)],

@@ -20,7 +20,7 @@ from ..queries import monitors as queries
 from ..states import State
 from . import control
 from .gates import release_and_wake
-from .tuning import check_columns, set_columns
+from .tuning import check_columns, row_of, set_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -52,7 +52,7 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    monitor = ConcurrentJobMonitor.objects.using(alias).get(pk=monitor_id)
+    monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
     set_columns(monitor, changes)
     monitor.save(using=alias, update_fields=sorted(changes))
     _release(alias, [monitor_id])
@@ -143,7 +143,7 @@ def cancel_step(using: str, monitor_id: int) -> int:
     When none waits, those with a slot are asked to stop. The anchor goes last: until then the
     monitor has its turn in the session.
     """
-    monitor = ConcurrentJobMonitor.objects.using(using).get(pk=monitor_id)
+    monitor = row_of(ConcurrentJobMonitor.objects.using(using), monitor_id)
     fed = queries.list_fed_details(using, monitor_id, most=STEP_ROWS)
     details = [detail for detail in fed if detail.id != monitor.anchor_id]
     ids = [detail.id for detail in details if not detail.has_slot]
@@ -165,7 +165,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     TransitionRefused for a cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
     alias = _alias(using)
-    monitor = ConcurrentJobMonitor.objects.using(alias).get(pk=monitor_id)
+    monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
     if monitor.cancelled_at is not None:
         raise TransitionRefused(
             f"monitor {monitor_id} was cancelled, its details are not retried: start another one"

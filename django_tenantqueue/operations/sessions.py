@@ -13,7 +13,7 @@ from ..models import Session
 from ..queries.gates import Keys
 from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
 from .gates import release_and_wake
-from .tuning import check_columns, set_columns
+from .tuning import check_columns, row_of, set_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -70,7 +70,7 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    session = Session.objects.using(alias).get(pk=session_id)
+    session = row_of(Session.objects.using(alias), session_id)
     set_columns(session, changes)
     session.save(using=alias, update_fields=sorted(changes))
     _release(alias, [session])

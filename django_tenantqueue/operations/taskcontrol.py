@@ -15,7 +15,7 @@ from ..models import Job, TaskControl
 from ..queries.taskcontrol import TaskLoad, count_tasks
 from . import taskgate
 from .sources import registered_tasks
-from .tuning import check_columns, set_columns
+from .tuning import check_columns, row_of, set_columns
 
 TUNABLE = ("paused", "num_slots")
 """Columns of a control that operators change."""
@@ -105,7 +105,7 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
         return
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        control = rows.get(pk=control_id)
+        control = row_of(rows, control_id)
         set_columns(control, changes)
         if not control.paused and control.num_slots is None:
             # it holds nothing: what starts now does not count when it is capped again

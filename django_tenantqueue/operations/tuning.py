@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from ..exceptions import InvalidOption
 
 if TYPE_CHECKING:
     from django.db.models import Field
+
+
+M = TypeVar("M", bound=Model)
+
+
+def row_of(rows: QuerySet[M], row_id: int) -> M:
+    """Return the row of that id. Raises its model's DoesNotExist, which names both."""
+    row = rows.filter(pk=row_id).first()
+    if row is None:
+        name = rows.model._meta.verbose_name
+        raise cast("Any", rows.model).DoesNotExist(f"there is no {name} {row_id!r}")
+    return row
 
 
 def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:

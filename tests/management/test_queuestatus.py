@@ -40,7 +40,7 @@ def read_json(*arguments: str) -> Any:
 def test_empty_fleet_says_what_to_do() -> None:
     text = printed()
 
-    assert text.startswith("No worker runs: start one with manage.py runworker\n")
+    assert text.startswith("No worker runs.\n")
     assert "No maintenance has been done yet" in text
     assert "! no worker runs: start one with manage.py runworker\n" in text
 
