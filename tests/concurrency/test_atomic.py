@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import psycopg
 import pytest
 from django.db import connections
 
@@ -104,3 +105,32 @@ def test_run_is_repeated_when_the_connection_breaks_before_the_commit(worker, cl
     assert outcome.failed is not None
     assert not Effect.objects.exists()
     assert state_of(claimed.id) == "queued"
+
+
+@pytest.mark.parametrize(
+    "level", [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE]
+)
+def test_success_is_stored_when_the_project_isolates_more_and_the_row_was_written(
+    worker, claimed, monkeypatch, level
+):
+    """The worker notes the start and the progress of a run while its transaction is open."""
+    finish = run_sync.__globals__["success"]
+
+    def noted_success(*args):
+        worker.db.execute(
+            "UPDATE tenantqueue_job_hot SET progress_done = 1 WHERE id = %s", [claimed.id]
+        )
+        return finish(*args)
+
+    monkeypatch.setitem(run_sync.__globals__, "success", noted_success)
+    connections["default"].ensure_connection()
+    raw = connections["default"].connection
+    raw.isolation_level = level
+    try:
+        outcome = run_sync(RunningJob(claimed), worker.id)
+    finally:
+        raw.isolation_level = None
+
+    assert outcome.stored
+    assert state_of(claimed.id) == "success"
+    assert Effect.objects.count() == 1
