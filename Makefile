@@ -67,6 +67,14 @@ chaos: $(VENV)/.test $(VENV)/.demo ## Kill, stop and restart everything, and aud
 docs: $(VENV)/.docs $(VENV)/.demo ## Build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+.PHONY: screenshots
+screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of the admin from a running demo
+	@$(PYTHON) docs/screenshots.py
+
+.PHONY: full
+full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 50,000 details, 200 sessions, 200 kills (about 15 minutes)
+	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_monitors.py tests/process/test_sessions.py $(ARGS)
+
 .PHONY: clean
 clean: ## Stop the embedded PostgreSQL and remove everything that make has made
 	@if [[ -x $(PYTHON) ]]; then env -u DATABASE_URL $(PYTHON) -m example_project.postgres remove || true; fi

@@ -56,7 +56,7 @@ def demo(data_dir: Path) -> Iterator[tuple[str, str]]:
     """Run the demo; yield the address of its site and the administrator's password."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-u", "-m", "example_project.demo", "--port=0", "--load=heavy"),
+            *(sys.executable, "-u", "-m", "example_project.demo", "--port=0", "--load=normal"),
             f"--data-dir={data_dir}",
         ],
         cwd=ROOT,

@@ -67,12 +67,12 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     list_display = (
         "tenant",
         "name",
+        "running",
+        "waiting",
         "num_slots",
         "weight",
         "max_per_second",
         "paused",
-        "running",
-        "waiting",
         "in_use",
     )
     list_display_links = ("tenant", "name")

@@ -48,7 +48,7 @@ def attach_loads(sessions: Sequence[Session]) -> None:
     ids = [session.pk for session in sessions]
     found = session_loads(get_settings().database, ids) if ids else {}
     for session in sessions:
-        nothing = SessionLoad(session.pk, 0, 0, None, None, None, None, None, None)
+        nothing = SessionLoad(session.pk, 0, 0)
         session.load = found.get(session.pk, nothing)  # type: ignore[attr-defined]
 
 
@@ -85,7 +85,7 @@ def reason(session: Session) -> SafeString | str:
                     _moment(load.first_run_at),
                 )
             case State.HELD:
-                return format_html(gettext("job {} is next; another gate holds it"), job)
+                return _held(load, job)
             case _:
                 return format_html(gettext("job {} is next; it waits for a slot"), job)
     if load.head_run_at is not None and load.head_run_at > timezone.now():
@@ -95,6 +95,24 @@ def reason(session: Session) -> SafeString | str:
             _moment(load.head_run_at),
         )
     return gettext("idle") if not load.line else gettext("the next job is about to be let through")
+
+
+def _held(load: SessionLoad, job: SafeString) -> SafeString:
+    """Say what holds the job that has the session's turn."""
+    match load.first_held_by:
+        case "details":
+            return format_html(gettext("{} has its turn"), _monitor_link(load.first_monitor_id))
+        case "user":
+            return format_html(gettext("job {} is next; its user's slots are taken"), job)
+        case "exclusive":
+            return format_html(gettext("job {} is next; another with its unique key runs"), job)
+        case _:
+            return format_html(gettext("job {} is next; its task is paused or capped"), job)
+
+
+def _monitor_link(monitor_id: int | None) -> SafeString:
+    url = reverse("admin:tenantqueue_concurrentjobmonitor_change", args=[monitor_id])
+    return format_html('<a href="{}">{}</a>', url, gettext("monitor #%s") % monitor_id)
 
 
 class LineAdmin(TunedAdmin[_S]):

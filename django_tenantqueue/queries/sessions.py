@@ -16,12 +16,14 @@ class SessionLoad:
     session_id: int
     inside: int
     line: int
-    first_id: int | None
-    first_state: str | None
-    first_run_at: datetime | None
-    head_id: int | None
-    head_run_at: datetime | None
-    head_skip: bool | None
+    first_id: int | None = None
+    first_state: str | None = None
+    first_run_at: datetime | None = None
+    first_held_by: str | None = None
+    first_monitor_id: int | None = None
+    head_id: int | None = None
+    head_run_at: datetime | None = None
+    head_skip: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 -- tenantqueue_job_user_line, tenantqueue_job_user_inside.
 SELECT
     s.id, inside.jobs AS inside, line.jobs AS line, first.id AS first_id, first.state AS first_state,
-    first.run_at AS first_run_at, head.id AS head_id, head.run_at AS head_run_at,
+    first.run_at AS first_run_at, first.held_by AS first_held_by, first.monitor_id AS first_monitor_id, head.id AS head_id, head.run_at AS head_run_at,
     head.session_skip AS head_skip
 FROM unnest(%(ids)s::bigint[]) AS given (id)
 JOIN tenantqueue_session s ON s.id = given.id
@@ -47,7 +47,7 @@ CROSS JOIN LATERAL (
     ) one
 ) line
 LEFT JOIN LATERAL (
-    SELECT j.id, j.state, j.run_at
+    SELECT j.id, j.state, j.run_at, j.held_by, j.monitor_id
     FROM tenantqueue_job_hot j
     WHERE s.kind = 'serial' AND j.session_key = s.gate_key
         AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))

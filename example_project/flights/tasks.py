@@ -276,7 +276,7 @@ def knock_on(hours: int = 24, everyone: bool = False) -> Result:
     )
 
 
-@task(queue=LOGBOOKS, priority=Priority.USER_LOW)
+@task(queue=LOGBOOKS, priority=Priority.SYSTEM_LOW)
 @recorded
 def logbook(tail_number: str) -> Result:
     """What one plane did in the year: a detail of the monitor in logbooks.py."""

@@ -11,8 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from django_tenantqueue import Unique
 from django_tenantqueue.gates import gate_key
-from django_tenantqueue.models import Job, Session
+from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session
+from django_tenantqueue.operations.taskcontrol import pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import fail, fail_until, noop
 
@@ -73,6 +75,33 @@ def test_reason_names_what_the_session_waits_for(admin_client: Client) -> None:
     assert f"job #{retried.pk} waits for another attempt at" in text
     assert f"job #{future.pk} is next; it waits for its time," in text
     assert "paused – paused 0 0" in text
+
+
+def test_reason_names_the_monitor_that_has_the_turn(admin_client: Client) -> None:
+    monitor = ConcurrentJobMonitor.objects.start(
+        "upgrade", [noop.call()], parallel=1, tenant="acme", session="s"
+    )
+    run_commit_hooks("default")
+
+    assert f"s acme monitor #{monitor.pk} has its turn 1 0" in text_of(admin_client.get(SESSIONS))
+
+
+def test_reason_names_the_gate_that_holds_the_next_job(admin_client: Client) -> None:
+    unique = Unique("while_executing", key="k")
+    for _ in range(2):
+        noop.using(user="7", tenant="acme").delay()
+    noop.using(unique=unique, tenant="acme").delay()
+    behind = noop.using(session="capped", user="7", tenant="acme").delay()
+    alone = noop.using(session="alone", unique=unique, tenant="acme").delay()
+    pause_task(fail.name)
+    stopped = fail.using(session="stopped", tenant="acme").delay()
+    run_commit_hooks("default")
+
+    text = text_of(admin_client.get(SESSIONS))
+
+    assert f"job #{behind.pk} is next; its user's slots are taken" in text
+    assert f"job #{alone.pk} is next; another with its unique key runs" in text
+    assert f"job #{stopped.pk} is next; it waits for a slot" in text  # the gate is behind the claim
 
 
 def test_page_shows_the_line_in_its_order(admin_client: Client) -> None:
