@@ -173,6 +173,9 @@ Open
       Change the slots of an airline, or pause it, and watch the first page: the next report
       that starts follows.
 
+  {site}admin/tenantqueue/concurrentjobmonitor/
+      Monitors: a logbook for each plane of an airline, two at a time. Let more run, or fewer.
+
   {site}admin/flights/airline/
       Sell an airline another plan: its slots and its weight change with it.
 

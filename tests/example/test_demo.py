@@ -1,5 +1,6 @@
 """The demo as a visitor, an operator and a shell see it."""
 
+import html
 import http.cookiejar
 import json
 import re
@@ -167,6 +168,35 @@ def test_job_is_retried_when_the_price_service_fails(browser: Browser) -> None:
     job = browser.wait(told["status_url"])
 
     assert (job["state"], job["attempt"]) == ("success", 3)
+
+
+def test_second_request_gets_the_first_job_while_that_is_on_its_way(browser: Browser) -> None:
+    first = browser.request("HA", "carbon_cost", outages="9")  # it is retried for seconds
+    second = browser.request("HA", "carbon_cost", outages="9")
+
+    assert (second["id"], first["duplicate"], second["duplicate"]) == (first["id"], False, True)
+    status, text = browser.post("/HA/reports/carbon_cost/", outages="9")
+    assert status == 200
+    assert "This report was on its way already" in text
+
+
+def test_logbooks_of_all_planes_are_written_and_summed_up(browser: Browser) -> None:
+    browser.get("/MQ/")
+    status, text = browser.post("/MQ/logbooks/")
+    assert status == 200
+    assert "Logbooks of the fleet" in text
+
+    end = time.monotonic() + 60
+    while (ended := re.search(r'<a href="(/MQ/jobs/\d+/)">(\d+) written', text)) is None:
+        assert time.monotonic() < end, text
+        time.sleep(0.2)
+        text = browser.get("/MQ/recent/")[1]
+
+    status_url = re.search(r'data-status-url="([^"]+)"', browser.get(ended[1])[1])
+    assert status_url is not None
+    job = browser.wait(html.unescape(status_url[1]))
+    assert job["result"]["summary"].startswith(f"{ended[2]} logbooks")
+    assert len(job["result"]["rows"]) == 15
 
 
 def test_job_is_hidden_when_another_airline_asks(browser: Browser) -> None:
