@@ -24,6 +24,7 @@ from .guard import explain_death, how_it_ended
 from .lease import Lease
 from .marks import Marks
 from .pace import MOST_AHEAD
+from .pools import Pools
 from .process import HELD_SIGNALS, WorkerProcess, die_with_parent
 
 logger = logging.getLogger("django_tenantqueue")
@@ -54,6 +55,7 @@ class Children:
         """Number of a child to be started -> when (monotonic time)."""
         self._deaths: dict[int, list[float]] = {}
         self._forsaken: list[psycopg.Connection[Any]] = []
+        self._pools = Pools()
 
     def __len__(self) -> int:
         return len(self._by_pid)
@@ -120,6 +122,7 @@ class Children:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
+        self._pools.take_out()
         pid = os.fork()
         if pid:
             return pid
@@ -130,6 +133,7 @@ class Children:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._in_child()
             self._forsake()
+            self._pools.put_back()
             code = WorkerProcess(self._config, name, worker_id, marks).run()
         except BaseException:
             logger.exception("child %s failed", name)
