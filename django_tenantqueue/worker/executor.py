@@ -7,19 +7,24 @@ import ctypes
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 
+from asgiref.sync import sync_to_async
 from django.db import close_old_connections, connections
 
 from ..exceptions import Cancelled, TenantQueueError
 from ..operations.outcome import Outcome, judge
 from ..operations.run import run_async, run_sync
 from ..operations.running import RunningJob
+from ..states import State
 
 logger = logging.getLogger("django_tenantqueue")
 
 BLOCKED_SECONDS = 0.2
 """An event loop that does not answer for so long is blocked by one of its coroutines."""
+TRY_SECONDS = 1.0
+"""How often the connections of the ORM's thread are tried while coroutine jobs start."""
 
 Report = Callable[[RunningJob, Outcome], None]
 """Called with each outcome, in the thread where the job ran."""
@@ -114,6 +119,22 @@ def _close_stale() -> None:
         logger.exception("closing old database connections failed")
 
 
+def _close_dead() -> None:
+    """Close connections of this thread that do not answer, and leave old ones to their readers."""
+    try:
+        for connection in connections.all(initialized_only=True):
+            if connection.connection is None or connection.in_atomic_block:
+                continue
+            if not connection.is_usable():
+                connection.close()
+    except BaseException:
+        logger.exception("closing dead database connections failed")
+
+
+def _is_error(outcome: Outcome) -> bool:
+    return outcome.finished is not None and outcome.finished.state == State.ERROR
+
+
 class LoopExecutor:
     """Runs coroutine jobs as tasks of one event loop."""
 
@@ -121,6 +142,8 @@ class LoopExecutor:
         self._loop = loop
         self._report = report
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._try_at = 0.0
+        self._trying: asyncio.Task[None] | None = None
 
     def submit(self, jobs: list[RunningJob]) -> None:
         """Start jobs; may be called from any thread."""
@@ -145,8 +168,21 @@ class LoopExecutor:
         return False
 
     def _start(self, jobs: list[RunningJob]) -> None:
+        self._try_connections()
         for running in jobs:
             self._tasks[running.id] = self._loop.create_task(self._run(running))
+
+    def _try_connections(self) -> None:
+        """Have the connections of the ORM's async methods closed that are of no more use.
+
+        All coroutines share them, in one thread of asgiref's, which does this before it does what
+        a job asks for that starts now: nobody waits for it here.
+        """
+        now = time.monotonic()
+        if self._try_at <= now:
+            self._try_at = now + TRY_SECONDS
+            close = _close_dead if self._tasks else _close_stale
+            self._trying = self._loop.create_task(sync_to_async(close)())
 
     def _cancel(self, job_id: int, reason: str, heard: threading.Event) -> None:
         heard.set()
@@ -163,4 +199,6 @@ class LoopExecutor:
                 logger.exception("job %s ended outside its task", running.id)
         finally:
             self._tasks.pop(running.id, None)
+        if outcome.failed is not None or _is_error(outcome):
+            self._try_at = 0.0  # it may have been for a connection
         self._report(running, outcome)

@@ -9,10 +9,13 @@ import threading
 import time
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
 
 from django_tenantqueue import current_job, task
 from django_tenantqueue.exceptions import Cancelled, TimeLimitExceeded
 from django_tenantqueue.operations.running import RunningJob
+from django_tenantqueue.worker import executor
 from django_tenantqueue.worker.executor import LoopExecutor, ThreadExecutor
 
 SECONDS = 10.0
@@ -55,6 +58,19 @@ async def catch_and_return() -> str:
     return "not stopped"
 
 
+def backend_id() -> int:
+    """Return which server process this thread's connection has."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return cursor.fetchone()[0]
+
+
+@task
+async def ask_database() -> int:
+    """Return which server process the ORM's async methods use."""
+    return await sync_to_async(backend_id)()
+
+
 @pytest.fixture
 def reports(django_db_blocker):
     """Return a queue of (id, claim_seq, outcome)."""
@@ -95,6 +111,26 @@ def run_of(claimed_job):
         return RunningJob(claimed_job(id=job_id, name=full, source_method=full, **changes))
 
     return make
+
+
+@pytest.fixture
+def ask(db, loop, reports, run_of):
+    """Return a function that runs ask_database and returns its outcome."""
+
+    def run():
+        loop.submit([run_of("ask_database", is_async=True, max_attempts=1)])
+        ((_, outcome),) = ended(reports, 1)
+        return outcome.finished
+
+    yield run
+    asyncio.run_coroutine_threadsafe(sync_to_async(connections.close_all)(), loop._loop).result()
+
+
+def terminate(pid: str) -> None:
+    """End a server process, and wait until it has gone."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [int(pid)])
+        assert cursor.fetchone() == (True,)
 
 
 def ended(reports, count: int):
@@ -242,3 +278,40 @@ def test_coroutine_runs_in_a_thread_when_it_was_a_function_at_enqueue(threads, r
 
     ((_, outcome),) = ended(reports, 1)
     assert outcome.finished.state == "success"
+
+
+def test_coroutines_use_the_database_again_when_one_has_failed_for_a_lost_connection(
+    ask, monkeypatch
+):
+    monkeypatch.setattr(executor, "TRY_SECONDS", 1e6)
+    terminate(ask().result)
+
+    assert ask().state == "error"
+    assert ask().state == "success"
+
+
+def test_coroutine_meets_no_lost_connection_when_the_last_try_was_long_ago(
+    ask, monkeypatch, loop, run_of
+):
+    monkeypatch.setattr(executor, "TRY_SECONDS", 0.0)
+    waiting = run_of("wait_in_loop", 8, is_async=True)
+    loop.submit([waiting])
+    begun.get(timeout=SECONDS)
+    terminate(ask().result)
+
+    assert ask().state == "success"
+    waiting.cancel_requested = True
+    loop.interrupt(waiting, Cancelled)
+
+
+def test_connection_of_the_orm_stays_when_another_coroutine_may_read_from_it(
+    ask, monkeypatch, loop, run_of
+):
+    monkeypatch.setattr(executor, "TRY_SECONDS", 0.0)
+    waiting = run_of("wait_in_loop", 8, is_async=True)
+    loop.submit([waiting])
+    begun.get(timeout=SECONDS)
+
+    assert ask().result == ask().result
+    waiting.cancel_requested = True
+    loop.interrupt(waiting, Cancelled)
