@@ -1,0 +1,38 @@
+"""The worker's own connection: what it reads is right whatever the server's settings are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+
+from django_tenantqueue.worker.connection import connect
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def options(monkeypatch):
+    """Return a function that changes OPTIONS of the database."""
+
+    def change(**changes: object) -> None:
+        for name, value in changes.items():
+            monkeypatch.setitem(connections.settings["default"]["OPTIONS"], name, value)
+
+    return change
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin"])
+def test_time_is_read_in_utc_when_the_server_has_another_time_zone(options, zone, pooler):
+    options(options=f"-c TimeZone={zone}")
+    with (
+        override_settings(TENANTQUEUE={"POOLER": pooler}),
+        connect("default", "test") as connection,
+    ):
+        (at,) = connection.execute("SELECT '2026-07-01 12:00+00'::timestamptz").fetchone()
+
+    assert at == datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert at.tzinfo is UTC
