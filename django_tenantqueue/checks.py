@@ -20,7 +20,7 @@ OLDEST_SERVER = 150000
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
-    E004: a dotted path cannot be used."""
+    E004: a dotted path cannot be used. E008: times are naive."""
     try:
         settings = get_settings()
     except InvalidOption as error:
@@ -29,6 +29,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         *_check_backend(settings),
         *_check_caches(settings),
         *_check_paths(settings),
+        *_check_time_zones(),
     ]
 
 
@@ -105,6 +106,18 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
                     )
                 )
     return found
+
+
+def _check_time_zones() -> list[CheckMessage]:
+    if django_settings.USE_TZ:
+        return []
+    return [
+        Error(
+            "USE_TZ is False: django_tenantqueue needs aware times.",
+            hint="Set USE_TZ = True, which is Django's default.",
+            id="tenantqueue.E008",
+        )
+    ]
 
 
 def check_references(**kwargs: Any) -> list[CheckMessage]:

@@ -111,6 +111,13 @@ def test_path_is_found_when_it_cannot_be_imported(settings):
     assert "which cannot be used" in message
 
 
+@override_settings(USE_TZ=False)
+def test_naive_times_are_found_when_the_project_uses_them():
+    assert found(checks.check_settings) == [
+        ("tenantqueue.E008", "USE_TZ is False: django_tenantqueue needs aware times.")
+    ]
+
+
 @isolate_apps("tests.testapp")
 def test_foreign_key_is_found_when_it_has_a_constraint(monkeypatch):
     class Wrong(models.Model):
