@@ -53,6 +53,7 @@ def ready_connection(wrapper: BaseDatabaseWrapper) -> psycopg.Connection[Any]:
             f"the database {wrapper.alias!r} is {wrapper.display_name}: django_tenantqueue needs "
             "PostgreSQL 15 or later; name its alias in TENANTQUEUE['DATABASE']"
         )
+    wrapper.close_if_health_check_failed()  # as a cursor of Django's does: see CONN_HEALTH_CHECKS
     wrapper.ensure_connection()
     wrapper.validate_no_broken_transaction()
     raw: psycopg.Connection[Any] = wrapper.connection

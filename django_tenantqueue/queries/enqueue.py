@@ -12,7 +12,7 @@ import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import fetch, statement
+from .base import fetch, ready_connection, statement
 from .direct import fetch_prepared
 from .listing import read_in_order
 
@@ -137,9 +137,7 @@ def create_queue(using: str, tenant: str, name: str, num_slots: int) -> FoundQue
     """Make a tenant queue unless it exists, committed at once; return it."""
     params = {"tenant": tenant, "name": name, "num_slots": num_slots}
     with _autocommitted(using) as wrapper, wrapper.wrap_database_errors:
-        wrapper.ensure_connection()
-        raw: psycopg.Connection[Any] = wrapper.connection
-        cursor = psycopg.Cursor(raw)
+        cursor = psycopg.Cursor(ready_connection(wrapper))
         cursor.execute(statement("create_queue"), params)
         row = cursor.execute(statement("find_queue"), params).fetchone()
     assert row is not None, "the row was inserted above, or by the one who raced"

@@ -21,7 +21,7 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
-from .base import statement
+from .base import ready_connection, statement
 
 LOCK_TIMEOUT = "100ms"
 HISTORY = "tenantqueue_job_history"
@@ -50,9 +50,7 @@ def leaf_name(month: date) -> str:
 @contextmanager
 def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
     """Yield a cursor in a transaction whose statements wait for locks 100 ms at most."""
-    wrapper = connections[using]
-    wrapper.ensure_connection()
-    raw: psycopg.Connection[Any] = wrapper.connection
+    raw = ready_connection(connections[using])
     with raw.transaction(), psycopg.Cursor(raw) as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
         yield cursor
@@ -60,9 +58,7 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
 
 def list_leaves(using: str) -> list[Leaf]:
     """Return the months that have a leaf, the oldest first."""
-    wrapper = connections[using]
-    wrapper.ensure_connection()
-    rows = psycopg.Cursor(wrapper.connection).execute(
+    rows = psycopg.Cursor(ready_connection(connections[using])).execute(
         "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
         "WHERE i.inhparent = %s::regclass AND c.relname <> %s ORDER BY c.relname",
         [HISTORY, DEFAULT_LEAF],

@@ -165,6 +165,21 @@ def test_connection_that_was_ended_is_an_operational_error():
     assert state_of(noop.using(tenant="acme").delay().pk) == "created"
 
 
+def test_job_goes_through_when_a_health_check_finds_the_connection_ended(monkeypatch):
+    settings = connection.settings_dict
+    monkeypatch.setitem(settings, "CONN_HEALTH_CHECKS", True)
+    monkeypatch.setitem(settings, "CONN_MAX_AGE", None)
+    connection.close()
+    noop.using(tenant="acme").delay()
+    with psycopg.connect(**_parameters()) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid]
+        )
+    connection.close_if_unusable_or_obsolete()  # as at the start of a request
+
+    assert state_of(noop.using(tenant="acme").delay().pk) == "created"
+
+
 def _parameters():
     params = dict(connection.get_connection_params())
     params.pop("cursor_factory", None)
