@@ -190,7 +190,7 @@ class _Placing:
     row: UniqueJob
     find_queue: FindQueue
     passed_over: set[int] = field(default_factory=set)
-    """Jobs that hold keys and that nothing could be learnt about."""
+    """Jobs whose keys are taken over: replaced, or nothing could be learnt about them."""
 
     def run(self, calls: Sequence[KeyedCall]) -> list[Placed]:
         """Return what became of each call, in order."""
@@ -209,7 +209,7 @@ class _Placing:
                 self.find_queue(self.row, missing)
             if time.monotonic() > end:
                 self.passed_over |= changed
-            elif self.unique.on_conflict != REPLACE:
+            elif missing or not changed <= self.passed_over:  # else all have been replaced
                 time.sleep(RETRY_SECONDS)
 
     def _look(self, calls: Sequence[KeyedCall]) -> dict[int, Placed]:
@@ -240,10 +240,15 @@ class _Placing:
         return self._keep({twin.id for twin in twins.values() if twin.ends_at_start})
 
     def _cancel(self, ids: set[int]) -> set[int]:
-        """Cancel waiting twins and return them all: their keys are free now, or they have begun."""
+        """Cancel waiting twins and return them all.
+
+        The keys of those cancelled are free, also one that would outlive its job; others have
+        begun, or somebody has them locked.
+        """
         if ids:
             error = describe("Cancelled", "replaced by a later job with its unique key")
             done = control_queries.cancel_waiting_jobs(self.using, sorted(ids), error=error)
+            self.passed_over |= done.keys()
             for gates in done.values():
                 release_later(self.using, gates)
         return ids

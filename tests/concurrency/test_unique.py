@@ -418,6 +418,24 @@ def test_waiting_twin_is_there_again_when_its_replacement_is_rolled_back(threads
     assert [claimed.id for claimed in worker.claim()] == [old.pk]
 
 
+def test_replacement_pauses_when_somebody_has_the_twin_in_hand(open_connection, monkeypatch):
+    old = wanting("until_expired").delay()
+    db = open_connection()
+    db.execute("BEGIN")
+    db.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [old.pk])
+    pauses: list[float] = []
+
+    def let_go(seconds: float) -> None:
+        pauses.append(seconds)
+        db.execute("COMMIT")
+
+    monkeypatch.setattr(unique.time, "sleep", let_go)
+    new = wanting("until_expired", on_conflict="replace").delay()
+
+    assert pauses == [unique.RETRY_SECONDS]
+    assert (state_of(old.pk), state_of(new.pk)) == ("cancelled", "created")
+
+
 def test_old_snapshot_gets_a_serialization_failure_and_no_second_job(threads):
     task = wanting("until_executed")
 

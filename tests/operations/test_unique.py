@@ -19,6 +19,7 @@ from django_tenantqueue.operations.sources import describe_method
 from django_tenantqueue.operations.unique import PRUNE_KEYS, KeyPruning, make_key
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from django_tenantqueue.unique import MODES
 from tests.factories import make_queue
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, noop
@@ -229,8 +230,9 @@ def test_new_job_ends_as_cancelled_when_the_strategy_is_reject() -> None:
     assert [ran.pk for ran in run_pending()] == [job.pk]
 
 
-def test_waiting_twin_is_replaced_when_the_strategy_is_replace() -> None:
-    unique = Unique("until_executed", key="k", on_conflict="replace")
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode.startswith("until_")])
+def test_waiting_twin_is_replaced_when_the_strategy_is_replace(mode: str) -> None:
+    unique = Unique(mode, ttl=600, key="k", on_conflict="replace")
     old = echo.using(unique=unique).delay("old")
     new = echo.using(unique=unique).delay("new")
 
@@ -238,6 +240,7 @@ def test_waiting_twin_is_replaced_when_the_strategy_is_replace() -> None:
     assert not new.duplicate
     assert old.refresh().state == "cancelled"
     assert old.last_error["message"] == "replaced by a later job with its unique key"
+    assert UniqueKey.objects.get().job_id == new.pk
     assert [(ran.pk, ran.result) for ran in run_pending()] == [(new.pk, "new")]
 
 
