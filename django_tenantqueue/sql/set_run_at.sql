@@ -1,12 +1,13 @@
 -- Change when waiting jobs may run; a time that has passed makes them ready, or brings them before
--- their gates. A job of a session goes back to its place in the line, unless it has had an attempt.
+-- their gates. A job of a session goes back to its place in the line, unless it has had an attempt and its
+-- turn lasts: one that was overtaken stands in the line, whatever attempts it has had.
 -- Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT
         j.id,
         CASE
             WHEN j.held_by IN ('monitor', 'details') THEN j.held_by
-            WHEN j.session_key IS NOT NULL AND j.attempt = 0 THEN 'session'
+            WHEN j.held_by = 'session' OR (j.session_key IS NOT NULL AND j.attempt = 0) THEN 'session'
             WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
             WHEN j.user_key IS NOT NULL THEN 'user'
             WHEN j.exclusive_key IS NOT NULL THEN 'exclusive'

@@ -157,6 +157,21 @@ def test_job_that_waits_after_a_rescue_is_overtaken_when_it_says_so() -> None:
     assert states([killed, ready]) == ["held", "created"]
 
 
+def test_overtaken_job_keeps_its_place_in_the_line_when_its_time_is_changed() -> None:
+    overtaken = noop.using(session="s", on_wait="skip").delay()
+    runs = noop.using(session="s").delay()
+    assert states([overtaken, runs]) == ["created", "held"]
+    later = timezone.now() + timedelta(hours=1)
+    Job.objects.filter(pk=overtaken.pk).update(state="scheduled", attempt=1, run_at=later)
+    assert Sweep().step("default") == 1
+    Job.objects.filter(pk=runs.pk).update(attempt=1)
+
+    control.change_run_at([overtaken.pk], timezone.now())
+
+    assert states([overtaken, runs]) == ["held", "created"]
+    assert [job.pk for job in run_pending()] == [runs.pk, overtaken.pk]
+
+
 def test_retrying_head_blocks_the_session() -> None:
     failing = fail_until.using(session="s").delay(2, 3600.0)
     ready = noop.using(session="s").delay()
