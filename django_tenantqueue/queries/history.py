@@ -6,7 +6,8 @@ had is tried again at the next round.
 
 Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
 EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
-EXCLUSIVE on that leaf alone. Dropping it: ACCESS EXCLUSIVE on the history for an instant.
+EXCLUSIVE on that leaf alone, after the rows of monitors that are paused. Dropping it: ACCESS
+EXCLUSIVE on the history for an instant.
 """
 
 from __future__ import annotations
@@ -114,16 +115,19 @@ def make_leaf(using: str, month: date) -> None:
 
 
 def empty_leaf(using: str, leaf: Leaf) -> None:
-    """Free the space of a leaf; waits for its readers only. Raises LockNotAvailable."""
+    """Free the space of a leaf. Raises LockNotAvailable while somebody reads it.
+
+    Monitors that have stopped after failures are paused: the failures may be among what goes.
+    """
     with _bounded(using) as cursor:
+        cursor.execute(statement("pause_stopped_monitors"))
         cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(leaf.name)))
 
 
 def drop_leaf(using: str, leaf: Leaf) -> None:
-    """Drop a leaf. Raises LockNotAvailable while a transaction that finished a job is open.
+    """Drop an empty leaf.
 
-    Monitors that have stopped after failures are paused: the failures may be among what is dropped.
+    Raises LockNotAvailable while a transaction that finished a job is open.
     """
     with _bounded(using) as cursor:
-        cursor.execute(statement("pause_stopped_monitors"))
         cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(leaf.name)))

@@ -1,6 +1,6 @@
 -- Pause monitors that stand still because so many of their details have failed, before the part of the
--- history is dropped that shows it: they would go on by themselves.
--- Runs once for each leaf that is dropped. Locks: the monitors' rows.
+-- history is emptied that shows it: they would go on by themselves.
+-- Runs once for each leaf, in the transaction that empties it. Locks: the monitors' rows.
 -- Indexes: the primary key of waiting jobs, tenantqueue_history_monitor.
 UPDATE tenantqueue_concurrentjobmonitor AS m
 SET paused = true
