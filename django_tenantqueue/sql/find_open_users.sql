@@ -56,7 +56,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT s.paused, s.num_slots
     FROM tenantqueue_session s
-    WHERE s.kind = 'user' AND s.gate_key = substring(step.key FROM '^(?:[^\/]|\.)*/')
+    WHERE s.kind = 'user' AND s.gate_key = substring(step.key FROM '^(?:[^\\/]|\\.)*/')
     OFFSET 0
 ) everybody ON true
 CROSS JOIN LATERAL (

@@ -95,11 +95,14 @@ def test_cap_of_all_users_reaches_each_by_the_sweep() -> None:
     assert [job.refresh().state for job in jobs].count("created") == 6
 
 
-def test_lower_cap_of_all_users_reaches_one_without_a_line() -> None:
-    jobs = [noop.using(tenant="acme", user="a").delay() for _ in range(2)]
+@pytest.mark.parametrize(
+    ("tenant", "user"), [("acme", "a"), ("acme", "team/a"), ("a/b", "c/d"), ("a\\", "/b")]
+)
+def test_lower_cap_of_all_users_reaches_one_without_a_line(tenant: str, user: str) -> None:
+    jobs = [noop.using(tenant=tenant, user=user).delay() for _ in range(2)]
     run_commit_hooks("default")
     assert [job.refresh().state for job in jobs] == ["created"] * 2
-    make_user_cap("acme", num_slots=1)
+    make_user_cap(tenant, num_slots=1)
     run_commit_hooks("default")
 
     Sweep().step("default")
