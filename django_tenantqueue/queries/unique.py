@@ -90,7 +90,7 @@ def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:
 
 
 def retake_keys(using: str, ids: Sequence[int]) -> list[int]:
-    """Give jobs that were brought back their keys where those are free; return these jobs."""
+    """Give jobs that were brought back their keys where nobody has them; return these jobs."""
     return [row[0] for row in fetch(using, "retake_keys", {"ids": array(ids)})]
 
 

@@ -468,6 +468,38 @@ def test_snapshot_of_its_own_sees_the_twin(threads):
 # letting go
 
 
+def test_enqueue_joins_the_job_that_takes_its_stale_key_back(threads, worker):
+    task = wanting("until_executed")
+    job = task.delay()
+    end_in_error(worker, job)
+    control.cancel([task.delay().pk])
+    with transaction_of(threads, lambda: control.retry([job.pk])) as (back, end):
+        assert back == [job.pk]
+        second = threads.start(task.delay)
+        wait_until(waiting_for_a_lock)
+        end(True)
+        assert second.result(SECONDS).pk == job.pk
+
+    assert UniqueKey.objects.get().job_id == job.pk
+
+
+def test_one_gets_a_stale_key_when_two_are_brought_back(threads, worker):
+    task = wanting("until_executed")
+    jobs = []
+    for _ in range(2):
+        jobs.append(task.delay())
+        end_in_error(worker, jobs[-1])
+    control.cancel([task.delay().pk])
+    with transaction_of(threads, lambda: control.retry([jobs[0].pk])) as (_, end):
+        second = threads.start(lambda: control.retry([jobs[1].pk]))
+        wait_until(waiting_for_a_lock)
+        end(True)
+        assert second.result(SECONDS) == [jobs[1].pk]
+
+    assert UniqueKey.objects.get().job_id == jobs[0].pk
+    assert task.delay().pk == jobs[0].pk
+
+
 def test_worker_does_not_wait_for_a_key_that_is_being_taken_over(threads, worker):
     task = wanting("until_executing", key="k")
     job = task.delay()

@@ -373,6 +373,31 @@ def test_job_comes_back_without_its_key_when_another_one_has_it() -> None:
     assert {ran.pk for ran in run_pending()} == {job.pk, other.pk}
 
 
+@pytest.mark.parametrize("mode", ["until_executing", "until_executed"])
+def test_job_comes_back_with_its_key_when_the_one_that_had_it_is_cancelled(mode: str) -> None:
+    bound = fail.using(unique=Unique(mode, ttl=600), max_attempts=1)
+    job = bound.delay()
+    run_pending()
+    control.cancel([bound.delay().pk])
+    assert UniqueKey.objects.get().job_id != job.pk
+    control.retry([job.pk])
+
+    assert bound.delay().pk == job.pk
+    key = UniqueKey.objects.get()
+    assert (key.job_id, key.mode, key.expires_at) == (job.pk, mode, None)
+
+
+def test_job_comes_back_without_its_key_when_that_outlives_a_cancelled_one() -> None:
+    job = noop.using(unique=Unique("until_executed", key="k")).delay()
+    run_pending()
+    kept = noop.using(unique=Unique("until_expired", ttl=600, key="k")).delay()
+    control.cancel([kept.pk])
+    Job.objects.filter(pk=job.pk).update(state="error")
+    control.retry([job.pk])
+
+    assert UniqueKey.objects.get().job_id == kept.pk
+
+
 def test_keys_that_block_nobody_are_pruned() -> None:
     def make(mode: str, key: str, **more: Any) -> Job:
         return noop.using(unique=Unique(mode, key=key, **more)).delay()

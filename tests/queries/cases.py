@@ -299,7 +299,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"after": "gone/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
         Case(lambda _: {"after": "acme/", "most": 500}, (*KEYS, *HOT_KEY), 10_000),
     ],
-    "retake_keys": [Case(ids("ready"), (*HOT_KEY,), 4000)],
+    "retake_keys": [Case(ids("ready"), (*HOT_KEY, *KEYS), 4000)],
     "end_monitors": [
         Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300, worker=True),
         Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
