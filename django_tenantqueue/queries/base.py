@@ -43,6 +43,37 @@ def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Curso
         return psycopg.Cursor(raw).execute(statement(name), params, prepare=False)
 
 
+LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '200ms'"
+"""What bounds the wait for a lock behind a transaction pooler, where a session has no settings: see
+worker/connection.py. Without it a worker's claims and heartbeats would wait, too."""
+
+
+def is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a worker's own connection goes through a transaction pooler: nothing is prepared."""
+    return connection.prepare_threshold is None
+
+
+def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
+    """Like execute(), for a worker's statement that may have to wait for a row's lock.
+
+    Raises psycopg.errors.LockNotAvailable on a worker's own connection when that takes 200 ms.
+    Behind a pooler it must be outside a transaction, and makes one, in one round trip.
+    """
+    if not isinstance(where, psycopg.Connection) or not is_pooled(where):
+        return execute(where, name, params)
+    try:
+        with where.pipeline():
+            where.execute(b"BEGIN", prepare=False)
+            where.execute(LOCK_TIMEOUT, prepare=False)
+            cursor = execute(where, name, params)
+            where.execute(b"COMMIT", prepare=False)
+    except psycopg.Error:
+        if not where.broken:
+            where.rollback()
+        raise
+    return cursor
+
+
 def ready_connection(wrapper: BaseDatabaseWrapper) -> psycopg.Connection[Any]:
     """Return psycopg's connection below one of Django's, opened and fit to run a statement.
 

@@ -15,7 +15,16 @@ import psycopg
 
 from ..gates import MONITOR, JobGates
 from ..states import State
-from .base import array, execute, fetch, statement, text_array
+from .base import (
+    LOCK_TIMEOUT,
+    array,
+    execute,
+    execute_bounded,
+    fetch,
+    is_pooled,
+    statement,
+    text_array,
+)
 from .gates import GATE_LOCK_CLASSES, Halt, Released, halt_params
 from .monitors import as_released
 
@@ -296,6 +305,8 @@ def exchange(
     try:
         with connection.pipeline():
             connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
+            if is_pooled(connection):
+                connection.execute(LOCK_TIMEOUT, prepare=prepare)
             if finished:
                 params = _finish_params(worker_id, finished, max_errors)
                 done = connection.execute(statement("finish_jobs"), params, prepare=prepare)
@@ -387,7 +398,7 @@ def return_jobs(
         "seqs": array(c[1] for c in claims),
         "delay_seconds": delay_seconds,
     }
-    return {row[0] for row in execute(connection, "return_jobs", params)}
+    return {row[0] for row in execute_bounded(connection, "return_jobs", params)}
 
 
 def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tuple[int, int]]:
@@ -398,7 +409,10 @@ def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tupl
 def record_runs(
     connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
 ) -> set[int]:
-    """Write starts, progress and statistics of runs that go on; return the ids still owned."""
+    """Write starts, progress and statistics of runs that go on; return the ids written.
+
+    Left out are those whose claim was lost, and those whose rows somebody has locked.
+    """
     params = {
         "worker": worker_id,
         "ids": array(r.id for r in runs),

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from .base import array, execute, fetch
+from .base import array, execute, execute_bounded, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def sign_on_worker(connection: psycopg.Connection[Any], worker_id: int, pid: int
 
 def delete_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool:
     """Sign a worker process off; False while it holds jobs."""
-    return bool(fetch(connection, "delete_worker", {"worker": worker_id}))
+    return bool(execute_bounded(connection, "delete_worker", {"worker": worker_id}).fetchall())
 
 
 def heartbeat_worker(
@@ -71,7 +71,7 @@ def heartbeat_worker(
         "jobs_per_second": jobs_per_second,
         "error": error,
     }
-    row = execute(connection, "heartbeat_worker", params).fetchone()
+    row = execute_bounded(connection, "heartbeat_worker", params).fetchone()
     return None if row is None else bool(row[0])
 
 

@@ -1,10 +1,19 @@
 -- Write what is known of runs that still go on: the true start, progress, statistics.
 -- `ages` are seconds since the start. Fenced by (worker, claim_seq). Index: primary key.
-WITH run AS MATERIALIZED (
+-- Locks: the job rows, SKIP LOCKED: the worker's claims and heartbeats come behind this statement,
+-- and must not wait for a row that an operator's open transaction holds.
+WITH free AS MATERIALIZED (
+    SELECT j.id
+    FROM tenantqueue_job_hot j
+    WHERE j.id = ANY (%(ids)s::bigint[])
+    FOR NO KEY UPDATE SKIP LOCKED
+),
+run AS MATERIALIZED (
     SELECT r.*
     FROM unnest(
         %(ids)s::bigint[], %(seqs)s::integer[], %(ages)s::float8[], %(extras)s::text[]
     ) AS r (id, claim_seq, age, extra)
+    JOIN free ON free.id = r.id
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'running',

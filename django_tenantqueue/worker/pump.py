@@ -312,13 +312,21 @@ class Pump:
         if len(self.flight):
             self.watch.run_once(self.connection, now)
         if self.vitals.next_at <= now:
-            wanted = self.vitals.beat(self.connection, now, len(self.flight.running()))
-            self.draining = self.draining or wanted
+            self._beat(now)
             self.returns.find_unknown(self.connection)
         if not self.draining and (why := self.vitals.age_limit(now)):
             logger.info("%s makes room for a new process: %s", self.config.name, why)
             self.draining = True
             self.flight.marks.retire()
+
+    def _beat(self, now: float) -> None:
+        """Give a sign of life; when somebody has locked this worker's row, the next one does."""
+        try:
+            wanted = self.vitals.beat(self.connection, now, len(self.flight.running()))
+        except RETRIABLE as error:
+            logger.warning("the heartbeat is left out: %s", error)
+        else:
+            self.draining = self.draining or wanted
 
     def _doubt(self, error: psycopg.Error) -> None:
         """Compare the claims in the rows with those known here, now and for a while.

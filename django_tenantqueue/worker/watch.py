@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -19,6 +20,7 @@ from ..queries import claim as queries
 from ..queries.claim import RunRecord, Watched
 from ..states import State
 from .flight import Flight
+from .returns import RETRIABLE
 from .store import Store, ended_early
 
 logger = logging.getLogger("django_tenantqueue")
@@ -57,34 +59,52 @@ class Watch:
             self._look(connection, now)
 
     def _record(self, connection: psycopg.Connection[Any]) -> None:
-        """Write true starts and progress of jobs that have been running for a while."""
-        records = sorted(self._new_records(), key=lambda r: r.id)
-        if not records:
-            return
-        try:
-            queries.record_runs(connection, self._worker_id, records)
-        except psycopg.DataError:
-            for record in records:
-                self._record_singly(connection, record)
+        """Write true starts and progress of jobs that have been running for a while.
 
-    def _new_records(self) -> Iterable[RunRecord]:
+        What is not written, since its row is locked, say, is written with a later look.
+        """
+        told = sorted(self._new_records(), key=lambda pair: pair[1].id)
+        if not told:
+            return
+        written: set[int] = set()
+        try:
+            written = self._write(connection, [record for _, record in told])
+        except RETRIABLE as error:
+            logger.info("starts and progress are written later: %s", error)
+        finally:
+            for running, record in told:
+                if record.id in written:
+                    running.recorded = True
+                else:
+                    running.dirty = True
+
+    def _write(self, connection: psycopg.Connection[Any], records: list[RunRecord]) -> set[int]:
+        """Write records; return the ids that need no other look."""
+        try:
+            return queries.record_runs(connection, self._worker_id, records)
+        except psycopg.DataError:
+            return {r.id for r in records if self._is_written_singly(connection, r)}
+
+    def _new_records(self) -> Iterable[tuple[RunningJob, RunRecord]]:
         for running in self._flight.running():
             if running.age_seconds < RECORD_SECONDS or (running.recorded and not running.dirty):
                 continue
-            running.recorded, running.dirty = True, False
+            running.dirty = False  # before it is read: what is said meanwhile is told next time
             said = running.said()
             try:
                 extra = json.dumps(said, allow_nan=False) if said else None
             except (TypeError, ValueError, RuntimeError):
                 extra = None  # judged at the end of the run, when it says the same again
             claimed = running.claimed
-            yield RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
+            yield running, RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
 
-    def _record_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> None:
+    def _is_written_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> bool:
         try:
-            queries.record_runs(connection, self._worker_id, [record])
+            return bool(queries.record_runs(connection, self._worker_id, [record]))
         except psycopg.DataError as error:
             logger.warning("the progress of job %s could not be stored: %s", record.id, error)
+        record = replace(record, extra=None)
+        return bool(queries.record_runs(connection, self._worker_id, [record]))
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
         """See what has become of the claims: cancelled, paused, lost, too old."""

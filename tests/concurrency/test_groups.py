@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
@@ -75,6 +77,104 @@ def test_neighbours_are_recorded_when_one_progress_is_refused(pump: FakePump):
 
     assert Job.objects.get(pk=ids[0]).state == "running"
     assert Job.objects.get(pk=ids[3]).progress_message is None
+    assert Job.objects.get(pk=ids[3]).state == "running"
+
+
+def test_neighbours_are_recorded_when_an_operator_holds_the_row_of_one(
+    pump: FakePump, open_connection
+):
+    ids = make_jobs(make_queue(num_slots=100), 10)
+    jobs = pump.take(10)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[3]])
+        for running in jobs:
+            running.started -= 1.0
+            running.progress(1, 2, "half")
+        pump.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
+        pump.end(jobs[0])
+        other = make_job()
+        pump.turn_until(lambda: state_of(ids[0]) == "success")
+        pump.turn_until(lambda: pump.executor.jobs[-1].id == other.pk)
+        assert Job.objects.get(pk=ids[3]).started_at is None
+
+    pump.turn_until(lambda: Job.objects.get(pk=ids[3]).progress_message == "half")
+
+
+def test_starts_are_recorded_later_when_the_table_is_locked(pump: FakePump, open_connection):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("LOCK tenantqueue_job_hot IN SHARE MODE")
+        running.started -= 1.0
+        pump.pump.watch.run_once(pump.pump.connection, time.monotonic() + 1.0)
+        assert (running.recorded, running.dirty) == (False, True)
+
+    pump.turn_until(lambda: state_of(job_id) == "running")
+
+
+def test_worker_goes_on_when_an_operator_holds_its_row(pump: FakePump, open_connection):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [pump.id])
+        pump.pump.vitals.hurry()
+        pump.end(running)
+        pump.turn_until(lambda: state_of(job_id) == "success")
+
+    pump.pump.vitals.hurry()
+    before = Worker.objects.get(pk=pump.id).heartbeat_at
+    pump.turn_until(lambda: Worker.objects.get(pk=pump.id).heartbeat_at > before)
+
+
+@pytest.fixture
+def pooled_pump():
+    with override_settings(TENANTQUEUE={"POOLER": True}), turned_pump() as made:
+        yield made
+
+
+@pytest.fixture
+def operator(open_connection):
+    """Return a connection that the server ends when a pump waits for it without a limit."""
+    made = open_connection()
+    made.execute("SET idle_in_transaction_session_timeout = '5s'")
+    return made
+
+
+def test_ends_are_stored_when_a_row_is_locked_behind_a_pooler(pooled_pump: FakePump, operator):
+    ids = make_jobs(make_queue(num_slots=100), 5)
+    jobs = pooled_pump.take(5)
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[2]])
+        for running in jobs:
+            pooled_pump.end(running)
+        pooled_pump.turn_until(lambda: Job.objects.finished().count() == 4)
+
+    pooled_pump.turn_until(lambda: state_of(ids[2]) == "success")
+
+
+def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_pump: FakePump, operator):
+    ids = make_jobs(make_queue(num_slots=100), 3)
+    jobs = pooled_pump.take(3)
+
+    pooled_pump.pump.draining = True
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[1]])
+        operator.execute(
+            "SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [pooled_pump.id]
+        )
+        pooled_pump.pump.vitals.hurry()
+        for running in jobs:
+            pooled_pump.pump.flight.to_return(running, 0.0)
+        pooled_pump.turn_until(lambda: list(states_of(ids).values()).count("created") == 2)
+
+    pooled_pump.turn_until(lambda: state_of(ids[1]) == "created")
 
 
 def test_only_the_locked_job_waits_when_an_operator_holds_its_row(pump: FakePump, open_connection):
