@@ -161,6 +161,8 @@ class OneWorker:
                 left = self.places.next_at - time.monotonic()
                 self.pump.wait(min(pause, left, LONGEST_WAIT))
                 self.places.turn()
+            for running in self.pump.flight.unfinished():
+                self.pump.flight.to_return(running, 0.0)  # no supervisor gives it back
             self.pump.abandon()
             self.pump.close()
         except BaseException as error:  # noqa: BLE001 a fleet with a dead worker measures nothing

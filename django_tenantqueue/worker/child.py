@@ -20,13 +20,14 @@ class Child:
     """Why it was killed."""
     killed_at_stop: bool = False
     told_to_drain: bool = False
-    told_to_stop: bool = False
+    told_to_stop_at: float | None = None
+    """When an operator's order to stop was handed on (monotonic time)."""
     has_successor: bool = False
 
     @property
     def is_dismissed(self) -> bool:
         """Whether an operator sent it away: nobody takes its place."""
-        return self.told_to_drain or self.told_to_stop
+        return self.told_to_drain or self.told_to_stop_at is not None
 
     def begun(self) -> frozenset[int]:
         """Return the ids of the jobs that it has begun and whose end may not be stored."""

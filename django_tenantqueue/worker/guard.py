@@ -94,7 +94,7 @@ def explain_death(child: Child, status: int) -> Death:
             error=child.sentence.error,
         )
     why = how_it_ended(status)
-    if child.killed_at_stop:
+    if child.killed_at_stop or child.marks.is_leaving:
         return Death(f"its worker process was stopped with {why}", started=begun, blameless=True)
     reason = f"its worker process ended with {why}"
     if why == "signal SIGKILL":

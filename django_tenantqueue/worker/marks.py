@@ -1,5 +1,6 @@
 """What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
-process must be killed for one of them, when its loop turned last, and that it wants a successor.
+process must be killed for one of them, when its loop turned last, that it wants a successor, and
+that it ends under its jobs.
 
 So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
 costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 WIDTH = 8
-HEADER = 2
-TURNED, RETIRING = range(HEADER)
-"""The header: when the loop turned last (monotonic ns), and whether a successor is wanted."""
+HEADER = 3
+TURNED, RETIRING, LEAVING = range(HEADER)
+"""The header: when the loop turned last (monotonic ns), whether a successor is wanted, and whether
+the process ends without waiting for its jobs."""
 ENTRY = 4
 ID, BEGUN, LIMIT, WHY = range(ENTRY)
 """A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
@@ -98,7 +100,16 @@ class Marks:
         """Ask for a successor: this process ends what it runs and no more."""
         self._table[RETIRING] = 1
 
+    def leave(self) -> None:
+        """Note that this process is about to end: what it has begun is to be given back then."""
+        self._table[LEAVING] = 1
+
     # read by the supervisor
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the child ends in good order, whatever it has begun."""
+        return bool(self._table[LEAVING])
 
     @property
     def is_retiring(self) -> bool:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 from django.db import connections
@@ -47,6 +47,14 @@ def die_with_parent(parent_pid: int) -> None:
             os._exit(1)
 
 
+def _end_at_once() -> NoReturn:
+    """End the process whatever its other threads do, also one that blocks the event loop."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 class WorkerProcess:
     """Runs jobs until it is told to stop, or, in burst mode, until nothing is left."""
 
@@ -76,7 +84,6 @@ class WorkerProcess:
         loop.call_soon(thread.start)
         self._turn(loop)
         thread.join()
-        # threads that still run a job end with the process: their jobs have been given back
         sys.stdout.flush()
         sys.stderr.flush()
         return 0
@@ -134,10 +141,12 @@ class WorkerProcess:
         try:
             while not self._is_over(pump):
                 pump.wait(pump.run_once())
+            self._marks.leave()
             left = pump.abandon()
-            if left:
-                logger.warning("%s: %d running jobs were given back", self.name, left)
             pump.close()
+            if left:
+                logger.warning("%s: ends under %d jobs, which are given back", self.name, left)
+                _end_at_once()
         except BaseException:
             logger.exception("%s: the worker's loop failed", self.name)
             os._exit(70)

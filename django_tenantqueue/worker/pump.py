@@ -403,16 +403,13 @@ class Pump:
                 self.flight.give_back(running)
 
     def abandon(self) -> int:
-        """Give back what still runs at the end of a shutdown, no attempt counted; return how many.
+        """Store what has ended and give back what was not begun; return how many jobs still run.
 
-        What has ended is stored, and what was not begun goes back, too. The process's threads are
-        about to end with it.
+        Those keep their claims until this process is gone: the supervisor gives them back, lest
+        they begin elsewhere beside their old runs.
         """
         self.returns.find_unknown(self.connection)
         self.return_unstarted()
-        left = self.flight.unfinished()
-        for running in left:
-            self.flight.to_return(running, 0.0)
         end = time.monotonic() + FAREWELL_SECONDS
         while True:
             self._collect()
@@ -421,11 +418,12 @@ class Pump:
                 self._exchange(claim=False)
             self.returns.run_once(self.connection)
             if self.store.is_empty and not self.flight.returns:
-                return len(left)
+                break
             if time.monotonic() > end:
                 logger.error("jobs could not be stored or given back: their rows are locked")
-                return len(left)
+                break
             time.sleep(RETRY_SECONDS)
+        return len(self.flight.unfinished())
 
     def close(self) -> None:
         """Sign off, wake a worker that may go on, and close the connection."""

@@ -31,6 +31,9 @@ logger = logging.getLogger("django_tenantqueue")
 
 KILL_SECONDS = 5.0
 """A child that is still there so long after its shutdown timeout is killed."""
+FAREWELL_SECONDS = 3.0
+"""How long a supervisor that ends tries to give jobs back when somebody has locked their rows."""
+RETRY_SECONDS = 0.1
 REPORT_SECONDS = 5.0
 """How often a stopping supervisor says what it waits for."""
 REPORTED = 5
@@ -71,8 +74,8 @@ class Supervisor:
             self._rescue_dead()
             self._children.plan_successors()
             self._children.start_due()
+            self._kill_late()
             if self._stops:
-                self._kill_late()
                 self._report_stop()
             self._heartbeat_file.write(
                 list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
@@ -85,7 +88,7 @@ class Supervisor:
                     self._guard.seconds_to_next(self._children),
                 )
             )
-        self._rescue_dead()
+        self._rescue_last()
         self._heartbeat_file.remove()
         if self._maintenance is not None:
             self._maintenance.close()
@@ -139,6 +142,14 @@ class Supervisor:
                 connections[self.config.database].close()
             self._dead.append((child, death))
 
+    def _rescue_last(self) -> None:
+        """Take back what the last children held; others must take for dead what is left."""
+        end = time.monotonic() + FAREWELL_SECONDS
+        self._rescue_dead()
+        while self._dead and time.monotonic() < end:
+            time.sleep(RETRY_SECONDS)
+            self._rescue_dead()
+
     def _obey(self, orders: list[Orders]) -> None:
         """Hand on what operators want of the children."""
         wanted = {order.worker_id: order for order in orders}
@@ -146,8 +157,8 @@ class Supervisor:
             order = wanted.get(child.worker_id)
             if order is None:
                 continue
-            if order.stop and not child.told_to_stop:
-                child.told_to_stop = True
+            if order.stop and child.told_to_stop_at is None:
+                child.told_to_stop_at = time.monotonic()
                 self._say(f"child {child.pid} stops: an operator asked for it")
                 self._children.send(signal.SIGTERM, child)
             elif order.drain and not child.is_dismissed:
@@ -201,11 +212,14 @@ class Supervisor:
         self._say(f"waiting up to {left:.0f} s for {len(marks)} {jobs}: {named}{more}")
 
     def _kill_late(self) -> None:
-        late = time.monotonic() - self._stop_at
-        if late > KILL_SECONDS + (self.config.shutdown_timeout if self._stops == 1 else 0.0):
-            for child in self._children:
+        """Kill the children that were told to stop and do not end, nor count it against a job."""
+        now = time.monotonic()
+        allowed = KILL_SECONDS + (self.config.shutdown_timeout if self._stops < 2 else 0.0)
+        for child in self._children:
+            told_at = self._stop_at if self._stops else child.told_to_stop_at
+            if told_at is not None and now - told_at > allowed:
                 child.killed_at_stop = True
-            self._children.send(signal.SIGKILL)
+                self._children.send(signal.SIGKILL, child)
 
 
 def close_inherited() -> None:

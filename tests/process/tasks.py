@@ -11,6 +11,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 from django.db import connection, transaction
 
 from django_tenantqueue import Permanent, Retry, Unique, current_job, task
@@ -132,6 +133,20 @@ def refuse_to_stop(gate: str, seconds: float = 60.0) -> None:
 async def block_the_loop(seconds: float) -> None:
     """Compute in a coroutine, giving way to no other."""
     spin.func(seconds)
+
+
+@task
+async def block_alone(gate: str) -> list[int]:
+    """Wait for the gate, block the loop, and when begun again return the processes still there."""
+    earlier = [int(path.suffix[1:]) for path in Path(gate).parent.glob("process.*")]
+    Path(gate).with_name(f"process.{os.getpid()}").touch()
+    alive = [pid for pid in earlier if psutil.pid_exists(pid)]
+    note_start(gate)
+    for _ in looks_at(gate):
+        await asyncio.sleep(0.005)
+    if not earlier:
+        spin.func(HOLD_SECONDS)
+    return alive
 
 
 @task

@@ -10,7 +10,7 @@ from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 
-from .tasks import hold
+from .tasks import block_alone, hold
 from .workers import Gate, Workers, wait_for_state, wait_until
 
 ACTS_WITHIN = 2.0
@@ -42,6 +42,20 @@ def test_running_job_is_given_back_when_an_operator_stops_its_worker(workers: Wo
     assert_within(ACTS_WITHIN + 0.5, time.monotonic() - began)
     assert runner.end() == 0
     assert job.refresh().attempt == 0
+
+
+def test_job_is_given_back_when_its_worker_is_stopped_and_hears_nothing(
+    workers: Workers, gate: Gate
+):
+    runner = workers.start("--shutdown-timeout=0.5")
+    gate.open()
+    job = block_alone.delay(str(gate))
+    gate.wait_for(job)
+
+    fleet.stop([row.pk for row in runner.rows()])
+
+    assert runner.end() == 0
+    assert (job.refresh().state, job.attempt) == (State.CREATED, 0)
 
 
 def test_running_job_goes_on_when_an_operator_drains_its_worker(workers: Workers, gate: Gate):

@@ -9,7 +9,7 @@ from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
-from .tasks import async_hold, hold, work_or_hold
+from .tasks import async_hold, block_alone, hold, work_or_hold
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
 
 
@@ -98,6 +98,22 @@ def test_jobs_run_elsewhere_when_they_were_given_back(workers: Workers, gate: Ga
 
     wait_for_state(job, State.SUCCESS)
     assert (job.attempt, job.result) == (1, "through the gate")
+
+
+def test_job_begins_elsewhere_when_the_process_that_ran_it_is_gone(workers: Workers, gate: Gate):
+    first = workers.start("--shutdown-timeout=1")
+    job = block_alone.using(max_attempts=1).delay(str(gate))
+    gate.wait_for(job)
+    workers.start()
+
+    first.send(signal.SIGTERM)
+    wait_until(lambda: "told to stop" in first.output)
+    gate.open()  # from now on nothing ends the event loop
+
+    wait_for_state(job, State.SUCCESS)
+    assert (job.attempt, job.result) == (1, [])
+    assert first.end() == 0
+    assert "which are given back" in first.output
 
 
 def test_running_jobs_are_given_back_when_a_second_signal_comes(workers: Workers, gate: Gate):

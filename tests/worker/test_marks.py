@@ -1,11 +1,14 @@
 """What a child and its supervisor share."""
 
 import os
+import signal
 import time
 import warnings
 
 import pytest
 
+from django_tenantqueue.worker.child import Child
+from django_tenantqueue.worker.guard import explain_death
 from django_tenantqueue.worker.marks import Marks, Why
 
 
@@ -91,3 +94,15 @@ def test_parent_sees_what_a_child_wrote():
 
     assert [mark.job_id for mark in marks.begun()] == [7]
     assert marks.is_retiring
+
+
+@pytest.mark.parametrize("status", [0, 70 << 8, signal.SIGKILL])
+def test_nothing_is_held_against_the_jobs_when_their_process_was_leaving(status):
+    marks = Marks(2)
+    begun(marks, 7)
+    child = Child(1, 0, 1, marks)
+    assert not explain_death(child, status).blameless
+
+    marks.leave()
+
+    assert explain_death(child, status).blameless
