@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
+from django.db import Error as DjangoError
+from django.db import OperationalError, connections, transaction
 
 from ..operations import maintain
 from ..operations.gates import Sweep
@@ -32,6 +33,9 @@ LONGEST_PAUSE = 0.5
 """How often due jobs are looked for at least."""
 RECORD_SECONDS = 10.0
 """How often a duty that finds nothing to do is recorded."""
+
+LOCK_MILLISECONDS = 500
+"""A duty waits no longer for a lock: the same thread looks after the children."""
 
 
 @dataclass(slots=True)
@@ -63,6 +67,8 @@ class Maintenance:
         self._lease = lease
         self._name = name
         self._led_on: psycopg.Connection[Any] | None = None
+        self._limited: object = None
+        """Connection of Django's whose waits for locks are bounded."""
         self._coroner = Coroner()
         self._duties = [
             Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
@@ -84,7 +90,7 @@ class Maintenance:
             # a pooler gives a session's lock to others: hold it for a transaction only
             with transaction.atomic(using=self.alias):
                 return self._round() if self._lead_for_transaction() else STANDBY_SECONDS
-        except (psycopg.Error, DatabaseError) as error:
+        except (psycopg.Error, DjangoError) as error:
             logger.warning("maintenance is interrupted: %s", error)
             self._let_go()
             return STANDBY_SECONDS
@@ -100,12 +106,15 @@ class Maintenance:
         done: object = None
         error = ""
         try:
-            done = duty.step(self.alias)
-        except (psycopg.OperationalError, OperationalError, InterfaceError):
-            raise  # the connection is gone, and perhaps the lock: see run_once()
+            with self._bounded_waits():
+                done = duty.step(self.alias)
         except Exception as failure:
-            logger.exception("maintenance duty %s failed", duty.name)
-            connections[self.alias].close_if_unusable_or_obsolete()
+            if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
+                raise  # the connection is gone, and perhaps the lock: see run_once()
+            if isinstance(failure, psycopg.OperationalError | OperationalError):
+                logger.warning("maintenance duty %s is tried again: %s", duty.name, failure)
+            else:
+                logger.exception("maintenance duty %s failed", duty.name)
             error = f"{type(failure).__name__}: {failure}"
         now = time.monotonic()
         pause = duty.interval if duty.pause_after is None else duty.pause_after(done)
@@ -114,6 +123,30 @@ class Maintenance:
         if done or error or duty.record_at <= now:
             duty.record_at = now + RECORD_SECONDS
             self._record(duty, now - began, done, error)
+
+    @contextmanager
+    def _bounded_waits(self) -> Iterator[None]:
+        """Bound the wait for locks: for the session, or behind a pooler for its transaction.
+
+        There a failed duty is undone alone.
+        """
+        wrapper = connections[self.alias]
+        if self._lease.uses_locks:
+            wrapper.ensure_connection()
+            if wrapper.connection is not self._limited:
+                with wrapper.cursor() as cursor:
+                    cursor.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+                self._limited = wrapper.connection
+            yield
+            return
+        with transaction.atomic(using=self.alias):
+            with wrapper.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+            yield
+
+    def _is_usable(self) -> bool:
+        wrapper = connections[self.alias]
+        return wrapper.connection is not None and wrapper.is_usable()
 
     def _rescue(self, alias: str) -> int:
         """Look for dead workers, but not soon after this one had to connect again.
@@ -152,6 +185,7 @@ class Maintenance:
 
     def resign(self) -> None:
         """Let another supervisor do the maintenance: this one is about to stop."""
+        # a session may take a lock twice, and must then let it go twice
         if self.leading and self._led_on is not None and not self._led_on.closed:
             with suppress(psycopg.Error):
                 self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
@@ -168,7 +202,8 @@ class Maintenance:
         return self.leading
 
     def _let_go(self) -> None:
-        self.leading, self._led_on = False, None
+        self.resign()
+        self._led_on = None
         connections[self.alias].close()
 
     def close(self) -> None:

@@ -6,15 +6,17 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue.models import Duty as DutyRow
-from django_tenantqueue.operations import maintain
+from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.lease import Lease
 from django_tenantqueue.worker.maintenance import LOCK_KEY, Duty, Maintenance
 from tests.factories import make_job, state_of
+from tests.timing import assert_within
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,6 +28,7 @@ def pair():
     for lease in leases:
         if lease.connection is not None:
             lease.connection.close()
+    connection.close()  # whose waits for locks are bounded
 
 
 @pytest.fixture
@@ -100,6 +103,76 @@ def test_other_duties_are_done_when_one_fails(pair, monkeypatch, caplog):
     assert done == ["default"]
     assert "maintenance duty bad failed" in caplog.text
     assert "ZeroDivisionError" in DutyRow.objects.get(name="bad").error
+
+
+def cancel_query(using):
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 1; SELECT pg_sleep(1)")
+
+
+def break_connection(using):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def test_other_duties_are_done_when_the_statement_of_one_is_cancelled(pair):
+    maintenance, other = pair
+    done: list[str] = []
+    maintenance._duties[:] = [Duty("bad", cancel_query, 60.0), Duty("other", done.append, 60.0)]
+
+    maintenance.run_once()
+    other.run_once()
+
+    assert done == ["default"]
+    assert (maintenance.leading, other.leading) == (True, False)
+    assert "statement timeout" in DutyRow.objects.get(name="bad").error
+
+
+def test_another_leads_when_the_connection_broke_and_was_made_anew(pair):
+    first, second = pair
+    first._duties[:] = [Duty("bad", break_connection, 0.0)]
+    first.run_once()
+    first._duties[:] = []
+
+    first.resign()
+    second.run_once()
+
+    assert second.leading
+
+
+def test_lock_is_let_go_when_it_was_taken_again_after_an_error(pair):
+    first, second = pair
+    duties = first._duties[:]
+    first._duties[:] = [Duty("bad", break_connection, 0.0)]
+    first.run_once()
+    first._duties[:] = duties
+    first.run_once()
+    assert first.leading
+
+    first.resign()
+    second.run_once()
+
+    assert second.leading
+
+
+@pytest.mark.parametrize("pooler", [False, True])
+def test_duty_gives_up_when_somebody_holds_a_row_for_long(pair, other, pooler):
+    other.execute("SET idle_in_transaction_session_timeout = '5s'")
+    held, due = make_job(state="running"), make_job(state="scheduled", run_at=timezone.now())
+    with override_settings(TENANTQUEUE={"POOLER": pooler}), other.transaction():
+        maintenance = Maintenance(Lease("default", "test"))
+        cancel = Duty("cancel", lambda using: control.cancel([held.pk], using=using), 60.0)
+        maintenance._duties.insert(0, cancel)
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [held.pk])
+
+        began = time.monotonic()
+        maintenance.run_once()
+
+        assert_within(2.0, time.monotonic() - began)
+        assert state_of(due.pk) == "created"
+        assert "lock timeout" in DutyRow.objects.get(name="cancel").error
+    maintenance.close()
+    maintenance._lease.close()
 
 
 def test_duty_is_recorded_when_it_did_something_and_else_now_and_then(pair):
