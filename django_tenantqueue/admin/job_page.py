@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, TaskControl, TenantQueue, Worker
+from ..operations.outcome import UNKNOWN_CLASS
 from ..operations.queues import loads, seconds_to_start
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
@@ -85,7 +86,15 @@ def describe(using: str, job: Job) -> dict[str, Any]:
 def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     """Say what keeps a waiting job from running, as far as its own row and queue tell."""
     if job.state == State.SCHEDULED:
-        return gettext("It waits for its time.")
+        if not _is_unknown(job):
+            return gettext("It waits for its time.")
+        return (
+            gettext(
+                "No worker that claimed it knows the task “%s”: it is given back for a while. "
+                "Start workers with the code that has it."
+            )
+            % job.name
+        )
     if job.state == State.HELD:
         return _held_by(using, job)
     if job.state != State.CREATED or queue is None:
@@ -102,6 +111,12 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
     if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
         return gettext("No worker is running: start one with “manage.py runworker”.")
     return gettext("It waits for its turn and a free worker.")
+
+
+def _is_unknown(job: Job) -> bool:
+    """Whether the job was last given back by a worker that does not know its task."""
+    last = job.errors[-1] if job.errors else {}
+    return last.get("class") == UNKNOWN_CLASS
 
 
 def _held_by(using: str, job: Job) -> str:

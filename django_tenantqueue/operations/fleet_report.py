@@ -8,9 +8,10 @@ from datetime import datetime
 
 from ..models import Worker
 from ..queries import fleet as queries
-from ..queries.fleet import JobCounts, RunningClaim, StuckQueue
+from ..queries.fleet import JobCounts, RunningClaim, StuckQueue, UnknownJobs
 from .figures import counted_text, rough_text
 from .fleet import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
+from .outcome import UNKNOWN_CLASS
 
 COUNTED_TO = 10_000
 """Jobs are counted up to here: an exact number would walk the whole backlog."""
@@ -18,8 +19,11 @@ COUNTED_TO = 10_000
 VISITED = 2000
 """Queues with ready jobs that are looked at, once for each of their priorities."""
 
+SCHEDULED_LOOKED_AT = 2000
+"""Scheduled jobs, those that are due first, that are looked at."""
+
 NAMED = 5
-"""Queues that a problem names."""
+"""Queues or tasks that a problem names."""
 
 START_ONE = "start one with manage.py runworker"
 
@@ -72,7 +76,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Five statements, whose cost does not grow with the history or the backlog.
+    Six statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -82,6 +86,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     strays = [claim for of_worker in claims.values() for claim in of_worker]
     duties = list_duties(using)
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
+    unknown = queries.list_unknown_tasks(using, most=SCHEDULED_LOOKED_AT, error_class=UNKNOWN_CLASS)
     return FleetReport(
         read_at=counts.read_at,
         database=using,
@@ -92,6 +97,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         counted_to=COUNTED_TO,
         problems=[
             *_problems_of_workers(workers, counts, stuck),
+            *_problems_of_tasks(unknown),
             *_problems_of_claims(strays),
             *_problems_of_duties(duties),
         ],
@@ -159,6 +165,15 @@ def _problems_of_workers(
     return found
 
 
+def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[str]:
+    if not unknown:
+        return []
+    jobs = sum(task.jobs for task in unknown)
+    names = _listed([task.name for task in unknown])
+    told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
+    return [f"{told}; start workers with the code that has it"]
+
+
 def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[str]:
     held = {claim.worker_id: claim.of_worker for claim in strays}
     if not held:
@@ -175,6 +190,9 @@ def _problems_of_duties(duties: Sequence[DutyReport]) -> list[str]:
 
 
 def _named(queues: Sequence[StuckQueue]) -> str:
-    names = [f"{queue.tenant or '(no tenant)'}/{queue.name}" for queue in queues[:NAMED]]
-    more = len(queues) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    return _listed([f"{queue.tenant or '(no tenant)'}/{queue.name}" for queue in queues])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

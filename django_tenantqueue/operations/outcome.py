@@ -33,20 +33,24 @@ logger = logging.getLogger("django_tenantqueue")
 
 UNKNOWN_DELAY = 15.0
 """Seconds before a job whose task this process does not know is looked at again."""
+UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
+"""The class of the error that is kept with such a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: exactly one of the fields is set.
+    """How a run ended: exactly one of the fields is set (and `reason` beside `give_back`).
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
-    job; seconds until it may be tried again. `lost`: somebody else owns the job now.
+    job; seconds until it may be tried again, and `reason` is the error that is kept with it (JSON).
+    `lost`: somebody else owns the job now.
     """
 
     finished: Finished | None = None
     failed: Failed | None = None
     stored: bool = False
     give_back: float | None = None
+    reason: str | None = None
     lost: bool = False
 
 
@@ -164,7 +168,8 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
     if running.lost or isinstance(error, ClaimLost):
         return Outcome(lost=True)
     if isinstance(error, UnknownTask):
-        return Outcome(give_back=UNKNOWN_DELAY)
+        reason = json.dumps(describe_error(error, claimed.attempt))
+        return Outcome(give_back=UNKNOWN_DELAY, reason=reason)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))
     again = claimed.attempt < claimed.max_attempts

@@ -6,7 +6,7 @@ of what comes next in one transaction and one round trip.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -41,6 +41,7 @@ MOST_ROOM = 200
 BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are put off so long, if its burst is large enough to lose none: one
 claim then takes all that the rate has brought."""
+NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,14 +390,21 @@ def return_jobs(
     claims: Sequence[tuple[int, int]],
     *,
     delay_seconds: float = 0.0,
+    errors: Mapping[tuple[int, int], str] = NO_ERRORS,
+    max_errors: int = 10,
 ) -> set[int]:
-    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back."""
+    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back.
+
+    `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
+    """
     claims = sorted(claims)
     params = {
         "worker": worker_id,
         "ids": array(c[0] for c in claims),
         "seqs": array(c[1] for c in claims),
         "delay_seconds": delay_seconds,
+        "errors": text_array(errors.get(c) for c in claims),
+        "max_errors": max_errors,
     }
     return {row[0] for row in execute_bounded(connection, "return_jobs", params)}
 

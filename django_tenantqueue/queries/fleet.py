@@ -48,6 +48,14 @@ class StuckQueue:
     taken: bool
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownJobs:
+    """Jobs that were given back since no worker that claimed them knows their task."""
+
+    name: str
+    jobs: int
+
+
 def list_claims(using: str, *, worker_id: int | None, most: int) -> list[RunningClaim]:
     """Return what one worker runs, or all of them (None): up to `most` of each, longest first."""
     with read_in_order(using):
@@ -66,3 +74,10 @@ def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[S
     with read_in_order(using):
         rows = fetch(using, "list_stuck_queues", {"most": most, "silent_seconds": silent_seconds})
     return [StuckQueue(*row) for row in rows]
+
+
+def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[UnknownJobs]:
+    """Return the tasks of jobs whose last error is of a class, of the `most` that are due first."""
+    with read_in_order(using):
+        rows = fetch(using, "list_unknown_tasks", {"most": most, "error_class": error_class})
+    return [UnknownJobs(*row) for row in rows]

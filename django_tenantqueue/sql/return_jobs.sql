@@ -1,7 +1,11 @@
 -- Give claimed jobs back unstarted: the attempt is not counted, the claim number stays raised.
+-- An error that says why is kept, unless the last one of the job is of the same class: a job that is
+-- given back again and again says so once.
 -- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
 WITH given AS MATERIALIZED (
-    SELECT g.* FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[]) AS g (id, claim_seq)
+    SELECT g.*
+    FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[], %(errors)s::text[])
+        AS g (id, claim_seq, error)
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'created' END,
@@ -14,7 +18,14 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'creat
     queued_at = NULL,
     started_at = NULL,
     task_at = NULL,
-    attempt = job.attempt - 1
+    attempt = job.attempt - 1,
+    errors = CASE
+        WHEN given.error IS NULL THEN job.errors
+        WHEN job.errors -> -1 ->> 'class' = given.error::jsonb ->> 'class' THEN job.errors
+        WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
+            THEN job.errors - 0 || given.error::jsonb
+        ELSE coalesce(job.errors, '[]') || given.error::jsonb
+    END
 FROM given
 WHERE job.id = given.id AND job.claim_seq = given.claim_seq AND job.worker_id = %(worker)s::bigint
     -- not redundant: see finish_jobs.sql

@@ -54,6 +54,8 @@ class Flight:
         self.loop: Executor | None = None
         self.returns: dict[float, list[tuple[int, int]]] = {}
         """Delay in seconds -> claims (id, claim_seq) to give back."""
+        self.reasons: dict[tuple[int, int], str] = {}
+        """Claim to give back -> JSON text of the error that says why."""
         self._thread_slots = threads
         self._async_slots = async_slots
         self._jobs: dict[int, RunningJob] = {}
@@ -140,10 +142,14 @@ class Flight:
         self.to_return(running, delay_seconds)
         return True
 
-    def to_return(self, running: RunningJob, delay_seconds: float) -> None:
-        """Note a claim that is to be given back to the queue."""
+    def to_return(
+        self, running: RunningJob, delay_seconds: float, reason: str | None = None
+    ) -> None:
+        """Note a claim that is to be given back to the queue, with the error that says why."""
         claim = (running.id, running.claimed.claim_seq)
         self.returns.setdefault(delay_seconds, []).append(claim)
+        if reason is not None:
+            self.reasons[claim] = reason
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs, once."""

@@ -188,7 +188,7 @@ class Pump:
                 logger.warning(
                     "job %s: this worker does not know %r; given back", claimed.id, claimed.name
                 )
-                self.flight.to_return(running, outcome.give_back)
+                self.flight.to_return(running, outcome.give_back, outcome.reason)
             elif outcome.lost:
                 logger.warning("job %s (%s): the claim was lost", claimed.id, claimed.name)
 

@@ -84,7 +84,16 @@ class Returns:
     def _return(
         self, connection: psycopg.Connection[Any], claims: list[tuple[int, int]], delay: float
     ) -> None:
-        returned = queries.return_jobs(connection, self._worker_id, claims, delay_seconds=delay)
-        settings = get_settings()
+        settings, reasons = get_settings(), self._flight.reasons
+        returned = queries.return_jobs(
+            connection,
+            self._worker_id,
+            claims,
+            delay_seconds=delay,
+            errors=reasons,
+            max_errors=settings.max_errors,
+        )
+        for claim in claims:
+            reasons.pop(claim, None)
         if returned and not delay and settings.notify and not settings.pooler:
             wake_any_workers(connection, most=len(returned), worker_id=self._worker_id)

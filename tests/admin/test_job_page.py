@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Job, QueueRate
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue, state_of
 
@@ -80,6 +81,16 @@ def test_page_is_shown_in_every_state(admin_client: Client, state: State) -> Non
     assert ('name="_retry"' in content) == (state in ("error", "cancelled"))
     assert ('name="_cancel"' in content) == (state not in ("success", "error", "cancelled"))
     assert ('name="_run_now"' in content) == (state == "scheduled")
+
+
+def test_page_says_that_no_worker_knows_the_task(admin_client: Client) -> None:
+    unknown = [{"class": UNKNOWN_CLASS, "message": "no such task", "attempt": 1}]
+    job = make_job(name="tests.gone", state=State.SCHEDULED, errors=unknown)
+
+    text = text_of(admin_client.get(address(job)))
+
+    assert "No worker that claimed it knows the task “tests.gone”" in text
+    assert "no such task" in text
 
 
 def test_result_is_shown_from_the_row_or_the_cache(admin_client: Client) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django_tenantqueue.exceptions import TenantQueueError
+from django_tenantqueue.exceptions import TenantQueueError, UnknownTask
+from django_tenantqueue.operations.outcome import judge
 from django_tenantqueue.operations.run import Outcome
 from django_tenantqueue.operations.running import RunningJob
 from django_tenantqueue.queries.claim import Failed, Finished
@@ -101,6 +102,12 @@ class FakePump:
         self.executor.jobs.remove(running)
         record = Failed(claimed.id, claimed.claim_seq, 5.0, extra)
         self.pump.report(running, Outcome(failed=record))
+
+    def give_back(self, running: RunningJob, error: UnknownTask) -> None:
+        """Report that the task of a job is not known."""
+        running.ended = time.monotonic()
+        self.executor.jobs.remove(running)
+        self.pump.report(running, judge(running, None, error))
 
     def close(self) -> None:
         """Close the connection and the pipe."""

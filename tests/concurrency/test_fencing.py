@@ -134,6 +134,34 @@ def test_returned_job_waits_when_a_delay_was_asked_for(worker):
     assert (returned.state, returned.attempt) == ("scheduled", 0)
 
 
+UNKNOWN = '{"class": "UnknownTask", "message": "no such task"}'
+OTHER = '{"class": "ValueError", "message": "other"}'
+
+
+@pytest.mark.parametrize(
+    ("reasons", "kept"),
+    [
+        ([None], None),
+        ([UNKNOWN], ["UnknownTask"]),
+        ([UNKNOWN, None, UNKNOWN, UNKNOWN], ["UnknownTask"]),
+        ([UNKNOWN, OTHER, UNKNOWN, UNKNOWN], ["UnknownTask", "ValueError", "UnknownTask"]),
+        ([UNKNOWN, OTHER, UNKNOWN, OTHER], ["ValueError", "UnknownTask", "ValueError"]),
+    ],
+)
+def test_reason_is_kept_once_in_a_row_when_a_job_is_returned(worker, reasons, kept):
+    job_id = make_job().pk
+    for reason in reasons:
+        (job,) = worker.claim()
+        claim = (job.id, job.claim_seq)
+        errors = {} if reason is None else {claim: reason}
+        assert queries.return_jobs(worker.db, worker.id, [claim], errors=errors, max_errors=3)
+
+    job = Job.objects.get(pk=job_id)
+    found = None if job.errors is None else [error["class"] for error in job.errors]
+    assert found == kept
+    assert job.attempt == 0
+
+
 def test_group_is_finished_when_it_holds_a_claim_that_never_was(worker):
     make_job()
     (job,) = worker.claim()

@@ -9,8 +9,10 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
+from django_tenantqueue.exceptions import UnknownTask
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 
@@ -192,6 +194,27 @@ def test_only_the_locked_job_waits_when_an_operator_holds_its_row(pump: FakePump
         pump.turn_until(lambda: [running.id for running in pump.executor.jobs] == [other.pk])
 
     pump.turn_until(lambda: state_of(ids[5]) == "success")
+
+
+def test_reason_is_kept_when_a_job_is_given_back_of_an_unknown_task(
+    pump: FakePump, open_connection
+):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [job_id])
+        pump.give_back(running, UnknownTask("no such task"))
+        pump.pump.run_once()
+        pump.pump.run_once()
+        assert state_of(job_id) == "queued"
+    pump.turn_until(lambda: state_of(job_id) == "scheduled")
+
+    (error,) = Job.objects.get(pk=job_id).errors or ()
+    assert error["class"] == UNKNOWN_CLASS
+    assert error["message"] == "no such task"
+    assert not pump.pump.flight.reasons
 
 
 def test_end_is_not_stored_when_the_claim_was_lost(pump: FakePump, caplog):

@@ -12,6 +12,7 @@ from django_tenantqueue.models import Worker
 from django_tenantqueue.operations import fleet, fleet_report
 from django_tenantqueue.operations.fleet import WorkerState
 from django_tenantqueue.operations.fleet_report import read_report
+from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
@@ -232,7 +233,7 @@ def test_no_statement_is_sent_for_each_worker(django_assert_max_num_queries: Any
     for number in range(10):
         make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=make_worker(pid=number).pk)
 
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(30):
         report = read_report("default", jobs=5)
 
     assert len(report.workers) == 10
@@ -322,6 +323,29 @@ def test_ready_jobs_of_halted_queues_are_a_problem(columns: dict[str, Any]) -> N
     assert problems() == (
         "ready jobs in paused queues, or in queues without slots: (no tenant)/reports"
     )
+
+
+def test_tasks_that_no_worker_knows_are_a_problem() -> None:
+    make_worker()
+    soon = timezone.now() + timedelta(seconds=15)
+    unknown = [{"class": "ValueError"}, {"class": UNKNOWN_CLASS}]
+    for name, jobs in (("tests.gone", 2), ("tests.new", 1)):
+        for _ in range(jobs):
+            make_job(name=name, state=State.SCHEDULED, run_at=soon, errors=unknown)
+    make_job(state=State.SCHEDULED, run_at=soon, errors=unknown[::-1])
+
+    assert problems() == (
+        "no worker that claimed them knows the task of 3 jobs: tests.gone, tests.new; start "
+        "workers with the code that has it"
+    )
+
+
+def test_look_for_unknown_tasks_is_bounded() -> None:
+    soon = timezone.now() + timedelta(seconds=15)
+    for number in range(5):
+        make_job(name=f"task{number}", state=State.SCHEDULED, run_at=soon, errors=[{"class": "x"}])
+
+    assert len(queries.list_unknown_tasks("default", most=3, error_class="x")) == 3
 
 
 def test_every_lane_is_looked_at_for_stuck_queues() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -463,6 +464,9 @@ def test_job_is_given_back_when_its_task_is_unknown(claimed_job):
 
     assert ended.give_back == outcome.UNKNOWN_DELAY
     assert ended.finished is None
+    reason = json.loads(ended.reason or "")
+    assert reason["class"] == outcome.UNKNOWN_CLASS
+    assert "'tests.nowhere'" in reason["message"]
 
 
 def test_nothing_is_written_when_the_run_was_lost(claimed_job):

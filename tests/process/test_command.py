@@ -8,6 +8,7 @@ from django.core.checks import Error
 
 from django_tenantqueue import checks
 from django_tenantqueue.models import Job, Worker
+from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
@@ -166,6 +167,7 @@ def test_a_job_is_given_back_uncounted_when_the_worker_does_not_know_its_task(
     wait_until(lambda: job.refresh().claim_seq == 1 and job.state == State.SCHEDULED)
 
     assert (job.attempt, job.worker_id) == (0, None)
+    assert [error["class"] for error in job.errors or ()] == [UNKNOWN_CLASS]
     assert "does not know 'tests.process.tasks.hold'" in older.output
     older.send(signal.SIGTERM)
     assert older.end() == 0

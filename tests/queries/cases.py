@@ -535,6 +535,9 @@ CASES: dict[str, list[Case]] = {
         Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
         Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
     ],
+    "list_unknown_tasks": [
+        Case(lambda _: {"most": 2000, "error_class": "Unknown"}, DUE, 4000, settings=ORDERED)
+    ],
     "lock_additions": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "lock_queues": [
@@ -611,6 +614,8 @@ CASES: dict[str, list[Case]] = {
                 "ids": array(filled.held),
                 "seqs": array(1 for _ in filled.held),
                 "delay_seconds": 0.0,
+                "errors": array("NULL" for _ in filled.held),
+                "max_errors": 10,
             },
             HOT_KEY,
             4000,
