@@ -106,7 +106,10 @@ class Command(BaseCommand):
             action="store_true",
             help="start anew when a Python file of the project changes (for development)",
         )
-        add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
+        add(
+            "--database",
+            help="alias of the jobs' database: only the one of TENANTQUEUE['DATABASE']",
+        )
         add("--name", help="name of this worker (default: host-pid)")
         add(
             "--no-maintenance",
@@ -129,6 +132,14 @@ class Command(BaseCommand):
             raise CommandError(
                 f"--database={config.database!r} is not in DATABASES, which has "
                 f"{', '.join(sorted(connections.settings))}"
+            )
+        ours = get_settings().database
+        if config.database != ours:
+            raise CommandError(
+                f"--database={config.database!r} is not the jobs' database {ours!r}, which "
+                "TENANTQUEUE['DATABASE'] names and where what tasks enqueue goes: leave "
+                f"--database out, or set TENANTQUEUE['DATABASE'] = {config.database!r} for this "
+                "worker and for all that enqueue its jobs"
             )
         problems = check_database(databases=[config.database])
         if problems:
