@@ -13,9 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, TaskControl, TenantQueue, Worker
+from ..models import Job, Session, TaskControl, TenantQueue, UserCap, Worker
 from ..operations.outcome import UNKNOWN_CLASS
 from ..operations.queues import loads, seconds_to_start
+from ..operations.sessions import session_loads
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
 from .timeline import make_timeline
@@ -79,11 +80,11 @@ def describe(using: str, job: Job) -> dict[str, Any]:
         "result": _result(job),
         "failures": _failures(job.errors or ()),
         "stats": _pairs(job.stats),
-        "facts": _facts(job),
+        "facts": _facts(using, job),
     }
 
 
-def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> str | None:
+def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> SafeString | str | None:
     """Say what keeps a waiting job from running, as far as its own row and queue tell."""
     if job.state == State.SCHEDULED:
         if not _is_unknown(job):
@@ -119,7 +120,7 @@ def _is_unknown(job: Job) -> bool:
     return last.get("class") == UNKNOWN_CLASS
 
 
-def _held_by(using: str, job: Job) -> str:
+def _held_by(using: str, job: Job) -> SafeString | str:
     """Say which gate holds a job."""
     match job.held_by:
         case "monitor":
@@ -127,16 +128,58 @@ def _held_by(using: str, job: Job) -> str:
         case "details":
             return gettext("It runs after the last detail of its monitor.")
         case "session":
-            return gettext("It stands in the line of its session.")
+            return _held_by_session(using, job)
         case "user":
             return gettext("As many jobs of its user run as may at once.")
         case "exclusive":
             return gettext("Another job of the same exclusive key runs.")
         case "task":
-            if TaskControl.objects.using(using).filter(name=job.name, paused=True).exists():
-                return gettext("Its task is paused.")
-            return gettext("As many jobs of this task run as may at once.")
+            control = TaskControl.objects.using(using).filter(name=job.name).first()
+            if control is None:
+                return gettext("It was held back by its task: it goes on within seconds.")
+            return _with_link(
+                gettext("Its task is paused.")
+                if control.paused
+                else gettext("As many jobs of this task run as may at once."),
+                gettext("task"),
+                control,
+            )
     return gettext("It is held back by its %s.") % job.held_by
+
+
+def _held_by_session(using: str, job: Job) -> SafeString | str:
+    session = _gate_row(using, Session.Kind.SERIAL, job.session_key)
+    if session is None:
+        return gettext("It stands in the line of its session.")
+    if session.halted_at is not None:
+        told = gettext("Its session has halted since job #%d did not end well: resume it there.")
+        return _with_link(told % (session.halted_by or 0), gettext("session"), session)
+    if session.paused:
+        return _with_link(gettext("Its session is paused."), gettext("session"), session)
+    load = session_loads(using, [session.pk]).get(session.pk)
+    before = None if load is None else load.first_id or load.head_id
+    told = gettext("It stands in the line of its session")
+    if before in (None, job.pk):
+        return _with_link(f"{told}.", gettext("session"), session)
+    url = reverse("admin:tenantqueue_job_change", args=[before])
+    behind = format_html('{}, {} <a href="{}">#{}</a>.', told, gettext("behind job"), url, before)
+    return _with_link(behind, gettext("session"), session)
+
+
+def _gate_row(using: str, kind: Session.Kind, key: str | None) -> Session | None:
+    if key is None:
+        return None
+    model = UserCap if kind == Session.Kind.USER else Session
+    return model._default_manager.using(using).filter(kind=kind, gate_key=key).first()
+
+
+def _with_link(told: str, label: str, row: Session | TaskControl) -> SafeString:
+    """Return a sentence with a link to the page of what holds the job."""
+    return format_html('{} <a href="{}">{}: {}</a>', told, _url_of(row), label, row)
+
+
+def _url_of(row: Session | TaskControl) -> str:
+    return reverse(f"admin:tenantqueue_{row._meta.model_name}_change", args=[row.pk])
 
 
 def _progress(job: Job) -> dict[str, Any] | None:
@@ -202,7 +245,12 @@ def _monitor_link(monitor_id: int | None) -> SafeString | None:
     return format_html('<a href="{}">#{}</a>', url, monitor_id)
 
 
-def _facts(job: Job) -> list[tuple[Any, Any]]:
+def _gate_link(using: str, kind: Session.Kind, key: str | None) -> SafeString | str | None:
+    row = _gate_row(using, kind, key)
+    return key if row is None else format_html('<a href="{}">{}</a>', _url_of(row), key)
+
+
+def _facts(using: str, job: Job) -> list[tuple[Any, Any]]:
     """Return the other columns that hold something, with their names."""
     parts = (job.source_type, job.source_id, job.source_method)
     source = " ".join(part for part in parts if part)
@@ -214,8 +262,8 @@ def _facts(job: Job) -> list[tuple[Any, Any]]:
         (_("created by"), job.created_by),
         (_("expires"), moment(job.expires_at) if job.expires_at else None),
         (_("time limit"), duration_text(job.timeout_seconds) if job.timeout_seconds else None),
-        (_("session"), job.session_key),
-        (_("user"), job.user_key),
+        (_("session"), _gate_link(using, Session.Kind.SERIAL, job.session_key)),
+        (_("user"), _gate_link(using, Session.Kind.USER, job.user_key)),
         (_("monitor"), _monitor_link(job.monitor_id)),
         (_("exclusive key"), job.exclusive_key),
         (_("unique key"), job.unique_key),

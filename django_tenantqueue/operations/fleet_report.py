@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ..models import Worker
 from ..queries import fleet as queries
-from ..queries.fleet import JobCounts, RunningClaim, StuckQueue, UnknownJobs
+from ..queries.fleet import JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .figures import counted_text, rough_text
 from .fleet import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
 from .outcome import UNKNOWN_CLASS
@@ -19,12 +19,16 @@ COUNTED_TO = 10_000
 VISITED = 2000
 """Queues with ready jobs that are looked at, once for each of their priorities."""
 
+LINES = 500
+"""Lines of held jobs that are looked at, of each kind of gate."""
+
 SCHEDULED_LOOKED_AT = 2000
 """Scheduled jobs, those that are due first, that are looked at."""
 
 NAMED = 5
-"""Queues or tasks that a problem names."""
+"""Queues, tasks or lines that a problem names."""
 
+NO_TENANT = "(no tenant)"
 START_ONE = "start one with manage.py runworker"
 
 
@@ -76,7 +80,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Six statements, whose cost does not grow with the history or the backlog.
+    Seven statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -86,6 +90,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     strays = [claim for of_worker in claims.values() for claim in of_worker]
     duties = list_duties(using)
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
+    lines = queries.list_stuck_lines(using, most=LINES)
     unknown = queries.list_unknown_tasks(using, most=SCHEDULED_LOOKED_AT, error_class=UNKNOWN_CLASS)
     return FleetReport(
         read_at=counts.read_at,
@@ -98,6 +103,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         problems=[
             *_problems_of_workers(workers, counts, stuck),
             *_problems_of_tasks(unknown),
+            *_problems_of_lines(lines),
             *_problems_of_claims(strays),
             *_problems_of_duties(duties),
         ],
@@ -174,6 +180,29 @@ def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[str]:
     return [f"{told}; start workers with the code that has it"]
 
 
+STUCK_LINES = (
+    ("session", "halted", "in halted sessions (resume them in the admin)"),
+    ("session", "paused", "in paused sessions"),
+    ("user", "paused", "of users whose caps are paused"),
+    ("task", "paused", "of paused tasks"),
+    ("monitor", "stopped", "of monitors that stopped after failures"),
+    ("monitor", "paused", "of paused monitors"),
+)
+
+
+def _problems_of_lines(lines: Sequence[StuckLine]) -> list[str]:
+    found = []
+    for kind, why, where in STUCK_LINES:
+        names = [
+            line.name if kind == "task" else f"{line.tenant or NO_TENANT}/{line.name}"
+            for line in lines
+            if (line.kind, line.why) == (kind, why)
+        ]
+        if names:
+            found.append(f"held jobs {where}: {_listed(sorted(names))}")
+    return found
+
+
 def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[str]:
     held = {claim.worker_id: claim.of_worker for claim in strays}
     if not held:
@@ -190,7 +219,7 @@ def _problems_of_duties(duties: Sequence[DutyReport]) -> list[str]:
 
 
 def _named(queues: Sequence[StuckQueue]) -> str:
-    return _listed([f"{queue.tenant or '(no tenant)'}/{queue.name}" for queue in queues])
+    return _listed([f"{queue.tenant or NO_TENANT}/{queue.name}" for queue in queues])
 
 
 def _listed(names: Sequence[str]) -> str:

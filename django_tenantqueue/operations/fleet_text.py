@@ -131,13 +131,20 @@ def _duty_row(duty: DutyReport) -> Row:
 
 def _jobs(report: FleetReport) -> Iterator[str]:
     counts, most = report.counts, report.counted_to
+    held = counts.held
     rows = [("jobs", "")] + [
         (name, counted_text(number, most))
         for name, number in (
             ("ready", counts.ready),
             ("scheduled", counts.scheduled),
             ("running", counts.running),
+            ("held by a monitor", held.monitor),
+            ("held by a session", held.session),
+            ("held by a user's cap", held.user),
+            ("held by an exclusive key", held.exclusive),
+            ("held by a task", held.task),
         )
+        if number or not name.startswith("held")
     ]
     yield from _table(rows, right={1}, shrinks=set())
     yield f"(counted up to {most:,})"

@@ -26,12 +26,24 @@ class RunningClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldCounts:
+    """Held jobs by the gate that holds them, each number counted up to a limit."""
+
+    monitor: int
+    session: int
+    user: int
+    exclusive: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobCounts:
     """Unfinished jobs, each number counted up to a limit, and when they were counted."""
 
     ready: int
     scheduled: int
     running: int
+    held: HeldCounts
     read_at: datetime
 
 
@@ -46,6 +58,19 @@ class StuckQueue:
     name: str
     halted: bool
     taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StuckLine:
+    """A line of held jobs that moves no more until somebody acts.
+
+    `kind`: "session", "user", "task" or "monitor". `why`: "halted", "paused" or "stopped".
+    """
+
+    kind: str
+    tenant: str
+    name: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +89,10 @@ def list_claims(using: str, *, worker_id: int | None, most: int) -> list[Running
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:
-    """Count ready, scheduled and running jobs, each up to `most`."""
+    """Count ready, scheduled, running and held jobs, each up to `most`."""
     with read_in_order(using):
-        return JobCounts(*fetch(using, "count_jobs", {"most": most})[0])
+        ready, scheduled, running, *held, read_at = fetch(using, "count_jobs", {"most": most})[0]
+    return JobCounts(ready, scheduled, running, HeldCounts(*held), read_at)
 
 
 def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[StuckQueue]:
@@ -74,6 +100,13 @@ def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[S
     with read_in_order(using):
         rows = fetch(using, "list_stuck_queues", {"most": most, "silent_seconds": silent_seconds})
     return [StuckQueue(*row) for row in rows]
+
+
+def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
+    """Return lines of held jobs that nobody lets through; up to `most` of each kind looked at."""
+    with read_in_order(using):
+        rows = fetch(using, "list_stuck_lines", {"most": most})
+    return [StuckLine(*row) for row in rows]
 
 
 def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[UnknownJobs]:

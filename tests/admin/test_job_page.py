@@ -12,7 +12,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.models import Job, QueueRate
+from django_tenantqueue.models import Job, QueueRate, Session, TaskControl, UserCap
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.states import State
@@ -91,6 +91,87 @@ def test_page_says_that_no_worker_knows_the_task(admin_client: Client) -> None:
 
     assert "No worker that claimed it knows the task “tests.gone”" in text
     assert "no such task" in text
+
+
+def make_session(**columns: Any) -> Session:
+    return Session.objects.create(
+        kind="serial", tenant="acme", key="ledger", gate_key="acme/ledger", **columns
+    )
+
+
+def held_page(client: Client, **columns: Any) -> str:
+    job = make_job(state=State.HELD, **columns)
+    return text_of(client.get(address(job)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (
+            {"halted_at": timezone.now(), "halted_by": 41},
+            "Its session has halted since job #41 did not end well: resume it there.",
+        ),
+        ({"paused": True}, "Its session is paused."),
+        ({"on_wait": "skip"}, "It stands in the line of its session."),
+    ],
+)
+def test_page_says_why_its_session_holds_a_job(
+    admin_client: Client, columns: dict[str, Any], told: str
+) -> None:
+    make_session(**columns)
+
+    text = held_page(admin_client, held_by="session", session_key="acme/ledger")
+
+    assert f"{told} session: acme / ledger" in text
+
+
+def test_page_names_the_job_before_it_in_its_session(admin_client: Client) -> None:
+    session = make_session()
+    first = make_job(state=State.RUNNING, session_key="acme/ledger")
+    job = make_job(state=State.HELD, held_by="session", session_key="acme/ledger")
+
+    content = admin_client.get(address(job)).content.decode()
+
+    assert f'behind job <a href="{address(first)}">#{first.pk}</a>' in content
+    assert url_of("session", "change", session.pk) in content
+
+
+def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
+    admin_client: Client,
+) -> None:
+    text = held_page(admin_client, held_by="session", session_key="acme/ledger")
+
+    assert "It stands in the line of its session." in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"paused": True}, "Its task is paused."),
+        ({"num_slots": 1}, "As many jobs of this task run as may at once."),
+    ],
+)
+def test_page_links_what_holds_a_job_of_a_controlled_task(
+    admin_client: Client, columns: dict[str, Any], told: str
+) -> None:
+    control = TaskControl.objects.create(name="tests.held", **columns)
+    job = make_job(state=State.HELD, held_by="task", name="tests.held")
+
+    response = admin_client.get(address(job))
+
+    assert f"{told} task: tests.held" in text_of(response)
+    assert url_of("taskcontrol", "change", control.pk) in response.content.decode()
+
+
+def test_page_links_the_cap_of_the_user(admin_client: Client) -> None:
+    cap = UserCap.objects.create(
+        kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=1
+    )
+    job = make_job(user_key="acme/ada")
+
+    content = admin_client.get(address(job)).content.decode()
+
+    assert f'<a href="{url_of("usercap", "change", cap.pk)}">acme/ada</a>' in content
 
 
 def test_result_is_shown_from_the_row_or_the_cache(admin_client: Client) -> None:

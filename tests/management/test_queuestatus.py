@@ -163,6 +163,14 @@ def test_jobs_are_counted() -> None:
     assert {"ready 3", "scheduled 2", "running 1", "(counted up to 10,000)"} <= set(lines)
 
 
+def test_held_jobs_are_counted_when_there_are_any() -> None:
+    assert not any("held" in line for line in rows())
+    make_jobs(make_queue(), 2, state=State.HELD, held_by="session", session_key="acme/7")
+
+    assert "held by a session 2" in rows()
+    assert read_json()["counts"]["held"]["session"] == 2
+
+
 def test_count_that_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_report, "COUNTED_TO", 2)
     make_jobs(make_queue(), 3)

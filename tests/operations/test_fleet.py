@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue.models import Worker
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, TaskControl, Worker
 from django_tenantqueue.operations import fleet, fleet_report
 from django_tenantqueue.operations.fleet import WorkerState
 from django_tenantqueue.operations.fleet_report import read_report
@@ -207,6 +207,18 @@ def test_counting_stops_at_the_limit() -> None:
     assert (counts.ready, counts.scheduled, counts.running) == (3, 3, 3)
 
 
+def test_held_jobs_are_counted_by_what_holds_them() -> None:
+    queue = make_queue()
+    keys = ("monitor_id", "session_key", "user_key", "exclusive_key", "name")
+    gates = ("monitor", "session", "user", "exclusive", "task")
+    for count, (gate, key) in enumerate(zip(gates, keys, strict=True), 1):
+        make_jobs(queue, count, state=State.HELD, held_by=gate, **{key: 7 if count == 1 else "a/7"})
+
+    held = queries.count_jobs("default", most=4).held
+
+    assert (held.monitor, held.session, held.user, held.exclusive, held.task) == (1, 2, 3, 4, 4)
+
+
 # the report
 
 
@@ -338,6 +350,65 @@ def test_tasks_that_no_worker_knows_are_a_problem() -> None:
         "no worker that claimed them knows the task of 3 jobs: tests.gone, tests.new; start "
         "workers with the code that has it"
     )
+
+
+def make_session(kind: str, key: str, **columns: Any) -> Session:
+    gate = f"acme/{key}"
+    return Session.objects.create(kind=kind, tenant="acme", key=key, gate_key=gate, **columns)
+
+
+def test_lines_that_move_no_more_are_a_problem() -> None:
+    make_worker()
+    now = timezone.now()
+    make_session("serial", "halted", halted_at=now)
+    make_session("serial", "paused", paused=True)
+    make_session("serial", "goes", on_wait="skip")
+    make_session("user", "ada", paused=True)
+    TaskControl.objects.create(name="tests.paused", paused=True)
+    monitors = [make_monitor(paused=True), make_monitor(stop_after_failures=2), make_monitor()]
+    for key in ("halted", "paused", "goes"):
+        make_job(state=State.HELD, held_by="session", session_key=f"acme/{key}")
+    make_job(state=State.HELD, held_by="user", user_key="acme/ada")
+    for name in ("tests.paused", "tests.goes"):
+        make_job(state=State.HELD, held_by="task", name=name)
+    for monitor in monitors:
+        make_job(state=State.HELD, held_by="monitor", monitor_id=monitor.pk)
+        make_jobs(make_queue(), 2, state=State.ERROR, monitor_id=monitor.pk)
+
+    assert problems().splitlines() == [
+        "held jobs in halted sessions (resume them in the admin): acme/halted",
+        "held jobs in paused sessions: acme/paused",
+        "held jobs of users whose caps are paused: acme/ada",
+        "held jobs of paused tasks: tests.paused",
+        f"held jobs of monitors that stopped after failures: acme/work #{monitors[1].pk}",
+        f"held jobs of paused monitors: acme/work #{monitors[0].pk}",
+    ]
+
+
+def make_monitor(**columns: Any) -> ConcurrentJobMonitor:
+    return ConcurrentJobMonitor.objects.create(
+        tenant="acme",
+        name="work",
+        parallel=2,
+        anchor_id=-1 - ConcurrentJobMonitor.objects.count(),
+        created_at=timezone.now(),
+        **columns,
+    )
+
+
+def test_sessions_without_a_line_are_no_problem() -> None:
+    make_worker()
+    make_session("serial", "halted", halted_at=timezone.now())
+
+    assert not problems()
+
+
+def test_look_for_stuck_lines_is_bounded() -> None:
+    for number in range(4):
+        make_session("serial", f"s{number}", paused=True)
+        make_job(state=State.HELD, held_by="session", session_key=f"acme/s{number}")
+
+    assert len(queries.list_stuck_lines("default", most=3)) == 3
 
 
 def test_look_for_unknown_tasks_is_bounded() -> None:

@@ -192,7 +192,11 @@ READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
 LINE = ("tenantqueue_job_monitor_line",)
+LINES = tuple(
+    f"tenantqueue_job_{kind}_line" for kind in ("monitor", "session", "user", "exclusive", "task")
+)
 INSIDE = ("tenantqueue_job_monitor_inside",)
+SESSION_KEY = ("tenantqueue_session_unique",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
 ORDERED = dict.fromkeys(listing._AVOIDED, "off")
@@ -235,8 +239,8 @@ CASES: dict[str, list[Case]] = {
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
-            (*READY, *DUE, *SLOTS),
-            DEAD_ROWS + SLOT_INDEX,
+            (*READY, *DUE, *SLOTS, *LINES),
+            2 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
         )
     ],
@@ -528,6 +532,14 @@ CASES: dict[str, list[Case]] = {
             lambda _: {"most": 2000, "silent_seconds": 30.0},
             (*READY, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_stuck_lines": [
+        Case(
+            lambda _: {"most": 500},
+            (*(line for line in LINES if "exclusive" not in line), *DETAIL_ENDS, *SESSION_KEY),
+            DEAD_ROWS + 10_000,
             settings=ORDERED,
         )
     ],
