@@ -11,6 +11,14 @@ from ..exceptions import ResultRefused
 from .encode import encode_result
 
 
+def may_use_cache(value: object) -> bool:
+    """Whether store_result() may talk to a cache, and so block."""
+    settings = get_settings()
+    return value is not None and (
+        settings.result_store != "db" or settings.large_results != "error"
+    )
+
+
 def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None, str | None]:
     """Return (JSON text for the row, reference to a cache); one of them is None.
 

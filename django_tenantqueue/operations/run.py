@@ -11,7 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    connections,
+    transaction,
+)
 from django.utils import timezone
 
 from .. import signals
@@ -26,12 +32,13 @@ from ..exceptions import (
 )
 from ..models import Job
 from ..queries import claim as queries
-from ..queries.claim import ClaimedJob
+from ..queries.claim import ClaimedJob, Finished
 from ..states import State
 from . import running as current
 from .context import has_surroundings, surroundings
 from .encode import decode_args
 from .outcome import Outcome, call_hook, call_hook_quietly, ended, judge, success
+from .results import may_use_cache
 from .running import RunningJob
 from .sources import RegisteredTask, resolve
 from .tenant import use_tenant
@@ -191,18 +198,22 @@ def _committed_after_all(using: str, running: RunningJob, error: BaseException) 
 
 
 async def run_async(running: RunningJob) -> Outcome:
-    """Run a coroutine job in the event loop. Its model arguments are loaded in a thread."""
+    """Run a coroutine job in the event loop.
+
+    Its model arguments are loaded, and a result for a cache is stored, in a thread.
+    """
     task: RegisteredTask | None = None
     try:
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
                 if _loads_rows(running.claimed):
-                    call = await asyncio.to_thread(_prepare_in_thread, running.claimed)
+                    call = await asyncio.to_thread(_in_thread, prepare, running.claimed)
                 else:
                     call = prepare(running.claimed)
                 task = call.task
-                outcome = Outcome(finished=success(running, await _awaited(running, call)))
+                value = await _awaited(running, call)
+                outcome = Outcome(finished=await _succeeded(running, value))
                 call_hook_quietly(task, "after", running)
     except asyncio.CancelledError as error:
         outcome = _interrupted(running, task, error)
@@ -232,19 +243,26 @@ def _loads_rows(claimed: ClaimedJob) -> bool:
     )
 
 
-def _prepare_in_thread(claimed: ClaimedJob) -> Call:
+def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a thread whose connections nobody else looks after."""
     try:
-        return prepare(claimed)
+        return func(*args, **kwargs)
     finally:
-        for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
+        close_old_connections()
+
+
+async def _succeeded(running: RunningJob, value: Any) -> Finished:
+    if may_use_cache(value):
+        stored: Finished = await asyncio.to_thread(_in_thread, success, running, value)
+        return stored
+    return success(running, value)
 
 
 def _awaitable(call: Call) -> Awaitable[Any]:
     if inspect.iscoroutinefunction(call.func):
         return call.func(*call.args, **call.kwargs)  # type: ignore[no-any-return]
     # it was a coroutine when the job was enqueued
-    return asyncio.to_thread(call.func, *call.args, **call.kwargs)
+    return asyncio.to_thread(_in_thread, call.func, *call.args, **call.kwargs)
 
 
 async def _awaited(running: RunningJob, call: Call) -> Any:

@@ -8,9 +8,11 @@ from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
+from django.core.cache.backends.locmem import LocMemCache
 from django.db import connection, transaction
 from django.test import override_settings
 from django.utils import timezone, translation
+from django.utils.asyncio import async_unsafe
 
 from django_tenantqueue import current_job, signals
 from django_tenantqueue.exceptions import InvalidOption, Retry
@@ -228,6 +230,13 @@ def test_result_goes_to_the_cache_when_that_is_the_store():
     cache.clear()
     with pytest.raises(LookupError, match=f"the result of job {job.pk} is no longer in the cache"):
         _ = job.result
+
+
+@override_settings(TENANTQUEUE={"RESULT_STORE": "default"})
+def test_event_loop_waits_for_no_cache_when_a_coroutine_has_a_result(monkeypatch):
+    monkeypatch.setattr(LocMemCache, "set", async_unsafe(LocMemCache.set))
+
+    assert ran(tasks.async_add.delay(1, 2)).result == 3
 
 
 def test_progress_and_statistics_are_stored_when_a_job_has_ended():
