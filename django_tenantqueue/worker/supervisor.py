@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from .health import HeartbeatFile
 from .lease import PROBE_SECONDS, Lease
 from .maintenance import Maintenance
 from .process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
+from .waiter import pipe, wait_readable
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -57,7 +57,7 @@ class Supervisor:
         self._report_at = 0.0
         self._maintain_at = 0.0
         self._lease_spoke = False
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake_read, self._wake_write = pipe()
 
     def run(self) -> int:
         """Supervise until all children have ended; return the exit code."""
@@ -120,7 +120,7 @@ class Supervisor:
     def _sleep(self, seconds: float) -> None:
         lease = self._lease.fileno()
         wait_for = [self._wake_read] if lease is None else [self._wake_read, lease]
-        readable, _, _ = select.select(wait_for, [], [], max(0.0, seconds))
+        readable = wait_readable(wait_for, seconds)
         self._lease_spoke = lease in readable
         try:
             while os.read(self._wake_read, 512):

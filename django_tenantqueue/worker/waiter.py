@@ -5,13 +5,37 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections.abc import Sequence
+
+FD_SETSIZE = 1024
+"""File descriptors from here on are beyond select(). Below, it is preferred: poll() counts
+milliseconds, and most waits of a busy worker are shorter than five."""
+
+
+def pipe() -> tuple[int, int]:
+    """Return the ends, (read, write), of a pipe that blocks nobody; other programs get none."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
+
+
+def wait_readable(watched: Sequence[int], seconds: float) -> list[int]:
+    """Wait up to `seconds` for file descriptors that can be read from; return them."""
+    seconds = max(0.0, seconds)
+    if max(watched) < FD_SETSIZE or not hasattr(select, "poll"):
+        return select.select(watched, [], [], seconds)[0]
+    poll = select.poll()
+    for descriptor in watched:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(1000.0 * seconds)]
 
 
 class Waiter:
     """One thread waits; any thread may wake it. A wake-up between two waits is not lost."""
 
     def __init__(self) -> None:
-        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read, self._write = pipe()
         self._lock = threading.Lock()
         self._woken = False
 
@@ -27,7 +51,7 @@ class Waiter:
     def wait(self, seconds: float, socket: int | None = None) -> bool:
         """Wait up to `seconds`; return whether `socket` has become readable."""
         watched = [self._read] if socket is None else [self._read, socket]
-        readable, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        readable = wait_readable(watched, seconds)
         if self._read in readable:
             with self._lock:
                 os.read(self._read, 64)
