@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from typing import Any
 
 import psycopg
@@ -93,7 +94,7 @@ class Sleep:
             self._listening = True
         queries.sleep_worker(connection, self._worker_id, SLEEP_SECONDS + 2.0)
         self._until = now + SLEEP_SECONDS + 2.0
-        self._settle_at = now + SETTLE_SECONDS
+        self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
     def found_work(self, connection: psycopg.Connection[Any], now: float) -> None:
         """End the announced sleep, so that nobody notifies a worker that is busy."""
