@@ -23,8 +23,8 @@ from .config import WorkerConfig
 from .guard import explain_death, how_it_ended
 from .lease import Lease
 from .marks import Marks
+from .options import Options
 from .pace import MOST_AHEAD
-from .pools import Pools
 from .process import HELD_SIGNALS, WorkerProcess, die_with_parent
 
 logger = logging.getLogger("django_tenantqueue")
@@ -55,7 +55,7 @@ class Children:
         """Number of a child to be started -> when (monotonic time)."""
         self._deaths: dict[int, list[float]] = {}
         self._forsaken: list[psycopg.Connection[Any]] = []
-        self._pools = Pools()
+        self._options = Options(config.database)
 
     def __len__(self) -> int:
         return len(self._by_pid)
@@ -82,6 +82,7 @@ class Children:
 
     def start_due(self) -> None:
         """Start the children whose time has come."""
+        self._options.change_for_supervisor()
         now = time.monotonic()
         for number in [n for n, due in self._due.items() if due <= now]:
             with _signals_held():
@@ -122,7 +123,6 @@ class Children:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
-        self._pools.take_out()
         pid = os.fork()
         if pid:
             return pid
@@ -133,7 +133,7 @@ class Children:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._in_child()
             self._forsake()
-            self._pools.put_back()
+            self._options.change_for_child()
             code = WorkerProcess(self._config, name, worker_id, marks).run()
         except BaseException:
             logger.exception("child %s failed", name)
