@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections, connections
+from django.utils import timezone, translation
 
 from ..exceptions import Cancelled, TenantQueueError
 from ..operations.outcome import Outcome, judge
@@ -89,6 +90,7 @@ class ThreadExecutor:
                 if not self._begin(running):
                     continue
                 close_old_connections()
+                _forget_activations()
                 outcome = run_sync(running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job
                     running.thread_id = None
@@ -98,6 +100,16 @@ class ThreadExecutor:
             self._report(running, outcome)
             _close_stale()
         connections.close_all()
+
+
+def _forget_activations() -> None:
+    """Let neither language nor time zone be those that the job before has activated.
+
+    A context for each job would do that as well, but Django's caches live in it: each job would
+    connect to their servers anew.
+    """
+    translation.deactivate()
+    timezone.deactivate()
 
 
 def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:

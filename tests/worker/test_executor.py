@@ -11,6 +11,7 @@ import time
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
+from django.utils import timezone, translation
 
 from django_tenantqueue import current_job, task
 from django_tenantqueue.exceptions import Cancelled, TimeLimitExceeded
@@ -63,6 +64,13 @@ def backend_id() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return cursor.fetchone()[0]
+
+
+@task
+def go_abroad() -> None:
+    """Activate another language and time zone, and leave it at that."""
+    translation.activate("de")
+    timezone.activate("Asia/Tokyo")
 
 
 @task
@@ -226,6 +234,16 @@ def test_thread_goes_on_when_a_task_was_stopped(threads, reports, run_of):
     threads.submit([run_of("tests.testapp.tasks.noop", 8)])
 
     assert [done.id for done, _ in ended(reports, 2)] == [7, 8]
+
+
+def test_language_and_time_zone_are_the_defaults_when_the_job_before_activated_others(
+    threads, reports, run_of
+):
+    threads.submit([run_of("go_abroad"), run_of("tests.testapp.tasks.whoami", 8)])
+
+    _, (_, outcome) = ended(reports, 2)
+    seen = json.loads(outcome.finished.result)
+    assert (seen["language"], seen["time_zone"]) == ("en-us", "UTC")
 
 
 def test_nothing_happens_when_a_job_is_stopped_that_has_ended(threads, reports, run_of):
