@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 from django.db import connections
-from psycopg import pq
+from psycopg import pq, sql
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import make_conninfo
@@ -73,4 +73,6 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     connection = psycopg.connect(**params, autocommit=True, context=adapters)
     if not get_settings().pooler:
         connection.execute(SESSION, prepare=False)
+    if role := connections[alias].settings_dict["OPTIONS"].get("assume_role"):
+        connection.execute(sql.SQL("SET ROLE {}").format(sql.Literal(role)), prepare=False)
     return connection

@@ -36,3 +36,11 @@ def test_time_is_read_in_utc_when_the_server_has_another_time_zone(options, zone
 
     assert at == datetime(2026, 7, 1, 12, tzinfo=UTC)
     assert at.tzinfo is UTC
+
+
+def test_role_is_taken_on_when_the_project_names_one(options):
+    options(assume_role="pg_monitor")
+    with connect("default", "test") as connection:
+        (role,) = connection.execute("SELECT current_user").fetchone()
+
+    assert role == "pg_monitor"
