@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue import Priority, Task, delay, task
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, NotAllowed
 from django_tenantqueue.models import Job
+from django_tenantqueue.operations.calls import read_calls
+from django_tenantqueue.operations.sources import describe_method, resolve
 from django_tenantqueue.testing import run_pending
 from tests import sample_tasks
 from tests.testapp.models import Plain, Report
@@ -259,6 +262,31 @@ def test_method_of_an_instance_runs_on_the_loaded_row_when_it_is_delayed():
     )
     report.refresh_from_db()
     assert report.rows == 1
+
+
+@pytest.fixture
+def archive(monkeypatch):
+    """A second alias, of the same database."""
+    monkeypatch.setitem(connections.databases, "archive", connections.databases["default"])
+    connections["archive"] = connections["default"]
+    yield "archive"
+    del connections["archive"]
+
+
+@pytest.mark.parametrize("form", ["instance", "queryset"])
+def test_instance_is_loaded_from_the_database_it_came_from_when_it_is_delayed(form, archive):
+    report = Report.objects.create(title="Sales")
+    rows = Report.objects.using(archive)
+    if form == "instance":
+        source = describe_method(rows.get(pk=report.pk), "execute")
+    else:
+        (call,) = read_calls((rows, "execute"))
+        source = call.source
+
+    assert (source.source_type, source.source_id) == ("testapp.report@archive", str(report.pk))
+    assert source.name == "testapp.Report.execute"
+    method, _ = resolve(source.source_type, source.source_id, source.source_method)
+    assert method.__self__._state.db == archive
 
 
 @pytest.mark.parametrize("form", ["mixin", "function"])

@@ -92,7 +92,7 @@ def _of_rows(
     rows: QuerySet[Any], method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[Call]:
     """Return a call for each row, of which only the primary key is read."""
-    source_of = describe_rows(rows.model, method)
+    source_of = describe_rows(rows.model, method, rows.db)
     options = Options()
     for key in rows.values_list("pk", flat=True).iterator(chunk_size=CHUNK_ROWS):
         yield Call(source_of(key), options, args, kwargs)

@@ -6,6 +6,7 @@
 | callable | | module:qualified.name | a function or a method of a module-level object |
 | class | module:Class | method | a class or static method |
 | model label | primary key | method | a method of the instance, loaded at run time |
+| model label@alias | primary key | method | the same, loaded from that database |
 | nothing | | end | nothing: the end of a monitor without a callback |
 
 Nothing with a leading underscore runs, and besides tasks only Delayable classes and what
@@ -23,6 +24,7 @@ from typing import Any, Protocol
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist
+from django.db import router
 from django.db.models import Model
 
 from ..conf import get_settings
@@ -130,7 +132,7 @@ def describe_method(target: Any, method: str) -> Source:
         _check_class(type(target), method)
         func = _method_of(target, method, label=target._meta.label)
         return Source(
-            target._meta.label_lower,
+            _label_at(type(target), target._state.db),
             str(target.pk),
             method,
             f"{target._meta.label}.{method}",
@@ -161,16 +163,22 @@ def describe_method(target: Any, method: str) -> Source:
     )
 
 
-def describe_rows(model: type[Model], method: str) -> Callable[[Any], Source]:
+def _label_at(model: type[Model], alias: str | None) -> str:
+    """Return the label of a model, with the alias of a database that is not its usual one."""
+    label = model._meta.label_lower
+    return label if alias in (None, router.db_for_write(model)) else f"{label}@{alias}"
+
+
+def describe_rows(model: type[Model], method: str, alias: str) -> Callable[[Any], Source]:
     """Return a function that makes the source of `method` for the instance of a primary key.
 
-    Raises NotAllowed, InvalidArgument.
+    `alias`: the database of the rows. Raises NotAllowed, InvalidArgument.
     """
     _check_class(model, method)
     label = model._meta.label
     is_async = inspect.iscoroutinefunction(_method_of(model, method, label=label))
-    label_lower, name = model._meta.label_lower, f"{label}.{method}"
-    return lambda key: Source(label_lower, str(key), method, name, is_async)
+    source_type, name = _label_at(model, alias), f"{label}.{method}"
+    return lambda key: Source(source_type, str(key), method, name, is_async)
 
 
 def describe_function(target: Any) -> Source:
@@ -245,13 +253,14 @@ def _bound(owner: Any, method: str, label: str) -> Callable[..., Any]:
         raise UnknownTask(str(error)) from None
 
 
-def _instance(label: str, key: str, method: str) -> Model:
+def _instance(source_type: str, key: str, method: str) -> Model:
+    label, _, alias = source_type.partition("@")
     try:
         model: type[Model] = apps.get_model(label)
     except (LookupError, ValueError) as error:
         raise UnknownTask(f"{label!r} is not a model here: {error}") from None
     _check_class(model, method)
     try:
-        return model._base_manager.get(pk=key)
+        return model._base_manager.using(alias or None).get(pk=key)
     except ObjectDoesNotExist:
         raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None
