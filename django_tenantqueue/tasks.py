@@ -261,6 +261,7 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
 def _enqueue(
     source: Source, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Job:
+    source.check_call(args, kwargs)
     if get_settings().eager:
         return eager.run_now(source, options, args, kwargs)
     return operations.enqueue(source, options, args, kwargs)

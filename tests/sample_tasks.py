@@ -220,6 +220,9 @@ class Tools:
     attribute = 3
 
 
+tools = Tools()
+
+
 @contextmanager
 def noting_wrapper(job: Any) -> Any:
     """Note when it is entered and left."""

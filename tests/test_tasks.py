@@ -355,6 +355,32 @@ def test_method_is_refused_when_there_is_none():
         report.delay.title()
 
 
+@override_settings(TENANTQUEUE={"CALLABLES": ["tests.sample_tasks.*"]})
+def test_call_is_refused_when_it_does_not_fit_what_is_delayed():
+    report = Report.objects.create(title="x")
+
+    with pytest.raises(TypeError, match=r"^testapp\.Report\.execute: too many positional"):
+        report.delay.execute("pdf", 2)
+    with pytest.raises(TypeError, match=r"^testapp\.Report\.execute: .*'sort'"):
+        delay(report).execute(sort="pdf")
+    with pytest.raises(TypeError, match=r"^tests\.testapp\.models\.Report\.count: too many"):
+        Report.delay.count(1)
+    with pytest.raises(TypeError, match=r"Tools\.make: missing a required argument: 'value'"):
+        delay(sample_tasks.Tools).make()
+    with pytest.raises(TypeError, match=r"Tools\.fixed: too many"):
+        delay(sample_tasks.Tools).fixed(1)
+    with pytest.raises(TypeError, match=r"listed_function: missing a required argument"):
+        delay(sample_tasks.listed_function)()
+    assert not Job.objects.exists()
+
+
+@override_settings(TENANTQUEUE={"CALLABLES": ["tests.sample_tasks.*"]})
+def test_method_is_refused_when_its_instance_would_be_left_behind():
+    with pytest.raises(InvalidArgument, match=r"use delay\(instance\)\.of_instances\(…\)"):
+        delay(sample_tasks.tools.of_instances)
+    assert ran(delay(sample_tasks.Tools.make)(7)).result == 7
+
+
 def test_method_of_instances_is_refused_when_it_is_delayed_on_the_class():
     with pytest.raises(InvalidArgument, match="is a method of instances"):
         Report.delay.execute()

@@ -37,7 +37,7 @@ def read_calls(details: Any) -> Iterator[Call]:
     """Return the calls that `details` describe, one after another.
 
     `details` is an iterable of calls and tuples, or one of these. Raises InvalidArgument for what
-    is none, with its position.
+    is none, with its position, and TypeError for arguments that do not fit.
     """
     if isinstance(details, Call):
         yield details
@@ -79,7 +79,9 @@ def _read(detail: Any, where: str) -> Iterator[Call]:
     if isinstance(target, QuerySet):
         yield from _of_rows(target, method, tuple(args), kwargs)
         return
-    yield Call(describe_method(target, method), Options(), tuple(args), kwargs)
+    source = describe_method(target, method)
+    source.check_call(tuple(args), kwargs)
+    yield Call(source, Options(), tuple(args), kwargs)
 
 
 def _checked(call: object, where: str) -> Call:
@@ -92,7 +94,7 @@ def _of_rows(
     rows: QuerySet[Any], method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[Call]:
     """Return a call for each row, of which only the primary key is read."""
-    source_of = describe_rows(rows.model, method, rows.db)
+    source_of = describe_rows(rows.model, method, rows.db, args, kwargs)
     options = Options()
     for key in rows.values_list("pk", flat=True).iterator(chunk_size=CHUNK_ROWS):
         yield Call(source_of(key), options, args, kwargs)

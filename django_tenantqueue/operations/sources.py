@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from importlib import import_module
+from types import MethodType
 from typing import Any, Protocol
 
 from django.apps import apps
@@ -51,13 +53,19 @@ class RegisteredTask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to run. `name` is what people filter by."""
+    """What to run. `name` is what people filter by; `func`, if any, is for check_call()."""
 
     source_type: str
     source_id: str
     source_method: str
     name: str
     is_async: bool
+    func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise TypeError now, not in the worker, when the arguments do not fit."""
+        if self.func is not None:
+            _check_call(self.name, self.func, args, kwargs)
 
 
 NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", False)
@@ -109,6 +117,33 @@ def _check_class(owner: type, method: str) -> None:
         )
 
 
+@lru_cache(maxsize=1000)
+def signature_of(func: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function, remembered."""
+    return inspect.signature(func)
+
+
+def _check_call(
+    name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    if isinstance(func, MethodType):  # by its function: an instance is not to be remembered
+        args = (func.__self__, *args)
+        func = func.__func__
+    if not inspect.isfunction(func):  # what is written in C may tell of no signature
+        return
+    try:
+        signature_of(func).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
+def _is_of_instances(owner: type, method: str, func: Callable[..., Any]) -> bool:
+    """Whether what was read from a class as `method` needs an instance as its first argument."""
+    return inspect.isfunction(func) and not isinstance(
+        inspect.getattr_static(owner, method), staticmethod
+    )
+
+
 def _dotted(owner: Any) -> str:
     return f"{owner.__module__}.{owner.__qualname__}"
 
@@ -137,15 +172,14 @@ def describe_method(target: Any, method: str) -> Source:
             method,
             f"{target._meta.label}.{method}",
             inspect.iscoroutinefunction(func),
+            func,
         )
     if isinstance(target, type):
         _check_class(target, method)
         if "<locals>" in target.__qualname__:
             raise InvalidArgument(f"{_dotted(target)} is local to a function: it cannot be found")
         func = _method_of(target, method, label=_dotted(target))
-        if inspect.isfunction(func) and not isinstance(
-            inspect.getattr_static(target, method), staticmethod
-        ):
+        if _is_of_instances(target, method, func):
             raise InvalidArgument(
                 f"{_dotted(target)}.{method} is a method of instances: call it through a saved "
                 "instance, or make it a class method"
@@ -156,6 +190,7 @@ def describe_method(target: Any, method: str) -> Source:
             method,
             f"{_dotted(target)}.{method}",
             inspect.iscoroutinefunction(func),
+            func,
         )
     raise InvalidArgument(
         f"{type(target).__qualname__} cannot be delayed: use a saved model instance, a class, or a "
@@ -169,15 +204,26 @@ def _label_at(model: type[Model], alias: str | None) -> str:
     return label if alias in (None, router.db_for_write(model)) else f"{label}@{alias}"
 
 
-def describe_rows(model: type[Model], method: str, alias: str) -> Callable[[Any], Source]:
+def describe_rows(
+    model: type[Model],
+    method: str,
+    alias: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Callable[[Any], Source]:
     """Return a function that makes the source of `method` for the instance of a primary key.
 
-    `alias`: the database of the rows. Raises NotAllowed, InvalidArgument.
+    `alias`: the database of the rows. Raises NotAllowed, InvalidArgument, and TypeError when the
+    arguments, which are the same for all rows, do not fit.
     """
     _check_class(model, method)
     label = model._meta.label
-    is_async = inspect.iscoroutinefunction(_method_of(model, method, label=label))
+    func = _method_of(model, method, label=label)
+    is_async = inspect.iscoroutinefunction(func)
     source_type, name = _label_at(model, alias), f"{label}.{method}"
+    _check_call(
+        name, func, (None, *args) if _is_of_instances(model, method, func) else args, kwargs
+    )
     return lambda key: Source(source_type, str(key), method, name, is_async)
 
 
@@ -187,9 +233,15 @@ def describe_function(target: Any) -> Source:
     qualname = getattr(target, "__qualname__", None)
     if not callable(target) or not module or not qualname or "<" in qualname:
         raise InvalidArgument(f"{target!r} is not a function that can be imported by name")
+    if inspect.ismethod(target) and not isinstance(target.__self__, type):
+        raise InvalidArgument(
+            f"{target!r} is a method of an instance, which would be left behind: use "
+            f"delay(instance).{target.__name__}(…)"
+        )
     path = f"{module}:{qualname}"
     _check_callable(path)
-    return Source("callable", "", path, f"{module}.{qualname}", inspect.iscoroutinefunction(target))
+    is_async = inspect.iscoroutinefunction(target)
+    return Source("callable", "", path, f"{module}.{qualname}", is_async, target)
 
 
 def _check_callable(path: str) -> None:

@@ -7,14 +7,12 @@ that nothing has to be cleaned up before another job may have the key.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any
 
 from django.db import connections, transaction
@@ -30,7 +28,7 @@ from ..queries.unique import Placed, UniqueJob
 from ..unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique, check_key
 from .encode import encode_args
 from .gates import release_later
-from .sources import Source, find_task
+from .sources import Source, find_task, signature_of
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -94,16 +92,11 @@ def _default_key(
     return f"{source.name[-NAME_CHARACTERS:]}:{digest.hexdigest()}"
 
 
-@lru_cache(maxsize=1000)
-def _signature(func: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(func)
-
-
 def _with_all_arguments(
     source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
 ) -> str:
     """Return the same JSON for calls that mean the same: `f(1)`, `f(a=1)`, `f(1, default)`."""
-    signature = _signature(find_task(source.source_method).func)
+    signature = signature_of(find_task(source.source_method).func)
     if not kwargs and len(args) == len(signature.parameters):
         return text
     bound = signature.bind(*args, **kwargs)

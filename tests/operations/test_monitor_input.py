@@ -80,6 +80,20 @@ def test_wrong_arguments_are_refused_at_the_call() -> None:
         add.call()
 
 
+@pytest.mark.parametrize("form", ["instance", "queryset", "class", "callback"])
+def test_wrong_arguments_of_methods_are_refused_at_the_call(form: str) -> None:
+    report = Report.objects.create(title="a")
+    what: dict[str, Any] = {
+        "instance": {"details": [(report, "execute", ("pdf", 2))]},
+        "queryset": {"details": [(Report.objects.all(), "execute", ("pdf", 2))]},
+        "class": {"details": [(Report, "count", (1, 2))]},
+        "callback": {"on_done": (report, "execute", (), {"sort": "pdf"})},
+    }
+    with pytest.raises(TypeError, match=r"Report\.(execute|count): "):
+        start(**what[form])
+    assert not Job.objects.exists()
+
+
 def test_methods_that_may_not_run_are_refused() -> None:
     plain = Plain.objects.create(title="a")
     with pytest.raises(NotAllowed, match=r"models\.Plain\.execute may not be run"):
