@@ -11,13 +11,17 @@ from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
 
-from django_tenantqueue import Priority, Task, delay, task
+from django_tenantqueue import Priority, Task, Unique, delay, task
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, NotAllowed
 from django_tenantqueue.models import Job
+from django_tenantqueue.operations import enqueue
 from django_tenantqueue.operations.calls import read_calls
 from django_tenantqueue.operations.sources import describe_method, resolve
+from django_tenantqueue.queries import enqueue as enqueue_queries
+from django_tenantqueue.queries import unique as unique_queries
 from django_tenantqueue.testing import run_pending
 from tests import sample_tasks
+from tests.factories import make_queue
 from tests.testapp.models import Plain, Report
 from tests.testapp.tasks import add, async_add, echo, noop, whoami
 
@@ -107,6 +111,32 @@ def test_nothing_is_stored_when_one_of_many_calls_does_not_fit():
         add.enqueue_many([(1, 2), (1, 2, 3)])
 
     assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "statement"),
+    [
+        ({}, "insert_jobs"),
+        ({"user": "7"}, "insert_gated_jobs"),
+        ({"unique": Unique("until_executed")}, "insert_unique_jobs"),
+    ],
+)
+def test_statements_are_bounded_when_many_big_calls_are_enqueued(options, statement, monkeypatch):
+    monkeypatch.setattr(enqueue, "BULK_BYTES", 50_000)
+    where = unique_queries if "unique" in options else enqueue_queries
+    insert, sizes = getattr(where, statement), []
+
+    def noting(wrapper, row):
+        sizes.append(len(row["args"]))
+        return insert(wrapper, row)
+
+    monkeypatch.setattr(where, statement, noting)
+    bound = echo.using(tenant=make_queue().tenant, **options)
+    ids = bound.enqueue_many(f"{number} {'x' * 20_000}" for number in range(10))
+
+    assert len(ids) == Job.objects.count() == 10
+    assert len(sizes) == 4
+    assert max(sizes) < 70_000
 
 
 # options

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
 from typing import Any, TypeVar
 
 from django.db import connections, transaction
@@ -36,6 +35,8 @@ _Made = TypeVar("_Made")
 
 BULK_ROWS = 5000
 """Rows of one bulk INSERT."""
+BULK_BYTES = 4_000_000
+"""One bulk INSERT takes no more than about so much JSON: PostgreSQL limits an array of it."""
 
 QUICK_SECONDS = 0.002
 """An INSERT in autocommit mode that took no longer, and saw no sleeper, wakes nobody.
@@ -376,20 +377,32 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
     return job
 
 
-def _batches(calls: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(calls)
-    while batch := list(islice(rest, BULK_ROWS)):
+def batches(calls: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cut calls, read as they are needed, into what one bulk INSERT takes."""
+    batch: list[T] = []
+    size = 0
+    for call in calls:
+        batch.append(call)
+        size += size_of(call)
+        if len(batch) == BULK_ROWS or size > BULK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
+
+
+def _size_of(call: KeyedCall) -> int:
+    return len(call.args)
 
 
 def enqueue_many(
     source: Source, options: Options, calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 ) -> list[int]:
-    """Insert a job for each call, one round trip per 5,000; return their ids, in order.
+    """Insert a job for each call; return their ids, in order.
 
-    All or nothing: the batches share one transaction. Nothing is stored when one of the calls
-    cannot be encoded, or when there is no room for all of them (QueueFull). `calls` may be a
-    generator; it is read as it is needed.
+    One round trip per 5,000, or per about 4 MB of arguments. All or nothing: the batches share one
+    transaction. Nothing is stored when one of the calls cannot be encoded, or when there is no room
+    for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
     """
     target = find_target(options)
     new = new_job(source, options, queue_id_of(target), "")
@@ -398,7 +411,7 @@ def enqueue_many(
         return _enqueue_many_gated(source, new, options, target, calls)
     encoded = (encode_args(args, kwargs) for args, kwargs in calls)
     with transaction.atomic(using=target.using):
-        for batch in _batches(encoded):
+        for batch in batches(encoded, len):
             new["args"] = f"[{','.join(batch)}]"
             ids += _insert(new, target, queries.insert_jobs, len(batch))
         if ids:
@@ -420,7 +433,7 @@ def _enqueue_many_gated(
     )
     ids: list[int] = []
     with transaction.atomic(using=target.using):
-        for batch in _batches(keyed):
+        for batch in batches(keyed, _size_of):
             ids += [job.id for job in _place(row, options, target, batch)]
     return ids
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from . import eager
 from .calls import Call, check_callback, check_detail, read_call, read_calls
 from .context import capture_context
 from .encode import encode_args
-from .enqueue import BULK_ROWS, Target, lane_of, new_job, queue_id_of
+from .enqueue import Target, batches, lane_of, new_job, queue_id_of
 from .gates import release_later
 from .options import Options
 from .progress import Progress as Progress
@@ -28,8 +27,6 @@ from .sources import NOTHING, Source
 from .tenant import get_tenant
 from .unique import make_key
 
-BULK_BYTES = 4_000_000
-"""One INSERT of details takes no more than about so much JSON."""
 END = Call(NOTHING, Options())
 
 
@@ -178,7 +175,7 @@ def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str 
     encoder = _Encoder(using, monitor.tenant, queue)
     context = capture_context()
     count = 0
-    for batch in _batches(map(encoder.encode, read_calls(details))):
+    for batch in batches(map(encoder.encode, read_calls(details)), len):
         count += queries.insert_details(
             using,
             queries.NewDetails(
@@ -192,19 +189,6 @@ def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str 
     if count:
         MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
     return _Added(count, next(iter(encoder.queue_ids), None))
-
-
-def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if len(batch) == BULK_ROWS or size > BULK_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 class _Encoder:
