@@ -159,5 +159,8 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
 
 
 def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_id: int = 0) -> int:
-    """Wake up to `most` sleeping workers, the asking one left out; return how many."""
+    """Wake sleeping workers, the asking one left out; return how many.
+
+    Up to `most` of each kind: of those that take the same queues and tenants.
+    """
     return len(fetch(where, "wake_any_workers", {"most": most, "worker": worker_id}))

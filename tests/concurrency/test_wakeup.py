@@ -251,6 +251,28 @@ def test_sleeper_is_woken_when_an_operator_or_the_clock_makes_work_ready(make_sl
     assert sleeper.was_notified()
 
 
+def test_sleeper_is_woken_for_its_queue_when_others_sleep_that_do_not_take_it(make_sleeper):
+    others = [make_sleeper(queues=["light"]) for _ in range(2)]
+    others += [make_sleeper(queues=["light", "heavy"], tenants=["globex"]) for _ in range(2)]
+    wanted = make_sleeper(queues=["heavy"])
+    make_job(make_queue("acme", "heavy"), state="scheduled")
+
+    maintain.promote("default")
+
+    assert wanted.was_notified()
+    assert [other.is_announced for other in others].count(True) == 2  # one of each kind
+
+
+def test_as_many_of_a_kind_are_woken_as_there_are_jobs(make_sleeper):
+    sleepers = [make_sleeper(queues=["heavy"], exclude_queues=["light"]) for _ in range(3)]
+    for _ in range(2):
+        make_job(state="scheduled")
+
+    maintain.promote("default")
+
+    assert [sleeper.was_notified() for sleeper in sleepers].count(True) == 2
+
+
 def test_asking_worker_is_left_out_when_it_wakes_another(make_sleeper):
     asking, other = make_sleeper(), make_sleeper()
 

@@ -649,7 +649,14 @@ CASES: dict[str, list[Case]] = {
     "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
     "sleep_worker": [Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0}, worker=True)],
     "try_gates": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
-    "wake_any_workers": [Case(lambda _: {"most": 2, "worker": OUR_WORKER}, worker=True)],
+    "wake_any_workers": [
+        Case(
+            lambda _: {"most": 2, "worker": OUR_WORKER},
+            ("tenantqueue_worker_sleeping",),
+            WORKERS_READ,
+            worker=True,
+        )
+    ],
     "wake_workers": [
         Case(
             lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1},
