@@ -130,7 +130,12 @@ def returns(what: str) -> Any:
 @task
 def says(what: str) -> None:
     """Put something that cannot be stored into the statistics."""
-    current_job().stats["value"] = {"NUL": "\x00", "surrogate": "\ud800", "object": object()}[what]
+    current_job().stats["value"] = {
+        "NUL": "\x00",
+        "surrogate": "\ud800",
+        "object": object(),
+        "large": "x" * 2_000_000,
+    }[what]
 
 
 @task(max_attempts=1)

@@ -25,7 +25,7 @@ from ..exceptions import (
 from ..queries.claim import Failed, Finished
 from ..states import State
 from .encode import clean_text, encode_result
-from .results import store_result
+from .results import check_statistics, store_result
 from .running import RunningJob
 from .sources import RegisteredTask
 
@@ -75,6 +75,8 @@ def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | No
     said = running.said()
     if not said and error is None:
         return None
+    if "stats" in said:
+        check_statistics(said["stats"])
     if "message" in said:
         said = {**said, "message": clean_text(str(said["message"]), 500)}
     if error is not None:

@@ -30,16 +30,33 @@ def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None
     settings = get_settings()
     alias = settings.result_store
     if alias == "db":
-        size = len(text) if text.isascii() else len(text.encode())
-        if size <= settings.max_result_bytes:
+        if _size(text) <= settings.max_result_bytes:
             return text, None
         alias = settings.large_results
         if alias == "error":
-            raise ResultRefused(
-                f"the result is {size:,} bytes of JSON, more than "
-                f"TENANTQUEUE['MAX_RESULT_BYTES'] = {settings.max_result_bytes:,}: return less, or "
-                "set TENANTQUEUE['LARGE_RESULTS'] to the alias of a cache"
+            raise _too_large(
+                "the result is",
+                text,
+                "return less, or set TENANTQUEUE['LARGE_RESULTS'] to the alias of a cache",
             )
     key = f"tenantqueue-result-{job_id}-{claim_seq}"
     caches[alias].set(key, json.loads(text), settings.result_ttl)
     return None, f"{alias}:{key}"
+
+
+def check_statistics(stats: object) -> None:
+    """Raise ResultRefused for statistics that cannot be stored or are too large."""
+    text = encode_result(stats, "statistics")
+    if text is not None and _size(text) > get_settings().max_result_bytes:
+        raise _too_large("the statistics are", text, "keep them in a table of your own")
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _too_large(what: str, text: str, way_out: str) -> ResultRefused:
+    return ResultRefused(
+        f"{what} {_size(text):,} bytes of JSON, more than TENANTQUEUE['MAX_RESULT_BYTES'] = "
+        f"{get_settings().max_result_bytes:,}: {way_out}"
+    )

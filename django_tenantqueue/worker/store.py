@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -22,6 +23,15 @@ logger = logging.getLogger("django_tenantqueue")
 
 RETRY_SECONDS = 0.1
 """Wait before a completion is tried again that a locked row or a deadlock refused."""
+REFUSED_RETRY_SECONDS = 5.0
+"""The same when what was refused is already the error in place of a refused completion."""
+PROGRAM_LIMIT = "54"
+"""SQLSTATE class of what is too large or too complex for the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(Finished):
+    """The error that is stored in place of an end which the server refused."""
 
 
 class Store:
@@ -95,14 +105,22 @@ class Store:
                     failed=[record] if isinstance(record, Failed) else (),
                     max_errors=get_settings().max_errors,
                 )
-            except psycopg.DataError as error:
-                self._finished.append(_refused(record, error))
             except psycopg.Error as error:
-                logger.warning("job %s: its end is stored later: %s", record.id, error)
-                self._held_back.append((time.monotonic() + RETRY_SECONDS, record))
+                self._not_stored(record, error)
             else:
                 stored.append(record)
         return stored
+
+    def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
+        """Put an error in the place of what the server refuses for good; try the rest later."""
+        if is_final(error) and not isinstance(record, Refusal):
+            logger.error("job %s: its end is refused: %s", record.id, error)
+            self._finished.append(_refused(record, error))
+            return
+        pause = REFUSED_RETRY_SECONDS if isinstance(record, Refusal) else RETRY_SECONDS
+        logger.warning("job %s: its end is stored later: %s", record.id, error)
+        self._held_back.append((time.monotonic() + pause, record))
+        self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
 
     def warn_lost(self, finished: list[Finished], failed: list[Failed], answer: Exchange) -> None:
         """Log the completions that were not stored, since somebody else owns the job now."""
@@ -127,7 +145,17 @@ def ended_early(running: RunningJob, state: State, error: BaseException) -> Fini
     )
 
 
-def _refused(record: Finished | Failed, error: psycopg.DataError) -> Finished:
+def is_final(error: psycopg.Error) -> bool:
+    """Whether the server will say the same of a completion however often it is tried.
+
+    A history leaf that is missing is an IntegrityError of no constraint; maintenance makes it.
+    """
+    if isinstance(error, psycopg.IntegrityError):
+        return bool(error.diag.constraint_name or error.diag.column_name)
+    return isinstance(error, psycopg.DataError) or (error.sqlstate or "")[:2] == PROGRAM_LIMIT
+
+
+def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
     """Return the end of a job whose result or statistics the database did not take."""
     described = {
         "at": timezone.now().isoformat(),
@@ -137,7 +165,7 @@ def _refused(record: Finished | Failed, error: psycopg.DataError) -> Finished:
         "traceback": "",
     }
     age = record.age_seconds if isinstance(record, Finished) else None
-    return Finished(
+    return Refusal(
         record.id,
         record.claim_seq,
         State.ERROR.value,

@@ -91,11 +91,8 @@ class Watch:
                 continue
             running.dirty = False  # before it is read: what is said meanwhile is told next time
             said = running.said()
-            try:
-                extra = json.dumps(said, allow_nan=False) if said else None
-            except (TypeError, ValueError, RuntimeError):
-                extra = None  # judged at the end of the run, when it says the same again
             claimed = running.claimed
+            extra = _encode(said)
             yield running, RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
 
     def _is_written_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> bool:
@@ -146,3 +143,19 @@ class Watch:
             self._store.add(ended_early(running, State.CANCELLED, error))
         elif now - running.cancel_seen >= get_settings().cancel_grace:
             self._flight.interrupt(running, Cancelled)
+
+
+def _encode(said: dict[str, Any]) -> str | None:
+    """Return progress and statistics as JSON text, without what cannot be stored.
+
+    That is judged at the end of the run, when it says the same again.
+    """
+    if not said:
+        return None
+    try:
+        text = json.dumps(said, allow_nan=False)
+        if "stats" in said and len(text) > get_settings().max_result_bytes:
+            text = json.dumps({name: said[name] for name in said if name != "stats"})
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test import override_settings
@@ -13,6 +14,7 @@ from django_tenantqueue.exceptions import UnknownTask
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
+from django_tenantqueue.queries import claim as queries
 from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 
@@ -80,6 +82,18 @@ def test_neighbours_are_recorded_when_one_progress_is_refused(pump: FakePump):
     assert Job.objects.get(pk=ids[0]).state == "running"
     assert Job.objects.get(pk=ids[3]).progress_message is None
     assert Job.objects.get(pk=ids[3]).state == "running"
+
+
+def test_progress_is_recorded_without_statistics_when_these_are_too_large(pump: FakePump):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    running.started -= 1.0
+    running.progress(1, 2)
+    running.stats["rows"] = "x" * 1_000_001
+
+    pump.turn_until(lambda: Job.objects.get(pk=job_id).progress_done == 1)
+
+    assert Job.objects.get(pk=job_id).stats is None
 
 
 def test_neighbours_are_recorded_when_an_operator_holds_the_row_of_one(
@@ -177,6 +191,49 @@ def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_pump: F
         pooled_pump.turn_until(lambda: list(states_of(ids).values()).count("created") == 2)
 
     pooled_pump.turn_until(lambda: state_of(ids[1]) == "created")
+
+
+@pytest.fixture
+def refusing_table():
+    """Have the server refuse some ends, with an error that is not of their data."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "ALTER TABLE tenantqueue_job_hot ADD CONSTRAINT refusing "
+            "CHECK (stats ->> 'refuse' IS NULL)"
+        )
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE tenantqueue_job_hot DROP CONSTRAINT refusing")
+
+
+def test_job_ends_in_error_when_the_server_refuses_its_end_for_good(pump: FakePump, refusing_table):
+    ids = make_jobs(make_queue(num_slots=100), 3)
+    jobs = pump.take(3)
+
+    for running in jobs[1:]:
+        pump.end(running)
+    pump.fail(jobs[0], '{"error": {"message": "no"}, "stats": {"refuse": 1}}')
+    pump.turn_until(lambda: Job.objects.finished().count() == 3)
+
+    assert states_of(ids) == {ids[0]: "error", ids[1]: "success", ids[2]: "success"}
+    assert "refusing" in Job.objects.get(pk=ids[0]).last_error["message"]
+
+
+def test_end_is_tried_again_when_the_server_has_no_room(pump: FakePump, monkeypatch):
+    job_id = make_job().pk
+    (running,) = pump.take(1)
+    exchange, refused = queries.exchange, []
+
+    def refuse_twice(*args, finished=(), **options):
+        if finished and len(refused) < 4:
+            refused.append(finished)
+            raise psycopg.errors.DiskFull("could not extend file")
+        return exchange(*args, finished=finished, **options)
+
+    monkeypatch.setattr(queries, "exchange", refuse_twice)
+    pump.end(running)
+
+    pump.turn_until(lambda: state_of(job_id) == "success")
 
 
 def test_only_the_locked_job_waits_when_an_operator_holds_its_row(pump: FakePump, open_connection):

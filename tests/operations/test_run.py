@@ -204,12 +204,13 @@ def test_result_is_stored_when_it_only_looks_like_a_nul():
     assert ran(sample_tasks.returns.delay("escaped")).result == "\\u0000"
 
 
-@pytest.mark.parametrize("what", ["NUL", "surrogate", "object"])
+@pytest.mark.parametrize("what", ["NUL", "surrogate", "object", "large"])
 def test_job_ends_in_error_when_its_statistics_cannot_be_stored(what):
     job = ran(sample_tasks.says.delay(what))
 
-    assert job.state == "error"
+    assert (job.state, job.stats) == ("error", None)
     assert "statistics" in job.last_error["message"]
+    assert job.last_error["class"].endswith("ResultRefused")
 
 
 @override_settings(TENANTQUEUE={"LARGE_RESULTS": "default"})
