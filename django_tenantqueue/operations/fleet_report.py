@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models.functions import Now
+
 from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.fleet import JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
@@ -19,6 +21,9 @@ COUNTED_TO = 10_000
 VISITED = 2000
 """Queues with ready jobs that are looked at, once for each of their priorities."""
 
+STARTABLE = 1000
+"""Ready jobs that could start now are counted up to here."""
+
 LINES = 500
 """Lines of held jobs that are looked at, of each kind of gate."""
 
@@ -29,6 +34,8 @@ NAMED = 5
 """Queues, tasks or lines that a problem names."""
 
 NO_TENANT = "(no tenant)"
+LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
+LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 START_ONE = "start one with manage.py runworker"
 
 
@@ -60,6 +67,23 @@ class WorkerReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Whether workers are short.
+
+    `startable`: ready jobs, up to STARTABLE, that would start at once if there were more workers;
+    `oldest_wait_seconds`: since when the first of them is ready, None when there is none (those of
+    gates are left out). `running` of `threads` and `async_slots`: what the workers that are alive
+    and go on said with their last heartbeats.
+    """
+
+    startable: int
+    oldest_wait_seconds: float | None
+    running: int
+    threads: int
+    async_slots: int
+
+
+@dataclass(frozen=True, slots=True)
 class FleetReport:
     """The whole fleet at one moment.
 
@@ -74,13 +98,14 @@ class FleetReport:
     duties: Sequence[DutyReport]
     counts: JobCounts
     counted_to: int
+    need: Need
     problems: Sequence[str]
 
 
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Seven statements, whose cost does not grow with the history or the backlog.
+    Eight statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -100,6 +125,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         duties=duties,
         counts=counts,
         counted_to=COUNTED_TO,
+        need=_need(using, [(worker.state, worker) for worker in workers]),
         problems=[
             *_problems_of_workers(workers, counts, stuck),
             *_problems_of_tasks(unknown),
@@ -107,6 +133,24 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *_problems_of_claims(strays),
             *_problems_of_duties(duties),
         ],
+    )
+
+
+def read_need(using: str) -> Need:
+    """Read whether workers are short: two statements, for autoscalers."""
+    rows = Worker.objects.using(using).annotate(read_at=Now())
+    return _need(using, [(state_of(row, row.read_at), row) for row in rows])
+
+
+def _need(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
+    going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
+    startable = queries.count_startable(using, most=STARTABLE, visits=VISITED)
+    return Need(
+        startable=startable.jobs,
+        oldest_wait_seconds=startable.oldest_wait_seconds,
+        running=sum(worker.jobs_running for worker in going_on),
+        threads=sum(worker.threads for worker in going_on),
+        async_slots=sum(worker.async_slots for worker in going_on),
     )
 
 
@@ -151,11 +195,10 @@ def _problems_of_workers(
 ) -> list[str]:
     found = []
     alive = [worker for worker in workers if worker.state != WorkerState.SILENT]
-    leaving = (WorkerState.DRAINING, WorkerState.STOPPING)
     waiting = f"; ready jobs: {counted_text(counts.ready, COUNTED_TO)}" if counts.ready else ""
     if not alive:
         found.append(f"no worker runs: {START_ONE}{waiting}")
-    elif all(worker.state in leaving for worker in alive):
+    elif all(worker.state in LEAVING for worker in alive):
         found.append(f"every worker drains or stops: {START_ONE}{waiting}")
     elif untaken := [queue for queue in stuck if not queue.taken]:
         found.append(

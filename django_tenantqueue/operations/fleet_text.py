@@ -14,7 +14,7 @@ from .figures import (
     rough_text,
 )
 from .fleet import DutyReport
-from .fleet_report import FleetReport, WorkerReport
+from .fleet_report import STARTABLE, FleetReport, Need, WorkerReport
 
 WIDTH = 100
 _GAP = "  "
@@ -148,6 +148,18 @@ def _jobs(report: FleetReport) -> Iterator[str]:
     ]
     yield from _table(rows, right={1}, shrinks=set())
     yield f"(counted up to {most:,})"
+    yield from _need(report.need)
+
+
+def _need(need: Need) -> Iterator[str]:
+    waited = need.oldest_wait_seconds
+    first = "" if waited is None else f"; the first has waited {rough_text(waited)}"
+    jobs = counted_text(need.startable, STARTABLE)
+    yield f"could start now, had they a worker: {jobs} jobs{first}"
+    yield (
+        f"the workers run {need.running:,} jobs in {need.threads:,} threads and "
+        f"{need.async_slots:,} coroutine slots"
+    )
 
 
 def _table(

@@ -61,6 +61,14 @@ class StuckQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Startable:
+    """Ready jobs that lack nothing but a worker, and how long the first of them has waited."""
+
+    jobs: int
+    oldest_wait_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class StuckLine:
     """A line of held jobs that moves no more until somebody acts.
 
@@ -100,6 +108,13 @@ def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[S
     with read_in_order(using):
         rows = fetch(using, "list_stuck_queues", {"most": most, "silent_seconds": silent_seconds})
     return [StuckQueue(*row) for row in rows]
+
+
+def count_startable(using: str, *, most: int, visits: int) -> Startable:
+    """Count ready jobs that could start now, up to `most`, in up to `visits` (lane, queue)."""
+    with read_in_order(using):
+        rows = fetch(using, "count_startable", {"most": most, "visits": visits})
+    return Startable(*rows[0])
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:

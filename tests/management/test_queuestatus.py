@@ -171,6 +171,18 @@ def test_held_jobs_are_counted_when_there_are_any() -> None:
     assert read_json()["counts"]["held"]["session"] == 2
 
 
+def test_report_says_whether_workers_are_short() -> None:
+    make_worker(threads=8, async_slots=10, jobs_running=3)
+    since = timezone.now() - timedelta(minutes=5, seconds=20)
+    make_jobs(make_queue(num_slots=2), 3, created_at=since, run_at=since)
+
+    lines = rows()
+
+    assert "could start now, had they a worker: 2 jobs; the first has waited 5 min" in lines
+    assert "the workers run 3 jobs in 8 threads and 10 coroutine slots" in lines
+    assert read_json()["need"]["startable"] == 2
+
+
 def test_count_that_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_report, "COUNTED_TO", 2)
     make_jobs(make_queue(), 3)

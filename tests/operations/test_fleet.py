@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue.models import ConcurrentJobMonitor, Session, TaskControl, Worker
+from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
 from django_tenantqueue.operations import fleet, fleet_report
 from django_tenantqueue.operations.fleet import WorkerState
-from django_tenantqueue.operations.fleet_report import read_report
+from django_tenantqueue.operations.fleet_report import read_need, read_report
 from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
@@ -219,6 +219,83 @@ def test_held_jobs_are_counted_by_what_holds_them() -> None:
     assert (held.monitor, held.session, held.user, held.exclusive, held.task) == (1, 2, 3, 4, 4)
 
 
+# what lacks a worker
+
+
+def need() -> tuple[int, float | None]:
+    found = read_need("default")
+    return found.startable, found.oldest_wait_seconds
+
+
+def waiting_since(minutes: float, **columns: Any) -> dict[str, Any]:
+    since = timezone.now() - timedelta(minutes=minutes)
+    return {"created_at": since, "run_at": since, **columns}
+
+
+def test_jobs_that_could_start_are_counted_up_to_the_free_slots() -> None:
+    queue = make_queue(num_slots=3)
+    make_jobs(queue, 1, state=State.RUNNING)
+    make_jobs(queue, 5, **waiting_since(2))
+    make_jobs(make_queue(num_slots=3), 1, **waiting_since(1))
+
+    startable, waited = need()
+
+    assert startable == 2 + 1
+    assert waited == pytest.approx(120, abs=20)
+
+
+def test_free_slots_count_once_when_a_queue_has_jobs_in_several_lanes() -> None:
+    queue = make_queue(num_slots=3)
+    for priority in (100, 200, 300):
+        make_jobs(queue, 2, priority=priority, lane=priority)
+
+    assert need()[0] == 3
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"paused": True}, {"num_slots": 0}, {"num_slots": 1}, {"max_per_second": 0.001}],
+)
+def test_jobs_of_queues_that_start_nothing_lack_no_worker(columns: dict[str, Any]) -> None:
+    queue = make_queue(**columns)
+    make_jobs(queue, 1, state=State.RUNNING)
+    make_jobs(queue, 2)
+    if queue.max_per_second:
+        QueueRate.objects.create(queue=queue, debt=1.0, as_of=timezone.now())
+
+    assert need() == (0, None)
+
+
+def test_rate_allows_so_many_starts() -> None:
+    queue = make_queue(num_slots=10, max_per_second=4, burst=4)
+    make_jobs(queue, 9)
+    QueueRate.objects.create(queue=queue, debt=100.0, as_of=timezone.now() - timedelta(days=1))
+
+    assert need()[0] == 4
+
+
+def test_wait_of_gated_jobs_is_not_known() -> None:
+    queue = make_queue(num_slots=10)
+    make_jobs(queue, 1, **waiting_since(60, session_key="acme/7"))
+
+    assert need() == (1, None)
+
+    make_jobs(queue, 1, **waiting_since(2))
+    startable, waited = need()
+    assert startable == 2
+    assert waited == pytest.approx(120, abs=20)
+
+
+def test_workers_that_leave_are_no_room() -> None:
+    for columns in ({}, {"draining": True}, {"heartbeat_at": timezone.now() - timedelta(days=1)}):
+        make_worker(threads=8, async_slots=10, jobs_running=3, **columns)
+
+    found = read_need("default")
+
+    assert (found.running, found.threads, found.async_slots) == (3, 8, 10)
+    assert read_report("default", jobs=1).need == found
+
+
 # the report
 
 
@@ -245,7 +322,7 @@ def test_no_statement_is_sent_for_each_worker(django_assert_max_num_queries: Any
     for number in range(10):
         make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=make_worker(pid=number).pk)
 
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(35):
         report = read_report("default", jobs=5)
 
     assert len(report.workers) == 10

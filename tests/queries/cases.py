@@ -244,6 +244,21 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
+    "count_startable": [
+        Case(
+            lambda _: {"most": 1000, "visits": 2000},
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        ),
+        # nothing can start: the walk goes on to its end
+        Case(
+            lambda _: {"most": 1_000_000, "visits": 2000},
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        ),
+    ],
     "count_queues": [
         Case(
             lambda filled: {"ids": array(filled.open_queues), "most": 1000},

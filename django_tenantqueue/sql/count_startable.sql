@@ -1,0 +1,96 @@
+-- Ready jobs that would start at once if there were more workers: of each queue that is not paused, as
+-- many as it has free slots (and starts left of its rate), at most `most` of all; and for how many seconds
+-- the first of them has been waiting. What has passed a gate does not count for that: when it did is
+-- not known.
+-- Order: lane by lane, and by queue inside a lane; after `visits` of these steps no further one is
+-- looked at. Locks: none.
+-- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of their
+-- rates.
+WITH RECURSIVE visit AS (
+    (
+        SELECT j.lane, j.queue_id, 1 AS step
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created'
+        ORDER BY j.lane, j.queue_id
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.lane, next.queue_id, visit.step + 1
+    FROM visit
+    CROSS JOIN LATERAL (
+        SELECT j.lane, j.queue_id
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
+        ORDER BY j.lane, j.queue_id
+        LIMIT 1
+    ) next
+    WHERE visit.step < %(visits)s::integer
+), startable AS (
+    SELECT visit.queue_id, room.jobs AS room, job.waits
+    FROM visit
+    CROSS JOIN LATERAL (
+        SELECT
+            q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = visit.queue_id AND NOT q.paused
+        OFFSET 0
+    ) queue
+    CROSS JOIN LATERAL (
+        SELECT least(
+            queue.num_slots - count(*),
+            CASE
+                WHEN queue.max_per_second IS NOT NULL
+                THEN floor(
+                    queue.burst - coalesce(
+                        (
+                            SELECT greatest(
+                                0,
+                                least(rate.debt, queue.burst) - queue.max_per_second * greatest(
+                                    0,
+                                    extract(epoch FROM statement_timestamp() - rate.as_of)::float8
+                                )
+                            )
+                            FROM tenantqueue_queuerate rate
+                            WHERE rate.queue_id = visit.queue_id
+                                AND rate.as_of <= statement_timestamp() + interval '1 second'
+                        ),
+                        0
+                    )
+                )::bigint
+            END
+        ) AS jobs
+        FROM (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
+            LIMIT queue.num_slots
+        ) taken
+        OFFSET 0
+    ) room
+    CROSS JOIN LATERAL (
+        SELECT
+            CASE
+                WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
+                    AND j.monitor_id IS NULL
+                THEN greatest(
+                    0,
+                    extract(epoch FROM statement_timestamp() - greatest(j.created_at, j.run_at))
+                )::float8
+            END AS waits
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id = visit.queue_id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT greatest(0, room.jobs)
+    ) job
+    LIMIT %(most)s::integer
+), of_queue AS (
+    -- a queue with jobs in several lanes has its free slots once
+    SELECT least(count(*), max(startable.room)) AS jobs, max(startable.waits) AS waits
+    FROM startable
+    GROUP BY startable.queue_id
+)
+SELECT
+    coalesce(sum(of_queue.jobs), 0)::integer AS jobs,
+    max(of_queue.waits) AS oldest_wait_seconds
+FROM of_queue
