@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job
+from ..models import Job, TenantQueue
 from ..states import Priority, State
-from .formats import exact_text
+from .formats import NOTHING, exact_text
 
 
 class _MomentInput(forms.DateTimeInput):
@@ -40,8 +41,60 @@ class PriorityForm(forms.Form):
     )
 
 
+class MoveForm(forms.Form):
+    """Another queue for the chosen jobs, one that there is: a typing error makes no queue.
+
+    `targets` maps each tenant of the jobs to the queue that its jobs go to.
+    """
+
+    tenant = forms.CharField(
+        label=_("Tenant"),
+        max_length=200,
+        required=False,
+        help_text=_(
+            "Empty: each job stays with its tenant. Jobs of a session, user, monitor or key do so "
+            "in any case."
+        ),
+    )
+    queue = forms.CharField(label=_("Queue"), max_length=100)
+
+    def __init__(self, using: str, tenants: Iterable[str], data: Any = None) -> None:
+        super().__init__(data)
+        self.targets: dict[str, TenantQueue] = {}
+        self._using = using
+        self._tenants = sorted(set(tenants))
+
+    def clean(self) -> dict[str, Any]:
+        """Find the queues."""
+        cleaned = super().clean() or {}
+        if "queue" in cleaned:
+            for tenant in self._tenants:
+                wanted = cleaned.get("tenant") or tenant
+                try:
+                    self.targets[tenant] = _open_queue(self._using, wanted, cleaned["queue"])
+                except ValidationError as error:
+                    self.add_error("queue", error)
+                    break
+        return cleaned
+
+
+def _open_queue(using: str, tenant: str, name: str) -> TenantQueue:
+    queue = TenantQueue.objects.using(using).filter(tenant=tenant, name=name).first()
+    if queue is None:
+        raise ValidationError(
+            gettext("Tenant “%(tenant)s” has no queue “%(name)s”: add it first.")
+            % {"tenant": tenant or NOTHING, "name": name},
+            code="unknown",
+        )
+    if queue.retired:
+        raise ValidationError(
+            gettext("Queue “%s” is retired and takes no new jobs.") % queue, code="retired"
+        )
+    return queue
+
+
 class WaitingJobForm(PriorityForm):
-    """Priority and time of a job that waits.
+    """Priority, time and queue of a job that waits.
 
     Like the forms of queues it posts what it showed; `changes` holds what is to be written.
     """
@@ -52,11 +105,22 @@ class WaitingJobForm(PriorityForm):
         help_text=_("Not before this time. A time that has passed makes the job ready."),
     )
 
-    def __init__(self, job: Job, data: Any = None) -> None:
+    queue = forms.CharField(
+        label=_("Queue"), max_length=100, help_text=_("Another queue of its tenant moves it.")
+    )
+
+    def __init__(self, job: Job, queue: TenantQueue | None, data: Any = None) -> None:
         super().__init__(
             data,
-            initial={"priority": job.priority, "run_at": job.run_at.replace(microsecond=0)},
+            initial={
+                "priority": job.priority,
+                "run_at": job.run_at.replace(microsecond=0),
+                "queue": queue.name if queue else "",
+            },
         )
+        if queue is None:  # deleted by hand
+            del self.fields["queue"]
+        self.moves_from = queue
         self.job = job
         self.changes: dict[str, Any] = {}
         if job.state == State.HELD:
@@ -76,6 +140,13 @@ class WaitingJobForm(PriorityForm):
             else:
                 self._refuse(name, now, wanted)
         return cleaned
+
+    def clean_queue(self) -> str:
+        """Refuse a queue that there is not, or that takes no jobs."""
+        name = str(self.cleaned_data["queue"])
+        if self.moves_from is not None and name != self.moves_from.name:
+            _open_queue(self.moves_from._state.db or "default", self.moves_from.tenant, name)
+        return name
 
     def change_texts(self) -> list[str]:
         """Return each change as words: priority 240 → 120."""

@@ -60,7 +60,7 @@ class Failure:
 
 
 def is_tunable(job: Job) -> bool:
-    """Whether priority and time of the job can still be changed."""
+    """Whether priority, time and queue of the job can still be changed."""
     return job.state in WAITING
 
 

@@ -19,7 +19,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job
+from ..exceptions import QueueRetired
+from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
 from .base import TenantQueueModelAdmin
@@ -32,7 +33,7 @@ from .formats import (
     progress_bar,
     state_badge,
 )
-from .job_forms import PriorityForm, WaitingJobForm
+from .job_forms import MoveForm, PriorityForm, WaitingJobForm
 from .job_list import JobChangeList
 from .job_page import ACTIONS_OF, describe, is_tunable
 
@@ -58,7 +59,13 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
     search_help_text = _("A job's number, or the whole name of a task.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions = ("retry_selected", "cancel_selected", "run_now_selected", "change_priority_selected")
+    actions = (
+        "retry_selected",
+        "cancel_selected",
+        "run_now_selected",
+        "change_priority_selected",
+        "move_selected",
+    )
     actions_selection_counter = True
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -151,11 +158,11 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
                 raise PermissionDenied
             if "_tune" not in request.POST or not is_tunable(job):
                 return self._press(request, job)
-            form = WaitingJobForm(job, request.POST)
+            form = WaitingJobForm(job, self._queue_of(job), request.POST)
             if form.is_valid():
                 return self._tune(request, job, form)
         elif is_tunable(job):
-            form = WaitingJobForm(job)
+            form = WaitingJobForm(job, self._queue_of(job))
         context = {
             **self.admin_site.each_context(request),
             "title": job.name,
@@ -190,6 +197,7 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
         done = {
             "priority": lambda value: control.change_priority([job.pk], value, using=self.using),
             "run_at": lambda value: control.change_run_at([job.pk], value, using=self.using),
+            "queue": lambda value: self._move([job], form.moves_from, value),
         }
         texts = form.change_texts()
         changed = [
@@ -205,6 +213,18 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
             text = gettext("Too late: the job does not wait any more. It was left as it is.")
             self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(request.get_full_path())
+
+    def _queue_of(self, job: Job) -> TenantQueue | None:
+        return TenantQueue.objects.using(self.using).filter(pk=job.queue_id).first()
+
+    def _move(self, jobs: Sequence[Job], queue: TenantQueue | None, name: str) -> list[int]:
+        """Move jobs to the queue of that name of the same tenant as `queue`."""
+        assert queue is not None, "the form has no such field then"
+        ids = [job.pk for job in jobs]
+        try:
+            return control.change_queue(ids, tenant=queue.tenant, queue=name, using=self.using)
+        except QueueRetired:
+            return []  # since the form has looked
 
     @admin.action(permissions=["change"], description=_("Retry selected jobs"))
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
@@ -248,6 +268,45 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
         request.current_app = self.admin_site.name
         return TemplateResponse(request, "admin/tenantqueue/job/change_priority.html", context)
 
+    @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
+    def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask for a queue and move the jobs that wait there."""
+        jobs = self._chosen(request)
+        tenants = {
+            queue.pk: queue.tenant
+            for queue in TenantQueue.objects.using(self.using).filter(
+                pk__in={job.queue_id for job in jobs}
+            )
+        }
+        data = request.POST if "_apply" in request.POST else None
+        form = MoveForm(self.using, tenants.values(), data)
+        if form.is_valid():
+            moved = 0
+            for tenant, queue in form.targets.items():
+                of_tenant = [job for job in jobs if tenants.get(job.queue_id) == tenant]
+                ids = self._move(of_tenant, queue, queue.name)
+                self.log_for(request, _among(of_tenant, ids), gettext("queue → %s") % queue)
+                moved += len(ids)
+            self._say(request, moved, gettext("moved"), 0)
+            if moved < len(jobs):
+                text = gettext(
+                    "%d left as they are: they do not wait any more, or stay with their tenant."
+                )
+                self.message_user(request, text % (len(jobs) - moved), messages.WARNING)
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Move to another queue"),
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "form": form,
+            "jobs": jobs,
+            "action_checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/tenantqueue/job/move.html", context)
+
     def _chosen(self, request: HttpRequest) -> list[Job]:
         """Return the ticked jobs that this user may see, wherever they have moved by now.
 
@@ -256,7 +315,7 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
         """
         ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
         ids = [int(value) for value in ticked if value.isdecimal() and int(value) < 2**63]
-        return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name"))
+        return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name", "queue_id"))
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.retry([job.pk for job in jobs], using=self.using)

@@ -88,6 +88,51 @@ def test_change_priority_asks_for_it_first(admin_client: Client) -> None:
     assert LogEntry.objects.filter(change_message="priority → 120").count() == 2
 
 
+def test_move_asks_for_a_queue_first(admin_client: Client) -> None:
+    mail, other = make_queue("acme", "mail"), make_queue("zeta", "mail")
+    waiting = make_jobs(make_queue("acme"), 2)
+    of_zeta = make_jobs(make_queue("zeta"), 1, session_key="zeta/7")
+    running = make_jobs(make_queue("acme", "slow"), 1, state=State.RUNNING)
+
+    form = act(admin_client, "move_selected", waiting + of_zeta + running)
+
+    assert "Move these 4 jobs to another queue" in text_of(form)
+    values = form_values(form, "queue")
+    wrong = admin_client.post(LIST, {**values, "queue": "mial"})
+    assert "Tenant “acme” has no queue “mial”: add it first." in text_of(wrong)
+    assert not Job.objects.filter(queue__in=[mail, other]).exists()
+
+    done = admin_client.post(LIST, {**values, "queue": "mail"}, follow=True)
+
+    assert "3 jobs: moved." in text_of(done)
+    assert "1 left as they are" in text_of(done)
+    assert set(Job.objects.filter(queue=mail).values_list("pk", flat=True)) == set(waiting)
+    assert list(Job.objects.filter(queue=other).values_list("pk", flat=True)) == of_zeta
+    assert LogEntry.objects.filter(change_message=f"queue → {mail}").count() == 2
+
+
+def test_jobs_of_a_session_stay_with_their_tenant_when_moved(admin_client: Client) -> None:
+    zeta = make_queue("zeta", "mail")
+    free = make_job(make_queue("acme"))
+    bound = make_job(make_queue("acme", "slow"), session_key="acme/7")
+    values = form_values(act(admin_client, "move_selected", [free.pk, bound.pk]), "queue")
+
+    done = admin_client.post(LIST, {**values, "tenant": "zeta", "queue": "mail"}, follow=True)
+
+    assert "1 job: moved." in text_of(done)
+    assert "1 left as they are" in text_of(done)
+    assert Job.objects.get(queue=zeta).pk == free.pk
+
+
+def test_jobs_are_not_moved_to_a_retired_queue(admin_client: Client) -> None:
+    make_queue("acme", "old", retired=True)
+    values = form_values(
+        act(admin_client, "move_selected", [make_job(make_queue("acme")).pk]), "queue"
+    )
+
+    assert "is retired" in text_of(admin_client.post(LIST, {**values, "queue": "old"}))
+
+
 def test_nothing_beyond_the_ticked_jobs_is_touched(admin_client: Client) -> None:
     first, second = make_jobs(make_queue(), 2)
 

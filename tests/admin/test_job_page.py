@@ -254,6 +254,18 @@ def edit(client: Client, job: Job, **edits: str) -> Any:
     return client.post(address(job), {**values, **edits, "_tune": "1"})
 
 
+def test_queue_of_a_waiting_job_is_changed(admin_client: Client) -> None:
+    queue = make_queue("acme", "mail")
+    job = make_job(make_queue("acme"))
+
+    unknown = edit(admin_client, job, queue="mial")
+    assert "Tenant “acme” has no queue “mial”: add it first." in text_of(unknown)
+    edit(admin_client, job, queue="mail")
+
+    assert job.refresh().queue_id == queue.pk
+    assert LogEntry.objects.get().change_message == "queue default → mail"
+
+
 def test_priority_and_time_of_a_waiting_job_are_changed(admin_client: Client) -> None:
     job = make_job(state=State.CREATED)
     later = (timezone.now() + timedelta(days=2)).replace(microsecond=0)

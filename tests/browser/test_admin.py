@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Worker
+from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 from tests.factories import (
@@ -41,6 +41,24 @@ def test_slots_and_pause_are_saved_from_the_list(open_page: OpenPage) -> None:
     expect(page.locator("#id_form-0-num_slots")).to_have_value("7")
     queue.refresh_from_db()
     assert (queue.num_slots, queue.paused) == (7, True)
+
+
+def test_jobs_are_moved_to_another_queue_from_the_list(open_page: OpenPage) -> None:
+    mail = make_queue("acme", "mail")
+    ids = make_jobs(make_queue("acme"), 2)
+    page = open_page(JOBS)
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "move_selected")
+    page.click("button[name=index]")
+    page.fill("#id_queue", "mial")
+    page.click("input[type=submit].default")
+    expect(page.locator(".errorlist")).to_contain_text("has no queue “mial”")
+
+    page.fill("#id_queue", "mail")
+    page.click("input[type=submit].default")
+
+    expect(page.locator(".messagelist")).to_contain_text("2 jobs: moved.")
+    assert Job.objects.filter(pk__in=ids, queue=mail).count() == 2
 
 
 def test_two_operators_with_stale_lists(open_page: OpenPage) -> None:
