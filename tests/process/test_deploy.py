@@ -1,5 +1,7 @@
 """Old and new code side by side: the schema grows under running workers."""
 
+import signal
+
 import pytest
 from django.db import connection
 
@@ -31,6 +33,12 @@ def grown_schema():
         execute(f"ALTER TABLE {table} DROP COLUMN IF EXISTS of_a_later_release")
 
 
+def assert_all_end() -> None:
+    states = [job.state for job in wait_for_end(enqueue_all_kinds())]
+    assert states.count(State.SUCCESS) == 45
+    assert states.count(State.ERROR) == 1
+
+
 def enqueue_all_kinds() -> list[int]:
     """Enqueue jobs that succeed, fail and retry, blocking, coroutine and atomic ones."""
     ids = noop.enqueue_many([()] * 20) + async_noop.enqueue_many([()] * 20)
@@ -44,10 +52,14 @@ def test_running_worker_goes_on_when_a_migration_adds_columns(workers: Workers, 
     wait_for_end(enqueue_all_kinds())
 
     grown_schema()
-    jobs = wait_for_end(enqueue_all_kinds())
-
-    states = [job.state for job in jobs]
-    assert states.count(State.SUCCESS) == 45
-    assert states.count(State.ERROR) == 1
+    assert_all_end()
     assert runner.children()[0].pid == child
-    assert "must not change result type" not in runner.output
+    newer = workers.start()
+    assert_all_end()
+    runner.send(signal.SIGTERM)
+    assert_all_end()
+
+    assert runner.end() == 0
+    assert newer.process.poll() is None
+    for output in (runner.output, newer.output):
+        assert "must not change result type" not in output
