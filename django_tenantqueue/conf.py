@@ -29,8 +29,8 @@ class Settings:
     """How often a job is started at most, the first start included."""
     default_timeout: float | None = None
     """Seconds after which a run is told to stop; None is no limit."""
-    default_hard_timeout: float | None = None
-    """Seconds after which the process of a run is killed; None: HARD_TIMEOUT_GRACE decides."""
+    default_hard_timeout: float | None = 21_600.0
+    """Seconds (6 hours) after which the process of a run without limits is killed; None: never."""
     hard_timeout_grace: float | None = 30.0
     """So many seconds after it was told to stop, the process of a run is killed; None: never."""
     backoff_base: float = 5.0

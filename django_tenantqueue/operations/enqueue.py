@@ -119,7 +119,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
         "expires_at": _as_datetime(options.expires_at),
         "max_attempts": options.max_attempts or settings.default_max_attempts,
         "timeout_seconds": options.timeout or settings.default_timeout,
-        "hard_timeout_seconds": options.hard_timeout or settings.default_hard_timeout,
+        "hard_timeout_seconds": options.hard_timeout,
         "name": source.name,
         "source_type": source.source_type,
         "source_id": source.source_id,

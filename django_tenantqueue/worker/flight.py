@@ -18,14 +18,17 @@ logger = logging.getLogger("django_tenantqueue")
 
 
 def hard_limit(running: RunningJob) -> float | None:
-    """Return the seconds of run after which a job's process is killed; None: never."""
-    claimed = running.claimed
+    """Return the seconds of run after which a job's process is killed; None: never.
+
+    The default is no column of the job: a change of the setting holds for jobs that wait, too.
+    """
+    claimed, settings = running.claimed, get_settings()
     if claimed.hard_timeout_seconds is not None:
         return claimed.hard_timeout_seconds
-    grace = get_settings().hard_timeout_grace
-    if claimed.timeout_seconds is None or grace is None:
-        return None
-    return claimed.timeout_seconds + grace
+    if claimed.timeout_seconds is None:
+        return settings.default_hard_timeout
+    grace = settings.hard_timeout_grace
+    return None if grace is None else claimed.timeout_seconds + grace
 
 
 class Executor(Protocol):
