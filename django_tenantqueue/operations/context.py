@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
 
@@ -54,14 +55,21 @@ class TimeZone:
     key = "time_zone"
 
     def capture(self) -> str | None:
-        """Return the name of the current time zone."""
-        if timezone.get_current_timezone() is timezone.get_default_timezone():
+        """Return the name of the current time zone; its offset (+HHMM) when it has no name."""
+        active = timezone.get_current_timezone()
+        if active is timezone.get_default_timezone():
             return None  # by far the usual case; finding the name takes longer
-        name = timezone.get_current_timezone_name()
+        name = "UTC" if active == UTC else getattr(active, "key", None)
+        if not isinstance(name, str):
+            name = f"{datetime.now(active):%z}"
         return None if name == django_settings.TIME_ZONE else name
 
     def apply(self, value: str) -> AbstractContextManager[Any]:
         """Activate the time zone."""
+        if value.startswith(("+", "-")):
+            offset = datetime.strptime(value, "%z").utcoffset()
+            assert offset is not None, "%z reads nothing else"
+            return timezone.override(timezone.get_fixed_timezone(offset))
         return timezone.override(value)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from contextlib import contextmanager
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.cache import cache
@@ -283,6 +285,29 @@ def test_language_and_time_zone_travel_when_they_are_not_the_defaults():
     assert (seen["language"], seen["time_zone"]) == ("de", "Asia/Tokyo")
     assert translation.get_language() == "en-us"
     assert timezone.get_current_timezone_name() == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("zone", "seen"),
+    [
+        (timezone.get_fixed_timezone(120), "+0200"),
+        (timezone.get_fixed_timezone(-210), "-0330"),
+        (datetime.timezone(timedelta(hours=2), "CEST"), "+0200"),
+        (ZoneInfo("Etc/GMT-3"), "+03"),
+    ],
+    ids=["east", "west", "named", "of the zone files"],
+)
+def test_time_zone_travels_when_its_offset_is_fixed(zone, seen):
+    with timezone.override(zone):
+        job = tasks.whoami.delay()
+
+    assert ran(job).result["time_zone"] == seen
+
+
+@pytest.mark.parametrize("zone", [datetime.UTC, ZoneInfo("UTC")], ids=str)
+def test_no_time_zone_travels_when_it_is_the_default_by_another_name(zone):
+    with timezone.override(zone):
+        assert tasks.whoami.delay().refresh().context is None
 
 
 def test_nothing_travels_when_all_is_as_by_default():
