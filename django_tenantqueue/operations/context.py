@@ -59,8 +59,11 @@ class TimeZone:
         active = timezone.get_current_timezone()
         if active is timezone.get_default_timezone():
             return None  # by far the usual case; finding the name takes longer
-        name = "UTC" if active == UTC else getattr(active, "key", None)
-        if not isinstance(name, str):
+        # of zoneinfo, of pytz
+        name = getattr(active, "key", None) or getattr(active, "zone", None)
+        if active == UTC:
+            name = "UTC"
+        elif not isinstance(name, str):
             name = f"{datetime.now(active):%z}"
         return None if name == django_settings.TIME_ZONE else name
 
