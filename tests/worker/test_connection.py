@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 from django.test import override_settings
 
-from django_tenantqueue.worker.connection import connect
+from django_tenantqueue.worker.connection import connect, is_rejecting
 
 pytestmark = pytest.mark.django_db
 
@@ -44,3 +44,9 @@ def test_role_is_taken_on_when_the_project_names_one(options):
         (role,) = connection.execute("SELECT current_user").fetchone()
 
     assert role == "pg_monitor"
+
+
+def test_server_is_asked_whether_it_rejects_when_the_project_has_a_connect_timeout(options):
+    options(connect_timeout=7)
+
+    assert not is_rejecting("default", 2)
