@@ -22,7 +22,7 @@ COUNTED_TO = 1000
 KEEP_SECONDS = 3600.0
 """A row is not removed before this age, so that a session in use is not made again all the time."""
 PRUNE_ROWS = 1000
-"""Rows that one step of the pruning looks at."""
+"""Rows that one step of the pruning looks at, and locks at most."""
 
 
 def _alias(using: str | None) -> str:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connections, transaction
+
+from ..gates import SESSION, USER
 from .base import array, fetch
+from .gates import GATE_LOCK_CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,18 @@ def count_sessions(using: str, ids: Sequence[int], *, most: int) -> list[Session
 
 def prune_sessions(using: str, *, after: int, most: int, keep_seconds: float) -> Pruned:
     """Remove idle rows among the next `most` that could be."""
-    params = {"after": after, "most": most, "keep_seconds": keep_seconds}
-    removed, looked_at, last = fetch(using, "prune_sessions", params)[0]
-    return Pruned(removed, last if looked_at == most else None)
+    params = {
+        "after": after,
+        "most": most,
+        "keep_seconds": keep_seconds,
+        "serial_class": GATE_LOCK_CLASSES[SESSION],
+        "user_class": GATE_LOCK_CLASSES[USER],
+    }
+    with transaction.atomic(using=using):
+        if len(connections[using].savepoint_ids) == 0:
+            with connections[using].cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        ids, looked_at, last = fetch(using, "lock_idle_gates", params)[0]
+        # a later statement: it sees what was let through before the locks
+        removed = fetch(using, "prune_sessions", {"ids": array(ids)}) if ids else []
+    return Pruned(len(removed), last if looked_at == most else None)

@@ -1,18 +1,20 @@
--- Remove rows of sessions and users in which nothing is set, that are older than `keep_seconds`, and
--- whose gates no job stands before or has passed. Looks at up to `most` of them from `after` on.
--- One that is needed again meanwhile is made again by the next release.
+-- Remove those of these rows of sessions and users that are idle still, whose gates lock_idle_gates.sql
+-- of the same READ COMMITTED transaction has locked: its own snapshot shows what was let through before.
+-- A job that fails could not halt a session whose row is gone. One that is needed again is made again
+-- by the next release.
 -- Locks: the rows, SKIP LOCKED. Indexes: tenantqueue_session_pkey, tenantqueue_job_session_line,
 -- tenantqueue_job_session_inside, tenantqueue_job_user_line, tenantqueue_job_user_inside.
 WITH candidate AS MATERIALIZED (
-    SELECT s.id, s.kind, s.gate_key
-    FROM tenantqueue_session s
-    WHERE s.id > %(after)s::bigint
-        AND s.num_slots IS NULL AND NOT s.paused AND s.halted_at IS NULL
-        AND s.on_wait = '' AND s.on_failure = ''
-        AND s.created_at < clock_timestamp() - make_interval(secs => %(keep_seconds)s::float8)
-    ORDER BY s.id
-    LIMIT %(most)s::integer
-    FOR UPDATE SKIP LOCKED
+    SELECT session.*
+    FROM unnest(%(ids)s::bigint[]) AS given (id)
+    CROSS JOIN LATERAL (
+        SELECT s.id, s.kind, s.gate_key
+        FROM tenantqueue_session s
+        WHERE s.id = given.id
+            AND s.num_slots IS NULL AND NOT s.paused AND s.halted_at IS NULL
+            AND s.on_wait = '' AND s.on_failure = ''
+        FOR UPDATE SKIP LOCKED
+    ) session
 ), idle AS MATERIALIZED (
     SELECT candidate.id
     FROM candidate
@@ -40,12 +42,10 @@ WITH candidate AS MATERIALIZED (
             AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
         OFFSET 0
     )
-), removed AS (
-    DELETE FROM tenantqueue_session AS session
-    USING idle
-    WHERE session.id = idle.id
-    RETURNING session.id
 )
-SELECT
-    (SELECT count(*) FROM removed) AS removed, count(*) AS looked_at, max(candidate.id) AS last
-FROM candidate
+DELETE FROM tenantqueue_session AS session
+USING idle
+WHERE session.id = idle.id
+    -- not redundant: see finish_jobs.sql
+    AND session.id = ANY (%(ids)s::bigint[])
+RETURNING session.id

@@ -5,17 +5,23 @@ from __future__ import annotations
 import random
 import threading
 import time
+from datetime import timedelta
 
 import psycopg
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from django_tenantqueue.gates import SESSION, JobGates, gate_key
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, Session
+from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
+from django_tenantqueue.operations.sessions import Pruning
+from django_tenantqueue.queries import sessions as queries
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
 from django_tenantqueue.states import State
+from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 
@@ -181,6 +187,44 @@ def test_job_that_an_operator_holds_is_let_through_later(open_connection):
     assert Sweep().step("default") == 1
 
     assert inside() == [second]
+
+
+@pytest.fixture
+def idle_session():
+    """Make the row of a session that is old enough to be removed."""
+    release("default", KEYS)
+    Session.objects.update(created_at=timezone.now() - timedelta(days=1))
+
+
+def test_idle_session_is_not_removed_while_somebody_lets_jobs_through(
+    open_connection, idle_session
+):
+    other = open_connection()
+    with other.transaction():
+        release_in_transaction(other, KEYS, user_slots=1)
+        assert Pruning().step("default") == 0
+
+    assert Pruning().step("default") == 1
+
+
+def test_session_halts_when_its_job_came_while_idle_ones_were_looked_for(
+    idle_session, monkeypatch, threads
+):
+    """The look may be older than a release that ends before the gate is locked."""
+    fetch, queue = queries.fetch, make_queue("acme")
+
+    def look(using, name, params):
+        rows = fetch(using, name, params)
+        if name == "lock_idle_gates":
+            monkeypatch.setattr(queries, "fetch", fetch)
+            threads.run(lambda: make_job(queue, session_key=KEY, session_halt=True))
+        return rows
+
+    monkeypatch.setattr(queries, "fetch", look)
+    assert Pruning().step("default") == 0
+
+    assert control.cancel([Job.objects.get().pk])[0]
+    assert Session.objects.get().halted_at is not None
 
 
 @pytest.mark.parametrize("bulk", [True, False])

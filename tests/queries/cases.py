@@ -403,9 +403,22 @@ CASES: dict[str, list[Case]] = {
     "count_sessions": [
         Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 9000)
     ],
+    "lock_idle_gates": [
+        Case(
+            lambda _: {
+                "after": 0,
+                "most": 100,
+                "keep_seconds": 0.0,
+                "serial_class": 1,
+                "user_class": 2,
+            },
+            SESSION_GATES,
+            4000,
+        )
+    ],
     "prune_sessions": [
         Case(
-            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
+            lambda _: {"ids": array(range(1, 101))},
             (*SESSION_GATES, "tenantqueue_session_pkey"),
             4000,
         )
