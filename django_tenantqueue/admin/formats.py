@@ -19,6 +19,8 @@ from ..states import State
 
 LONGEST_TEXT = 20_000
 """Characters of arguments or results that a page shows."""
+LONGEST_ID = 19
+"""Digits of the largest id."""
 SHORT_TEXT = 80
 """Characters of an error that a row of a list shows."""
 
@@ -48,6 +50,16 @@ def breakable(name: str) -> SafeString:
     """Return a dotted name as HTML that may be broken after its dots and underscores."""
     parts = re.split(r"(?<=[._])", name)
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts))
+
+
+def read_number(text: str) -> int | None:
+    """Return the number that an address or a search names; None when no id is like that.
+
+    The length comes first: Python refuses to read thousands of digits.
+    """
+    if not text.isdecimal() or len(text) > LONGEST_ID or int(text) >= 2**63:
+        return None
+    return int(text)
 
 
 def exact_text(value: datetime) -> str:

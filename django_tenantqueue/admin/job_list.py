@@ -26,6 +26,7 @@ from ..operations.listing import (
 from ..queries.listing import NEWEST
 from ..states import ACTIVE, State
 from .filters import LinkFilter, TextFilter
+from .formats import read_number
 
 STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": frozenset(UNFINISHED),
@@ -85,7 +86,8 @@ class JobChangeList(ChangeList):
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         before = request.GET.get("before", "")
-        self.before = min(int(before), NEWEST) if before.isdecimal() else NEWEST
+        number = read_number(before)
+        self.before = NEWEST if number is None else number
         trail = request.GET.get("trail", "").split(".")
         self.trail = [part for part in trail if part.isdecimal()]
         super().__init__(request, *args, **kwargs)
@@ -144,13 +146,14 @@ class JobChangeList(ChangeList):
         state = self._given("state")
         if state is not None and state not in STATE_GROUPS:
             return Asked(JobFilter(), problem=gettext("There is no state %r.") % state)
-        if self.query.strip().isdecimal():
-            return Asked(JobFilter(), job_id=min(int(self.query), NEWEST))
+        if (query := self.query.strip()).isdecimal():
+            number = read_number(query)
+            return Asked(JobFilter(), job_id=NEWEST if number is None else number)
         queues: tuple[int, ...] | None = None
         if given := self._given("queue_id"):
             self.queue = (
                 TenantQueue.objects.using(using).filter(pk=given).first()
-                if given.isdecimal() and int(given) < 2**31
+                if (read_number(given) or 2**31) < 2**31
                 else None
             )
             if self.queue is None:

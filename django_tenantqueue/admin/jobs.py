@@ -31,6 +31,7 @@ from .formats import (
     moment,
     ongoing,
     progress_bar,
+    read_number,
     state_badge,
 )
 from .job_forms import MoveForm, PriorityForm, WaitingJobForm
@@ -131,7 +132,7 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Job | None:
         """Return a job: from the small leaf of unfinished ones if it is there, else from all."""
-        if not object_id.isdecimal() or int(object_id) >= 2**63:
+        if read_number(object_id) is None:
             return None
         jobs = self.get_queryset(request).filter(pk=object_id)
         return jobs.filter(final=False).first() or jobs.first()
@@ -314,7 +315,7 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
         shown is to be reported as too late, not to be passed over in silence.
         """
         ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
-        ids = [int(value) for value in ticked if value.isdecimal() and int(value) < 2**63]
+        ids = [number for value in ticked if (number := read_number(value)) is not None]
         return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name", "queue_id"))
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:

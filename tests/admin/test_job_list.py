@@ -176,6 +176,21 @@ def test_list_reads_no_large_columns(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("parameter", "said"),
+    [("q", "No job matches"), ("queue_id", "There is no queue 999"), ("before", "noop")],
+)
+def test_numbers_that_python_does_not_read_are_not_found(
+    admin_client: Client, parameter: str, said: str
+) -> None:
+    make_job()
+
+    response = admin_client.get(f"{LIST}?{parameter}={'9' * 5000}")
+
+    assert response.status_code == 200
+    assert said in page(response)
+
+
+@pytest.mark.parametrize(
     ("query", "said"),
     [
         ("state=lost", "There is no state &#x27;lost&#x27;"),
