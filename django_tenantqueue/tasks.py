@@ -144,7 +144,8 @@ class Task(Generic[P, R]):
         """Return the task with options for the jobs it makes.
 
         tenant, queue, priority, run_at (datetime or timedelta), expires_at, max_attempts, timeout
-        and hard_timeout (seconds), labels, created_by, unique (a Unique). Raises InvalidOption.
+        and hard_timeout (seconds), labels, created_by, session, on_wait ("block" or "skip"),
+        on_failure ("continue" or "halt"), user, unique (a Unique). Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 
