@@ -119,6 +119,7 @@ def _autocommitted(using: str) -> Iterator[BaseDatabaseWrapper]:
         other.ensure_connection()
         other.connection.execute("SET default_transaction_isolation = 'read committed'")
         yield other
+        other.connection.execute("RESET default_transaction_isolation")  # it may go to a pool
     finally:
         other.close()
 
