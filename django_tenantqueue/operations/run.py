@@ -168,11 +168,13 @@ def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
     """
     settings = get_settings()
     using = settings.database
+    is_inside = connections[using].in_atomic_block  # in a TestCase's transaction
     try:
         with transaction.atomic(using=using, durable=True):
-            # the job's row is written meanwhile: starts, progress, cancellation
-            with connections[using].cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            if not is_inside:
+                # the job's row is written meanwhile: starts, progress, cancellation
+                with connections[using].cursor() as cursor:
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             done = success(running, _called(running, call))
             if not queries.finish_in_transaction(using, worker_id, done, settings.max_errors):
                 raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")
