@@ -213,8 +213,8 @@ def test_cap_that_exists_is_refused_with_a_message(admin_client: Client) -> None
 
 
 def test_job_page_says_that_it_stands_in_a_line(admin_client: Client) -> None:
-    _first, second, _third = enqueue()
+    first, second, _third = enqueue()
 
     text = text_of(admin_client.get(url_of("job", "change", second.pk)))
 
-    assert "It stands in the line of its session." in text
+    assert f"It stands in the line of its session, behind job #{first.pk}" in text
