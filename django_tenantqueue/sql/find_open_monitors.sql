@@ -60,7 +60,8 @@ SELECT
     ) AS is_open,
     m.cancelled_at IS NOT NULL AS is_cancelled
 FROM step
-JOIN tenantqueue_concurrentjobmonitor m ON m.id = step.id
+-- details whose monitor was deleted are walked over, too: the walk goes on behind its last row
+LEFT JOIN tenantqueue_concurrentjobmonitor m ON m.id = step.id
 LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
 CROSS JOIN LATERAL (
     SELECT
@@ -105,4 +106,5 @@ CROSS JOIN LATERAL (
         ELSE m.parallel
     END AS capacity
 ) gate
+WHERE step.id IS NOT NULL
 ORDER BY step.nth

@@ -229,6 +229,18 @@ def test_duty_goes_on_where_it_stopped(monkeypatch) -> None:
     assert feeder.after == 0
 
 
+def test_duty_goes_on_behind_details_whose_monitors_were_deleted(monkeypatch) -> None:
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.SWEEP_MONITORS", 2)
+    monitors = [start() for _ in range(5)]
+    ConcurrentJobMonitor.objects.filter(pk__in=[monitor.pk for monitor in monitors[:3]]).delete()
+    ConcurrentJobMonitor.objects.update(parallel=4)
+    feeder = Feeder()
+
+    assert [feeder.step("default") for _ in range(3)] == [0, 1, 1]
+
+    assert [states(monitor).count("created") for monitor in monitors[3:]] == [4] * 2
+
+
 def test_details_get_the_priority_when_they_are_fed() -> None:
     monitor = start(priority=300)
     one_update = "UPDATE tenantqueue_concurrentjobmonitor SET priority = 100"
