@@ -56,13 +56,8 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
             done = _release_batch(where, batches.popleft(), settings)
             ready += done.ready
             batches.extend(_batches(done.later))
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
-            logger.info("jobs are let through later: %s", error)
-        except DatabaseError as error:
-            if not isinstance(
-                error.__cause__,
-                psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected,
-            ):
+        except (psycopg.Error, DatabaseError) as error:
+            if not queries.is_lock_lost(error):
                 raise
             logger.info("jobs are let through later: %s", error)
     return ready + taskgate.release_tasks(where, keys.get(TASK, ()))

@@ -100,13 +100,14 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     """Add details to a monitor in the current transaction; return how many.
 
     It does not end before this transaction does. Raises MonitorEnded when it has ended, and what
-    start() raises.
+    start() raises. In REPEATABLE READ and above, whose snapshot may be older than the end, that is
+    a serialization failure.
     """
     using = get_settings().database
     with transaction.atomic(using=using):
-        queries.share_addition(using, monitor.pk)
+        is_fresh = queries.share_addition(using, monitor.pk)
         # a later statement: it sees what the lock has waited for
-        if not _takes_details(using, monitor.pk):
+        if not _takes_details(using, monitor.pk, is_fresh=is_fresh):
             raise MonitorEnded(
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
                 "start another one, or start it with keep_open=True and close() it"
@@ -125,13 +126,21 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     release_later(using, _gates(monitor))
 
 
-def _takes_details(using: str, monitor_id: int) -> bool:
+def _takes_details(using: str, monitor_id: int, *, is_fresh: bool) -> bool:
     found = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id, cancelled_at=None)
     anchor_id = found.values_list("anchor_id", flat=True).first()
     if anchor_id is None:
         return False
     jobs = Job.objects.using(using).unfinished()
-    return jobs.filter(pk=anchor_id, held_by__in=("details", "session")).exists()
+    anchor = jobs.filter(pk=anchor_id, held_by__in=("details", "session"))
+    if is_fresh:
+        return anchor.exists()
+    # An old snapshot shows what was; a row that has changed since cannot be locked in it. Its lock
+    # is not kept: that on additions is.
+    with transaction.atomic(using=using):
+        locked = list(anchor.select_for_update(no_key=True).values_list("pk"))
+        transaction.set_rollback(True, using=using)
+    return bool(locked)
 
 
 def _gates(monitor: ConcurrentJobMonitor) -> JobGates:

@@ -48,6 +48,12 @@ class Released:
     later: Keys = field(default_factory=dict)
 
 
+def is_lock_lost(error: BaseException) -> bool:
+    """Whether it says, or Django's error says, that a lock could not be had."""
+    lost = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+    return isinstance(error, lost) or isinstance(error.__cause__, lost)
+
+
 def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Released:
     """Let jobs through the gates `keys` and all later ones that they come to, but for monitors.
 

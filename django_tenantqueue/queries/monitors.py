@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import psycopg
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 
 from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
 from .base import array, fetch, statement
 from .direct import fetch_prepared
 from .enqueue import NewJob
-from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Released, Where
+from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Released, Where, is_lock_lost
+
+logger = logging.getLogger("django_tenantqueue")
 
 ADDITION_LOCK_CLASS = 0x7471673F
 """First key of the advisory locks on additions to a monitor; the second is the hash of its id."""
@@ -99,17 +102,21 @@ def insert_details(using: str, details: NewDetails) -> int:
     return len(fetch_prepared(connections[using], "insert_details", params))
 
 
-def share_addition(using: str, monitor_id: int) -> None:
-    """Keep a monitor from ending until the end of the open transaction."""
+def share_addition(using: str, monitor_id: int) -> bool:
+    """Keep a monitor from ending until the end of the open transaction.
+
+    Return whether later statements see what was committed before.
+    """
     params = {"lock_class": ADDITION_LOCK_CLASS, "key": str(monitor_id)}
-    fetch(using, "share_addition", params)
+    return bool(fetch(using, "share_addition", params)[0][0])
 
 
 def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> Released:
     """Feed monitors, take back what is too many, and end those that have no details left.
 
     In a transaction of its own, which a worker sends in one round trip, or in Django's open one.
-    Raises the error of a lock that could not be had, Django's on an alias.
+    Raises the error of a lock that could not be had, Django's on an alias: for feeding
+    them, while the ends are left to the duty then.
     """
     lock = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(keys)}
     params = {"keys": list(keys), "by_tenant": by_tenant}
@@ -123,7 +130,13 @@ def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> R
             fetch(where, "lock_gates", lock)
             done, ended = as_released(fetch(where, "release_monitors", params))
     if ended:
-        done.ready += _end_monitors(where, ended)
+        try:
+            done.ready += _end_monitors(where, ended)
+        except (psycopg.Error, DatabaseError) as error:
+            if not is_lock_lost(error):
+                raise
+            # what was fed is announced all the same; the duty finds those that are to end
+            logger.info("monitors end later: %s", error)
     return done
 
 
