@@ -47,9 +47,29 @@ SELECT
     OR CASE
         WHEN s.paused OR s.halted_at IS NOT NULL THEN inside.movable > 0
         WHEN head.id IS NULL THEN false
-        WHEN inside.jobs = 0 THEN head.run_at <= statement_timestamp()
-            OR CASE WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE head.session_skip END
-        ELSE inside.is_less_urgent
+        WHEN inside.jobs > 0 THEN inside.is_less_urgent
+        WHEN head.run_at <= statement_timestamp() THEN true
+        WHEN CASE WHEN s.on_wait <> '' THEN s.on_wait = 'skip' ELSE head.session_skip END THEN (
+            -- the first job of each priority, until one is due, which overtakes the others
+            WITH RECURSIVE level AS (
+                SELECT head.priority, head.run_at
+                UNION ALL
+                SELECT next.priority, next.run_at
+                FROM level
+                CROSS JOIN LATERAL (
+                    SELECT j.priority, j.run_at
+                    FROM tenantqueue_job_hot j
+                    WHERE j.held_by = 'session' AND j.session_key = step.key
+                        AND j.priority > level.priority
+                    ORDER BY j.session_key, j.priority, j.run_at, j.id
+                    LIMIT 1
+                ) next
+                WHERE level.run_at > statement_timestamp()
+            )
+            SELECT bool_or(level.run_at <= statement_timestamp())
+            FROM level
+        )
+        ELSE false
     END AS is_open
 FROM step
 LEFT JOIN LATERAL (

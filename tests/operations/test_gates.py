@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import gate_key, split_gate_key
+from django_tenantqueue.gates import SESSION, gate_key, split_gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.queries.gates import find_open
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import fail, fail_until, noop
 
@@ -109,6 +111,23 @@ def test_head_that_waits_for_its_time_is_overtaken_when_it_says_so() -> None:
     ready = noop.using(session="s", priority=3).delay()
 
     assert states([*later, ready]) == ["held", "held", "created"]
+
+
+def test_sweep_leaves_sessions_alone_in_which_nothing_is_due() -> None:
+    for priority in (1, 2, 2, 3):
+        noop.using(
+            session="s", run_at=timedelta(hours=1), priority=priority, on_wait="skip"
+        ).delay()
+    run_commit_hooks("default")
+    look = partial(find_open, "default", SESSION, after="", most=100, user_slots=1)
+    assert look().keys == set()
+
+    due = noop.using(session="s", priority=2, on_wait="skip").delay()
+    connection.run_on_commit.clear()
+
+    assert look().keys == {"/s"}
+    assert Sweep().step("default") == 1
+    assert states([due]) == ["created"]
 
 
 def test_head_is_let_through_by_the_sweep_when_its_time_has_come() -> None:
