@@ -78,6 +78,8 @@ class Children:
 
     def seconds_to_next_start(self) -> float:
         """Return the seconds until a child is to be started."""
+        if self.stopping:
+            return 1.0
         return min((due - time.monotonic() for due in self._due.values()), default=1.0)
 
     def start_due(self) -> None:
@@ -154,6 +156,7 @@ class Children:
                 os.dup2(nowhere, connection.fileno())
         self._lease.connection = None
         django.connection = None
+        del connections[self._config.database]  # made anew with the project's own options
 
     # end
 

@@ -49,8 +49,8 @@ def is_rejecting(alias: str, timeout: int) -> bool:
     """Whether the server of `alias` answers that it is starting up, shutting down or recovering."""
     params = connections[alias].get_connection_params()
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
-    params = {name: value for name, value in params.items() if name in known}
-    conninfo = make_conninfo(**{**params, "connect_timeout": timeout})
+    given = {name: value for name, value in params.items() if name in known}
+    conninfo = make_conninfo(**{**given, "connect_timeout": timeout})
     return pq.PGconn.ping(conninfo.encode()) == pq.Ping.REJECT
 
 

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 import psycopg
+from django.db import connections
 
 from ..conf import get_settings
 from ..operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
@@ -43,8 +44,8 @@ PROBE_SECONDS = 1.0
 RETRY_SECONDS = 0.25
 """How often a connection that was lost is made anew."""
 GRACE_SECONDS = 0.8
-"""So long after the loss of the connection the children must be killed: an attempt that begins by
-then ends CONNECT_SECONDS later at most."""
+"""So long after the loss of the connection the children must be killed: an attempt to connect, or a
+question whether the server starts up, that begins by then ends CONNECT_SECONDS later at most."""
 
 SIGNS_OF_RESTART = (
     "refused",
@@ -57,6 +58,17 @@ SIGNS_OF_RESTART = (
 )
 
 assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
+
+
+def bound_django_connection(alias: str) -> None:
+    """Have this thread's Django connection give up a dead path as soon as a lease does.
+
+    The supervisor has one thread for both: while it waits for an answer it kills nobody. Affects
+    connections that are made from now on, and other threads not at all.
+    """
+    wrapper = connections[alias]
+    options = {**wrapper.settings_dict["OPTIONS"], **KEEPALIVE}
+    wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
 
 
 class Lease:
@@ -91,7 +103,13 @@ class Lease:
     @property
     def seconds_to_check(self) -> float:
         """How long check() would do nothing."""
-        return max(0.0, self._probe_at - time.monotonic())
+        return 0.0 if self._is_broken else max(0.0, self._probe_at - time.monotonic())
+
+    @property
+    def _is_broken(self) -> bool:
+        """Whether a statement has found that the connection is gone; open() forgets it."""
+        connection = self.connection
+        return connection is not None and (connection.closed or connection.broken)
 
     def fileno(self) -> int | None:
         """Return what can be read from when the server has ended the connection, for select()."""
@@ -100,7 +118,7 @@ class Lease:
 
     def open(self) -> psycopg.Connection[Any]:
         """Return the connection, opened and with all locks held. Raises psycopg.Error."""
-        if self.connection is None or self.connection.closed or self.connection.broken:
+        if self.connection is None or self._is_broken:
             self.connection = None
             connection = connect(self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE)
             if self._was_open:
@@ -147,7 +165,7 @@ class Lease:
         It is tried by reading what operators want of the children, which is returned.
         """
         now = time.monotonic()
-        if now < self._probe_at and not at_once:
+        if now < self._probe_at and not (at_once or self._is_broken):
             return []
         self._probe_at = now + PROBE_SECONDS
         connection = self.connection
@@ -157,24 +175,34 @@ class Lease:
             self._take_missing(connection)
             return orders
         except psycopg.Error as error:
+            if self.connection is not None and not self._is_broken and _is_of_statement(error):
+                logger.warning("the supervisor's connection is tried again: %s", error)
+                return []  # a statement was cancelled, say: the locks are held all the same
             if self._lost_at is None:
                 logger.warning("the supervisor lost its connection: %s", error)
                 self._lost_at = now
             was_open = connection is not None
             self._probe_at = now if was_open else now + RETRY_SECONDS
-            if not was_open and self._is_down(error, now - self._lost_at):
+            if not was_open and self._is_down(error, self._lost_at):
                 self._lost_at = time.monotonic()  # nobody can rescue
             return []
 
-    def _is_down(self, error: psycopg.Error, lost_for: float) -> bool:
+    def _is_down(self, error: psycopg.Error, lost_at: float) -> bool:
         """Whether the server answers nobody: it is stopped, starting up or shutting down."""
         if any(sign in str(error) for sign in SIGNS_OF_RESTART):
             return True
-        # in words of another language: libpq knows the code, and psycopg does not
-        return lost_for < RETRY_SECONDS and is_rejecting(self.alias, CONNECT_SECONDS)
+        # in words of another language: libpq knows the code, and psycopg does not. It takes up to
+        # CONNECT_SECONDS, for which there is no time after an attempt that took as long
+        lost_for = time.monotonic() - lost_at
+        return lost_for < GRACE_SECONDS and is_rejecting(self.alias, CONNECT_SECONDS)
 
     def close(self) -> None:
         """End the connection, and with it the locks."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+def _is_of_statement(error: psycopg.Error) -> bool:
+    """Whether the session goes on: the error is the server's, and none of its being shut down."""
+    return error.sqlstate is not None and not error.sqlstate.startswith("57P")

@@ -22,7 +22,7 @@ from .children import Children
 from .config import WorkerConfig
 from .guard import Guard
 from .health import HeartbeatFile
-from .lease import PROBE_SECONDS, Lease
+from .lease import PROBE_SECONDS, Lease, bound_django_connection
 from .maintenance import Maintenance
 from .process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
 from .waiter import pipe, wait_readable
@@ -61,6 +61,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until all children have ended; return the exit code."""
+        bound_django_connection(self.config.database)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in STOP_SIGNALS:
             signal.signal(number, self._on_stop)
@@ -71,9 +72,10 @@ class Supervisor:
             self._kill_unleased()
             self._kill_condemned()
             self._dead += self._children.reap()
-            self._rescue_dead()
             self._children.plan_successors()
-            self._children.start_due()
+            if self._lease.is_held:  # else each would try to connect before the next kill
+                self._rescue_dead()
+                self._children.start_due()
             self._kill_late()
             if self._stops:
                 self._report_stop()
@@ -83,7 +85,7 @@ class Supervisor:
             self._sleep(
                 min(
                     self._maintain(),
-                    self._children.seconds_to_next_start(),
+                    self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
                     self._lease.seconds_to_check,
                     self._guard.seconds_to_next(self._children),
                 )
@@ -102,6 +104,8 @@ class Supervisor:
             return PROBE_SECONDS
         if self._stops:
             self._maintenance.resign()
+            return PROBE_SECONDS
+        if not self._lease.is_held:
             return PROBE_SECONDS
         now = time.monotonic()
         if self._maintain_at <= now:

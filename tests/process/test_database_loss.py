@@ -2,14 +2,18 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
+import psycopg
 import pytest
 from django.db import connection
+from psycopg import sql
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Duty, Job
 from django_tenantqueue.states import State
 from tests.testapp.models import Effect
 from tests.testapp.tasks import noop
@@ -22,6 +26,8 @@ TERMINATE = """
     WHERE datname = current_database() AND pid <> pg_backend_pid()
         AND backend_type = 'client backend'
 """
+
+ALLOW = "ALTER DATABASE {} ALLOW_CONNECTIONS {}"
 
 
 def terminate_backends() -> int:
@@ -59,6 +65,43 @@ def test_an_idle_worker_goes_on_when_its_connections_are_terminated(workers: Wor
 
     assert {job.state for job in wait_for_end(ids)} == {State.SUCCESS}
     assert {child.pid for child in runner.children()} == children
+
+
+@pytest.fixture
+def closed_database(database_url: str) -> Iterator[Callable[[str], None]]:
+    """Yield what ends the connections of one worker, by its name, and lets nobody connect."""
+    database = sql.Identifier(connection.settings_dict["NAME"])
+    with psycopg.connect(database_url, dbname="postgres", autocommit=True) as elsewhere:
+
+        def close(name: str) -> None:
+            elsewhere.execute(sql.SQL(ALLOW).format(database, sql.SQL("false")))
+            with connection.cursor() as cursor:
+                cursor.execute(TERMINATE + "AND application_name LIKE %s", [f"tenantqueue {name}%"])
+
+        yield close
+        elsewhere.execute(sql.SQL(ALLOW).format(database, sql.SQL("true")))
+
+
+def test_children_are_dead_before_their_jobs_run_elsewhere_when_they_cannot_connect(
+    workers: Workers, gate: Gate, tmp_path: Path, closed_database: Callable[[str], None]
+):
+    busy = Gate(tmp_path / "busy")
+    other = workers.start("--threads=1")  # it leads, and is connected
+    first_held = hold.delay(str(busy))
+    busy.wait_for(first_held)
+    wait_until(lambda: Duty.objects.filter(name="rescue", worker=other.name).exists())
+    cut_off = workers.start("--no-maintenance")
+    job = hold.using(max_attempts=2).delay(str(gate))
+    gate.wait_for(job)
+    (child,) = cut_off.children()
+
+    closed_database(cut_off.name)
+    busy.open()
+    gate.wait_for(job, attempt=2)
+
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert "no connection to hold the children's locks" in cut_off.output
+    assert other.process.poll() is None
 
 
 @pytest.mark.heavy

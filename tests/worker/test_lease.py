@@ -1,0 +1,282 @@
+"""When a supervisor takes its children's locks for lost, and when nobody can rescue their jobs."""
+
+from __future__ import annotations
+
+import select
+import time
+from math import inf
+
+import psycopg
+import pytest
+from django.db import connection, connections
+from django.test import override_settings
+
+from django_tenantqueue.operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
+from django_tenantqueue.queries import rescue, workers
+from django_tenantqueue.queries.workers import NewWorker
+from django_tenantqueue.worker import lease as module
+from django_tenantqueue.worker.connection import is_rejecting
+from django_tenantqueue.worker.lease import GRACE_SECONDS, RETRY_SECONDS, Lease
+from django_tenantqueue.worker.maintenance import Maintenance
+from tests.timing import assert_within
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Clock:
+    """The time that the lease sees; it passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def monotonic(self) -> float:
+        """Return the time, which never stands still."""
+        return time.monotonic() + self.passed
+
+
+class Server:
+    """Stands between a lease and the server once `refusal` is set."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.refusal: str | None = None
+        self.is_rejecting = False
+        self.seconds = 0.0
+        """How long an attempt to connect takes."""
+        self.attempts = 0
+        self.pings = 0
+
+    def connect(self, *args, **options):
+        """Connect, or refuse to."""
+        self.attempts += 1
+        self.clock.passed += self.seconds
+        if self.refusal is not None:
+            raise psycopg.OperationalError(self.refusal)
+        return connect(*args, **options)
+
+    def ping(self, alias: str, timeout: int) -> bool:
+        """Say whether the server answers that it is not ready."""
+        self.pings += 1
+        return self.is_rejecting
+
+
+connect = module.connect
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+@pytest.fixture
+def server(monkeypatch, clock):
+    made = Server(clock)
+    monkeypatch.setattr(module, "connect", made.connect)
+    monkeypatch.setattr(module, "is_rejecting", made.ping)
+    return made
+
+
+@pytest.fixture
+def lease(server):
+    """Return a lease that holds the lock of one child."""
+    made = Lease("default", "test")
+    made.register(NewWorker("test.0", "here", 1, 1, "0", (), (), (), 1, 1))
+    made.check()
+    yield made
+    made.close()
+
+
+def end_backend(lease: Lease) -> None:
+    """Have the server end the connection of the lease, and wait until it has."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [lease.connection.info.backend_pid])
+
+
+def try_for(lease: Lease, seconds: float, clock: Clock) -> bool:
+    """Check as often as a supervisor does; return whether the children had to die."""
+    until = clock.passed + seconds
+    spoke = True
+    while clock.passed < until:
+        lease.check(at_once=spoke)
+        spoke = False
+        if lease.is_overdue:
+            return True
+        clock.passed += max(0.01, lease.seconds_to_check)
+    return False
+
+
+def test_children_must_die_when_the_connection_cannot_be_made_within_the_grace(
+    lease, server, clock
+):
+    end_backend(lease)
+    server.refusal = 'database "test" is not currently accepting connections'
+
+    assert not try_for(lease, GRACE_SECONDS - 0.3, clock)
+    assert not lease.is_held
+    assert try_for(lease, 1.0, clock)
+
+
+def test_children_live_when_the_connection_is_made_anew_within_the_grace(lease, server, clock):
+    end_backend(lease)
+    server.refusal = "no route"
+    lease.check(at_once=True)
+
+    server.refusal = None
+    clock.passed += 0.3
+    lease.check()
+
+    assert lease.is_held
+    assert not try_for(lease, 5.0, clock)
+    (worker_id,) = lease._held
+    assert not rescue.find_dead_workers("default", settle_seconds=0.0, lease_seconds=30.0)
+    assert workers.read_orders(lease.connection, [worker_id])
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "connection to server failed: Connection refused",
+        "FATAL:  the database system is starting up",
+        "FATAL:  the database system is not yet accepting connections",
+        "server closed the connection unexpectedly",
+    ],
+)
+def test_children_live_when_the_server_answers_nobody(lease, server, clock, refusal):
+    end_backend(lease)
+    server.refusal = refusal
+
+    assert not try_for(lease, 60.0, clock)
+
+
+def test_children_live_when_the_server_says_so_in_another_language(lease, server, clock):
+    end_backend(lease)
+    server.refusal, server.is_rejecting = "FATAL:  das Datenbanksystem startet", True
+
+    assert not try_for(lease, 60.0, clock)
+
+
+def test_children_must_die_when_others_have_taken_all_connections(lease, server, clock):
+    end_backend(lease)
+    server.refusal = "FATAL:  sorry, too many clients already"
+
+    assert try_for(lease, 2.0, clock)
+
+
+def test_children_must_die_in_time_when_an_attempt_to_connect_takes_long(lease, server, clock):
+    end_backend(lease)
+    lost_at = clock.monotonic()
+    server.refusal = "timeout expired"
+    for _ in range(2):
+        lease.check(at_once=True)
+    server.seconds = 2.0
+
+    assert try_for(lease, 10.0, clock)
+
+    assert server.pings == 0  # each may take as long again
+    assert clock.monotonic() - lost_at < LOOK_SECONDS
+
+
+def test_children_live_when_a_statement_of_the_probe_is_cancelled(lease, clock, monkeypatch):
+    def refuse(*args):
+        raise psycopg.errors.QueryCanceled("canceling statement due to user request")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.worker_queries, "read_orders", refuse)
+        monkeypatch.setattr(psycopg.errors.QueryCanceled, "sqlstate", "57014")
+        lease.check(at_once=True)
+        assert lease.is_held
+        assert lease.seconds_to_check > RETRY_SECONDS  # it would turn in circles
+
+    assert not try_for(lease, 5.0, clock)
+
+
+def test_django_connection_gives_a_dead_path_up_as_soon_as_the_lease():
+    project = connection.settings_dict
+    theirs = dict(project["OPTIONS"])
+    try:
+        module.bound_django_connection("default")
+
+        params = connection.get_connection_params()
+        assert {name: params[name] for name in module.KEEPALIVE} == module.KEEPALIVE
+        assert not is_rejecting("default", 2)  # whatever the options are
+        assert project["OPTIONS"] == theirs  # which other threads and processes have
+    finally:
+        connections["default"].settings_dict = project
+
+
+def test_loss_is_looked_at_at_once_when_another_statement_found_it(lease):
+    lease.connection.close()
+
+    assert lease.seconds_to_check == 0.0
+    assert lease.check() == workers.read_orders(lease.connection, sorted(lease._held))
+    assert lease.seconds_to_check > 0.0
+
+
+def test_pauses_are_made_when_the_connection_stays_lost(lease, server, clock):
+    end_backend(lease)
+    server.refusal = "too many clients"
+
+    try_for(lease, 0.01, clock)
+    for _ in range(4):
+        lease.check()
+
+    assert lease.seconds_to_check > RETRY_SECONDS / 2
+    assert server.attempts <= 4
+
+
+def test_waiter_wakes_when_the_server_ends_the_connection(lease):
+    began = time.monotonic()
+    end_backend(lease)
+    readable, _, _ = select.select([lease.fileno()], [], [], 10.0)
+
+    assert readable
+    assert_within(5.0, time.monotonic() - began)
+    lease.check(at_once=True)
+    lease.check()
+    assert select.select([lease.fileno()], [], [], 0.0)[0] == []
+
+
+def test_loss_is_remembered_when_the_connection_was_made_anew(lease, clock):
+    assert lease.seconds_since_loss == inf
+    end_backend(lease)
+    lease.check(at_once=True)
+    lease.check()
+
+    assert lease.seconds_since_loss < 1.0
+    clock.passed += SETTLE_SECONDS
+    assert lease.seconds_since_loss >= SETTLE_SECONDS
+
+
+def test_nobody_is_taken_for_dead_when_the_own_connection_was_made_anew(lease, clock, monkeypatch):
+    maintenance = Maintenance(lease)
+    found: list[float] = []
+    monkeypatch.setattr(
+        rescue, "find_dead_workers", lambda using, **options: found.append(1.0) or [4711]
+    )
+    maintenance._rescue("default")
+    assert maintenance._coroner._suspects
+
+    end_backend(lease)
+    lease.check(at_once=True)
+    lease.check()
+    maintenance._rescue("default")
+
+    assert not maintenance._coroner._suspects
+    assert len(found) == 1
+    clock.passed += SETTLE_SECONDS
+    maintenance._rescue("default")
+    assert maintenance._coroner._suspects
+
+
+def test_dead_are_looked_for_at_once_when_a_pooler_changes_the_connections(lease, monkeypatch):
+    with override_settings(TENANTQUEUE={"POOLER": True}):
+        pooled = Lease("default", "test")
+    pooled._again_at = time.monotonic()
+    maintenance = Maintenance(pooled)
+    monkeypatch.setattr(rescue, "find_dead_workers", lambda using, **options: [4711])
+
+    maintenance._rescue("default")
+
+    assert maintenance._coroner._suspects
