@@ -2,17 +2,18 @@
 -- it had room for and so may have left some. Nobody knows here for which queues: up to `most` are
 -- woken of each kind of workers, those that take the same queues and tenants, or one for whom there
 -- is nothing would be woken in place of the one that has to.
--- The kinds are read from 1000 sleepers at most, and at most 50 are woken.
+-- The kinds are read from 1000 sleepers with filters at most, and of at most 51 kinds some are woken.
 -- Index: tenantqueue_worker_sleeping.
-WITH asleep AS MATERIALIZED (
+WITH picky AS MATERIALIZED (
     SELECT w.queues, w.exclude_queues, w.tenants
     FROM tenantqueue_worker w
     WHERE w.sleeping_until > statement_timestamp() AND w.id <> %(worker)s
+        AND (w.queues <> '{}' OR w.exclude_queues <> '{}' OR w.tenants <> '{}')
     LIMIT 1000
 ), kind AS MATERIALIZED (
-    SELECT DISTINCT a.queues, a.exclude_queues, a.tenants
-    FROM asleep a
-    LIMIT 50
+    (SELECT DISTINCT p.queues, p.exclude_queues, p.tenants FROM picky p LIMIT 50)
+    UNION ALL
+    VALUES ('{}'::text[], '{}'::text[], '{}'::text[])
 ), sleeper AS MATERIALIZED (
     SELECT found.id
     FROM kind
@@ -31,4 +32,6 @@ UPDATE tenantqueue_worker AS w
 SET sleeping_until = NULL
 FROM sleeper
 WHERE w.id = sleeper.id
+    -- not redundant: see finish_jobs.sql
+    AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
 RETURNING w.id, pg_notify('tenantqueue_' || w.id, '')
