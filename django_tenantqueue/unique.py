@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from .exceptions import InvalidOption
+from .text import is_storable
 
 UNTIL_EXECUTING = "until_executing"
 UNTIL_EXECUTED = "until_executed"
@@ -135,10 +136,10 @@ class Unique:
 def check_key(key: Any) -> str:
     """Return a key as text; raise InvalidOption when it cannot be one."""
     text = str(key) if isinstance(key, int) and not isinstance(key, bool) else key
-    if not isinstance(text, str) or not 1 <= len(text) <= MOST_KEY or "\x00" in text:
+    if not isinstance(text, str) or not 1 <= len(text) <= MOST_KEY or not is_storable(text):
         raise InvalidOption(
             f"unique key {key!r}: it must be an int, or a str of 1 to {MOST_KEY} characters "
-            "without NUL"
+            "without NUL and lone surrogates"
         )
     return text
 

@@ -211,6 +211,14 @@ def test_option_is_refused_when_it_is_wrong(options, message):
         delay(Report, **options)
 
 
+@pytest.mark.parametrize("text", ["a\x00", "\ud800", "ü\x00", "ü\udfff"], ids=ascii)
+@pytest.mark.parametrize("option", ["tenant", "queue", "labels", "created_by", "session", "user"])
+def test_option_is_refused_when_it_cannot_be_stored(option, text):
+    with pytest.raises(InvalidOption, match=f"^{option}=.* NUL characters and lone surrogates"):
+        noop.using(**{option: [text] if option == "labels" else text})
+    assert noop.using(**{option: ["ü😀"] if option == "labels" else "ü😀"}).delay().pk
+
+
 def test_options_of_the_task_count_when_none_are_given():
     @task(name="tests.with_options", queue="mail", priority=5, max_attempts=2, tenant="acme")
     def with_options() -> None:

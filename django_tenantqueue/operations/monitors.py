@@ -14,6 +14,7 @@ from ..exceptions import InvalidOption, MonitorEnded
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
+from ..text import is_storable
 from . import eager
 from .calls import Call, check_callback, check_detail, read_call, read_calls
 from .context import capture_context
@@ -256,8 +257,11 @@ class _Encoder:
 
 
 def _name(name: Any) -> str:
-    if not isinstance(name, str) or not 1 <= len(name) <= 200 or "\x00" in name:
-        raise InvalidOption(f"name={name!r}: it must be a str of 1 to 200 characters")
+    if not isinstance(name, str) or not 1 <= len(name) <= 200 or not is_storable(name):
+        raise InvalidOption(
+            f"name={name!r}: it must be a str of 1 to 200 characters, without NUL and lone "
+            "surrogates"
+        )
     return name
 
 

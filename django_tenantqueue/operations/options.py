@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from ..exceptions import InvalidOption
 from ..states import Priority
+from ..text import is_storable
 from ..unique import Unique
 
 
@@ -62,8 +63,10 @@ def unknown_option(name: str, known: Any) -> InvalidOption:
 
 
 def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or "\x00" in value:
-        raise InvalidOption(f"{name}={value!r}: it must be a str without NUL characters")
+    if not isinstance(value, str) or not is_storable(value):
+        raise InvalidOption(
+            f"{name}={value!r}: it must be a str without NUL characters and lone surrogates"
+        )
     return value
 
 

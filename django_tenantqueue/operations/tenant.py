@@ -12,6 +12,7 @@ from django.utils.module_loading import import_string
 
 from ..conf import get_settings
 from ..exceptions import InvalidOption
+from ..text import is_storable
 
 _current: ContextVar[str | None] = ContextVar("tenantqueue_tenant", default=None)
 
@@ -53,13 +54,22 @@ def get_tenant() -> str:
         return ""
     if not isinstance(tenant, str):
         raise InvalidOption(f"TENANT_RESOLVER {path!r} returned {tenant!r}: it must be a str")
+    return _checked(tenant, f"TENANT_RESOLVER {path!r} returned")
+
+
+def _checked(tenant: str, whose: str) -> str:
+    if not is_storable(tenant):
+        raise InvalidOption(f"{whose} {tenant!r}: it has NUL characters or lone surrogates")
     return tenant
 
 
 @contextmanager
 def use_tenant(tenant: str) -> Iterator[None]:
-    """Make `tenant` the current one inside a with block."""
-    token = _current.set(tenant)
+    """Make `tenant` the current one inside a with block.
+
+    Raises InvalidOption for one that cannot be stored.
+    """
+    token = _current.set(_checked(tenant, "use_tenant() was given"))
     try:
         yield
     finally:

@@ -61,6 +61,17 @@ def test_resolver_is_named_when_it_cannot_be_used(path, message):
         get_tenant()
 
 
+@pytest.mark.parametrize("tenant", ["a\x00", "\ud800"], ids=ascii)
+@override_settings(TENANTQUEUE=RESOLVER)
+def test_tenant_is_refused_when_it_cannot_be_stored(monkeypatch, tenant):
+    monkeypatch.setitem(resolved, "tenant", tenant)
+
+    with pytest.raises(InvalidOption, match=r"tenant_of_request' returned .*: it has NUL"):
+        get_tenant()
+    with pytest.raises(InvalidOption, match=r"use_tenant\(\) was given"), use_tenant(tenant):
+        pass
+
+
 @pytest.mark.django_db
 @override_settings(TENANTQUEUE=RESOLVER)
 def test_option_comes_before_context_and_context_before_resolver_when_a_job_is_enqueued():

@@ -95,7 +95,7 @@ def test_callable_makes_the_key_of_the_arguments() -> None:
     assert other.pk != same.pk
 
 
-@pytest.mark.parametrize("made", [None, 1.5, "", "x" * 201])
+@pytest.mark.parametrize("made", [None, 1.5, "", "x" * 201, "\x00", "\ud800"], ids=ascii)
 def test_call_is_refused_when_its_callable_makes_no_key(made: Any) -> None:
     with pytest.raises(InvalidOption, match="unique key"):
         noop.using(unique=Unique("until_executed", key=lambda: made)).delay()
