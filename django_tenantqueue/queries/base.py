@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 
 from ..exceptions import Unsupported
 
@@ -57,9 +58,13 @@ def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psyco
     """Like execute(), for a worker's statement that may have to wait for a row's lock.
 
     Raises psycopg.errors.LockNotAvailable on a worker's own connection when that takes 200 ms.
-    Behind a pooler it must be outside a transaction, and makes one, in one round trip.
+    Behind a pooler it makes a transaction of its own, in one round trip, unless it is inside one.
     """
-    if not isinstance(where, psycopg.Connection) or not is_pooled(where):
+    if (
+        not isinstance(where, psycopg.Connection)
+        or not is_pooled(where)
+        or where.pgconn.transaction_status != TransactionStatus.IDLE
+    ):
         return execute(where, name, params)
     try:
         with where.pipeline():
