@@ -72,9 +72,12 @@ def start_worker(running: Processes, name: str, processes: int) -> None:
 
 def _refuse_blocked_queues() -> None:
     from django_tenantqueue.models import TenantQueue
+    from example_project.flights import plans
     from example_project.flights.models import Airline
 
-    queues = TenantQueue.objects.filter(tenant__in=Airline.objects.values("pk"))
+    queues = TenantQueue.objects.filter(
+        tenant__in=Airline.objects.values("pk"), name__in=[plans.REPORTS, plans.HEAVY]
+    )
     blocked = queues.filter(Q(paused=True) | Q(retired=True) | Q(num_slots=0))
     if blocked:
         names = ", ".join(f"{queue.tenant}/{queue.name}" for queue in blocked)

@@ -20,8 +20,10 @@ call_command("migrate", verbosity=0)
 from django_tenantqueue.models import TenantQueue
 from tests.process.tasks import async_hold, hold
 from tests.testapp.tasks import noop
-hold.using(max_attempts=1).delay({gate!r})
-async_hold.using(max_attempts=1).delay({gate!r})
+TenantQueue.objects.create(tenant="", name="default", num_slots=20)
+for _ in range(10):
+    hold.using(max_attempts=1).delay({gate!r})
+    async_hold.using(max_attempts=1).delay({gate!r})
 TenantQueue.objects.create(tenant="later", name="default", paused=True)
 noop.using(tenant="later").enqueue_many([()] * 20)
 """
@@ -51,7 +53,7 @@ def test_running_jobs_succeed_once_when_the_server_is_restarted(
     script = PREPARE.format(gate=str(gate))
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True)
     runner = workers.launch("--processes=2", database_url=url)
-    wait_until(lambda: len(list(gate.path.parent.glob("gate.*.1"))) == 2)
+    wait_until(lambda: len(list(gate.path.parent.glob("gate.*.1"))) == 20)
     children = {child.pid for child in runner.children()}
 
     cluster.stop()
@@ -60,8 +62,8 @@ def test_running_jobs_succeed_once_when_the_server_is_restarted(
     gate.open()
 
     done = "SELECT state, attempt FROM tenantqueue_job WHERE final"
-    wait_until(lambda: len(rows(url, done)) == 2)
-    assert rows(url, done) == [("success", 1)] * 2
+    wait_until(lambda: len(rows(url, done)) == 20)
+    assert rows(url, done) == [("success", 1)] * 20
     rows(url, "UPDATE tenantqueue_tenantqueue SET paused = false RETURNING id")
-    wait_until(lambda: len(rows(url, done)) == 22)
+    wait_until(lambda: len(rows(url, done)) == 40)
     assert {child.pid for child in runner.children()} == children
