@@ -156,7 +156,6 @@ class Children:
                 os.dup2(nowhere, connection.fileno())
         self._lease.connection = None
         django.connection = None
-        del connections[self._config.database]  # made anew with the project's own options
 
     # end
 
@@ -177,7 +176,7 @@ class Children:
         if self.stopping or child.has_successor or child.is_dismissed:
             return
         now = time.monotonic()
-        if status == 0:
+        if status == 0 and child.marks.is_leaving:
             # it was told to end: to drain, or burst; or it has asked for a successor
             if child.marks.is_retiring:
                 self._due[child.number] = now

@@ -99,7 +99,7 @@ def explain_death(child: Child, status: int) -> Death:
     reason = f"its worker process ended with {why}"
     if why == "signal SIGKILL":
         reason += " (by an operator, or by the system for want of memory)"
-    return Death(reason, started=begun, crashed=status != 0)
+    return Death(reason, started=begun, crashed=True)
 
 
 def how_it_ended(status: int) -> str:

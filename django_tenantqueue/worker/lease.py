@@ -15,7 +15,6 @@ from math import inf
 from typing import Any
 
 import psycopg
-from django.db import connections
 
 from ..conf import get_settings
 from ..operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
@@ -58,17 +57,6 @@ SIGNS_OF_RESTART = (
 )
 
 assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
-
-
-def bound_django_connection(alias: str) -> None:
-    """Have this thread's Django connection give up a dead path as soon as a lease does.
-
-    The supervisor has one thread for both: while it waits for an answer it kills nobody. Affects
-    connections that are made from now on, and other threads not at all.
-    """
-    wrapper = connections[alias]
-    options = {**wrapper.settings_dict["OPTIONS"], **KEEPALIVE}
-    wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
 
 
 class Lease:

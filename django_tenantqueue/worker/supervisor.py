@@ -22,7 +22,7 @@ from .children import Children
 from .config import WorkerConfig
 from .guard import Guard
 from .health import HeartbeatFile
-from .lease import PROBE_SECONDS, Lease, bound_django_connection
+from .lease import PROBE_SECONDS, Lease
 from .maintenance import Maintenance
 from .process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
 from .waiter import pipe, wait_readable
@@ -61,7 +61,6 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until all children have ended; return the exit code."""
-        bound_django_connection(self.config.database)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in STOP_SIGNALS:
             signal.signal(number, self._on_stop)

@@ -156,6 +156,12 @@ def die(gate: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@task
+def exit_quietly() -> None:
+    """End the process that runs this, as if it had been told to end."""
+    os._exit(0)
+
+
 _leaked: list[bytearray] = []
 
 

@@ -11,7 +11,7 @@ from django_tenantqueue.states import State
 from django_tenantqueue.worker.maintenance import LOCK_KEY
 from tests.testapp.tasks import noop
 
-from .tasks import hold
+from .tasks import exit_quietly, hold
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
 
 BACKENDS = """
@@ -126,3 +126,12 @@ def test_scheduled_jobs_wait_when_no_worker_does_maintenance(workers: Workers):
     assert maintainers() == []
     assert job.refresh().state == State.SCHEDULED
     assert after.refresh().state in (State.CREATED, State.SCHEDULED, State.SUCCESS)
+
+
+def test_child_is_replaced_when_a_task_has_ended_its_process(workers: Workers):
+    workers.start("--threads=2")
+
+    job = wait_for_state(exit_quietly.using(max_attempts=1).delay(), State.ERROR)
+
+    assert job.last_error["message"] == "its worker process ended with exit code 0"
+    wait_for_state(noop.delay(), State.SUCCESS)

@@ -8,14 +8,13 @@ from math import inf
 
 import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test import override_settings
 
 from django_tenantqueue.operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from django_tenantqueue.queries import rescue, workers
 from django_tenantqueue.queries.workers import NewWorker
 from django_tenantqueue.worker import lease as module
-from django_tenantqueue.worker.connection import is_rejecting
 from django_tenantqueue.worker.lease import GRACE_SECONDS, RETRY_SECONDS, Lease
 from django_tenantqueue.worker.maintenance import Maintenance
 from tests.timing import assert_within
@@ -190,20 +189,6 @@ def test_children_live_when_a_statement_of_the_probe_is_cancelled(lease, clock, 
         assert lease.seconds_to_check > RETRY_SECONDS  # it would turn in circles
 
     assert not try_for(lease, 5.0, clock)
-
-
-def test_django_connection_gives_a_dead_path_up_as_soon_as_the_lease():
-    project = connection.settings_dict
-    theirs = dict(project["OPTIONS"])
-    try:
-        module.bound_django_connection("default")
-
-        params = connection.get_connection_params()
-        assert {name: params[name] for name in module.KEEPALIVE} == module.KEEPALIVE
-        assert not is_rejecting("default", 2)  # whatever the options are
-        assert project["OPTIONS"] == theirs  # which other threads and processes have
-    finally:
-        connections["default"].settings_dict = project
 
 
 def test_loss_is_looked_at_at_once_when_another_statement_found_it(lease):

@@ -44,6 +44,7 @@ def options(monkeypatch):
 @pytest.fixture
 def pool(options, monkeypatch):
     """Return the open pool of the default database."""
+    connections["default"].close()  # it came from none
     options["pool"] = POOL
     monkeypatch.setattr(DatabaseWrapper, "_connection_pools", {"default": FakePool()})
     return DatabaseWrapper._connection_pools["default"]
