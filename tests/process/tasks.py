@@ -18,6 +18,7 @@ from django_tenantqueue import Permanent, Retry, Unique, current_job, task
 from tests.testapp.models import Effect
 from tests.testapp.tasks import begin_interval, end_interval, noop, spin
 
+HOLDS_FROM = 200
 HOLD_SECONDS = 60.0
 
 
@@ -51,7 +52,7 @@ async def async_hold(gate: str) -> str:
 @task
 def work_or_hold(gate: str, number: int) -> None:
     """Do nothing, but wait for the gate from the 200th call on."""
-    if number >= 200:
+    if number >= HOLDS_FROM:
         hold.func(gate)
 
 

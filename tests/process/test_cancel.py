@@ -9,7 +9,15 @@ from tests.testapp.tasks import async_sleep, noop, spin
 from tests.timing import assert_within
 
 from .tasks import hold, hold_and_look, work_or_hold
-from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
+from .workers import (
+    Gate,
+    Workers,
+    make_queue,
+    wait_for_end,
+    wait_for_state,
+    wait_until,
+    wait_until_two_hold,
+)
 
 QUICK = {"CANCEL_GRACE": 0.3}
 PATIENT = {"CANCEL_GRACE": 1000.0}
@@ -63,7 +71,7 @@ def test_a_job_never_runs_when_it_is_cancelled_in_the_buffer(workers: Workers, g
     workers.start("--threads=2", settings=PATIENT)
     ids = work_or_hold.using(tenant="acme").enqueue_many([(str(gate), n) for n in range(600)])
     jobs = Job.objects.filter(pk__in=ids)
-    wait_until(lambda: jobs.filter(final=False, state=State.RUNNING).count() == 2)
+    wait_until_two_hold(ids)
     waiting = list(jobs.filter(final=False).exclude(state=State.RUNNING).order_by("pk"))
 
     cancelled, asked = cancel(job.pk for job in waiting)

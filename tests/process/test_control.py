@@ -10,7 +10,7 @@ from tests.testapp.tasks import work
 from tests.timing import assert_within
 
 from .tasks import hold, work_or_hold
-from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until
+from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until, wait_until_two_hold
 
 
 def test_a_job_is_next_when_its_priority_is_raised(workers: Workers):
@@ -92,7 +92,7 @@ def test_buffered_jobs_are_given_back_when_their_queue_is_paused(workers: Worker
     workers.start("--threads=2")
     ids = work_or_hold.using(tenant="acme").enqueue_many([(str(gate), n) for n in range(600)])
     jobs = Job.objects.filter(pk__in=ids, final=False)
-    wait_until(lambda: jobs.filter(state=State.RUNNING).count() == 2)
+    wait_until_two_hold(ids)
 
     pause([queue.pk])
     wait_until(lambda: not jobs.filter(state=State.QUEUED).exists(), what="the buffer is empty")

@@ -10,7 +10,15 @@ from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
 from .tasks import async_hold, block_alone, hold, work_or_hold
-from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
+from .workers import (
+    Gate,
+    Workers,
+    make_queue,
+    wait_for_end,
+    wait_for_state,
+    wait_until,
+    wait_until_two_hold,
+)
 
 
 def nothing_is_left() -> bool:
@@ -139,7 +147,7 @@ def test_buffered_jobs_are_given_back_at_once_when_the_worker_is_told_to_stop(
     ids = work_or_hold.using(tenant="acme").enqueue_many([(str(gate), n) for n in range(1000)])
     running = Job.objects.filter(pk__in=ids, final=False, state=State.RUNNING)
     queued = Job.objects.filter(pk__in=ids, final=False, state=State.QUEUED)
-    wait_until(lambda: running.count() == 2)
+    wait_until_two_hold(ids)
 
     runner.send(signal.SIGTERM)
     wait_until(lambda: not queued.exists(), what="the buffer is given back")

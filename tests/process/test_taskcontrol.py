@@ -14,7 +14,7 @@ from tests.testapp.tasks import spin, work
 from tests.timing import assert_within
 
 from .tasks import work_or_hold
-from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until
+from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until, wait_until_two_hold
 
 
 @pytest.mark.heavy
@@ -59,7 +59,7 @@ def test_buffered_jobs_do_not_start_when_their_task_is_paused(workers: Workers, 
     workers.start("--threads=2")
     ids = work_or_hold.using(tenant="acme").enqueue_many([(str(gate), n) for n in range(600)])
     jobs = Job.objects.filter(pk__in=ids, final=False)
-    wait_until(lambda: jobs.filter(state=State.RUNNING).count() == 2)
+    wait_until_two_hold(ids)
 
     pause_task(work_or_hold.name)
     wait_until(lambda: not jobs.filter(state=State.QUEUED).exists(), what="the buffer is empty")

@@ -17,9 +17,11 @@ import psutil
 from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue, Worker
+from django_tenantqueue.states import State
 from django_tenantqueue.worker.sleep import SETTLE_SECONDS, SLEEP_SECONDS
 from tests.timing import TooLate
 
+from .tasks import HOLDS_FROM
 from .zygote import ROOT, Zygote
 
 SETTINGS = "tests.process.settings"
@@ -223,6 +225,18 @@ def wait_for_state(job: Job, state: str, timeout: float = 20.0) -> Job:
     """Wait until the job is in that state; return it, refreshed."""
     wait_until(lambda: job.refresh().state == state, timeout, f"job {job.pk} is {state}")
     return job
+
+
+def wait_until_two_hold(ids: Iterable[int]) -> None:
+    """Wait until two jobs of work_or_hold are at the gate, and all that come before have ended.
+
+    One of these may be shown as running, too, when the machine has stalled under it.
+    """
+    jobs = Job.objects.filter(pk__in=list(ids))
+    ended, running = jobs.filter(final=True), jobs.filter(final=False, state=State.RUNNING)
+    wait_until(
+        lambda: ended.count() == HOLDS_FROM and running.count() == 2, what="two jobs are held"
+    )
 
 
 def wait_until_asleep(*runners: Runner) -> None:
