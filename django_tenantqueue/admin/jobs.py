@@ -6,24 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..exceptions import QueueRetired
 from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
-from .base import TenantQueueModelAdmin
 from .formats import (
     NOTHING,
     breakable,
@@ -34,13 +30,14 @@ from .formats import (
     read_number,
     state_badge,
 )
-from .job_forms import MoveForm, PriorityForm, WaitingJobForm
+from .job_actions import JobActions
+from .job_forms import WaitingJobForm
 from .job_list import JobChangeList
 from .job_page import ACTIONS_OF, describe, is_tunable
 
 
 @admin.register(Job)
-class JobAdmin(TenantQueueModelAdmin[Job]):
+class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
     list_display = (
@@ -60,13 +57,6 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
     search_help_text = _("A job's number, or the whole name of a task.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions = (
-        "retry_selected",
-        "cancel_selected",
-        "run_now_selected",
-        "change_priority_selected",
-        "move_selected",
-    )
     actions_selection_counter = True
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -217,143 +207,3 @@ class JobAdmin(TenantQueueModelAdmin[Job]):
 
     def _queue_of(self, job: Job) -> TenantQueue | None:
         return TenantQueue.objects.using(self.using).filter(pk=job.queue_id).first()
-
-    def _move(self, jobs: Sequence[Job], queue: TenantQueue | None, name: str) -> list[int]:
-        """Move jobs to the queue of that name of the same tenant as `queue`."""
-        assert queue is not None, "the form has no such field then"
-        ids = [job.pk for job in jobs]
-        try:
-            return control.change_queue(ids, tenant=queue.tenant, queue=name, using=self.using)
-        except QueueRetired:
-            return []  # since the form has looked
-
-    @admin.action(permissions=["change"], description=_("Retry selected jobs"))
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Make failed and cancelled jobs ready again."""
-        self._retry(request, self._chosen(request))
-
-    @admin.action(permissions=["change"], description=_("Cancel selected jobs"))
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Cancel jobs."""
-        self._cancel(request, self._chosen(request))
-
-    @admin.action(permissions=["change"], description=_("Run selected jobs now"))
-    def run_now_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Make scheduled jobs ready."""
-        self._run_now(request, self._chosen(request))
-
-    @admin.action(permissions=["change"], description=_("Change priority of selected jobs…"))
-    def change_priority_selected(
-        self, request: HttpRequest, queryset: QuerySet[Job]
-    ) -> HttpResponse | None:
-        """Ask for a priority and give it to the jobs that wait."""
-        jobs = self._chosen(request)
-        form = PriorityForm(request.POST if "_apply" in request.POST else None)
-        if form.is_valid():
-            priority = form.cleaned_data["priority"]
-            ids = control.change_priority([job.pk for job in jobs], priority, using=self.using)
-            text = gettext("priority → %d") % priority
-            self.log_for(request, _among(jobs, ids), text)
-            self._say(request, len(ids), text, len(jobs) - len(ids))
-            return None
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Change priority"),
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "form": form,
-            "jobs": jobs,
-            "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/change_priority.html", context)
-
-    @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
-    def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Ask for a queue and move the jobs that wait there."""
-        jobs = self._chosen(request)
-        tenants = {
-            queue.pk: queue.tenant
-            for queue in TenantQueue.objects.using(self.using).filter(
-                pk__in={job.queue_id for job in jobs}
-            )
-        }
-        data = request.POST if "_apply" in request.POST else None
-        form = MoveForm(self.using, tenants.values(), data)
-        if form.is_valid():
-            moved = 0
-            for tenant, queue in form.targets.items():
-                of_tenant = [job for job in jobs if tenants.get(job.queue_id) == tenant]
-                ids = self._move(of_tenant, queue, queue.name)
-                self.log_for(request, _among(of_tenant, ids), gettext("queue → %s") % queue)
-                moved += len(ids)
-            self._say(request, moved, gettext("moved"), 0)
-            if moved < len(jobs):
-                text = gettext(
-                    "%d left as they are: they do not wait any more, or stay with their tenant."
-                )
-                self.message_user(request, text % (len(jobs) - moved), messages.WARNING)
-            return None
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Move to another queue"),
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "form": form,
-            "jobs": jobs,
-            "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/move.html", context)
-
-    def _chosen(self, request: HttpRequest) -> list[Job]:
-        """Return the ticked jobs that this user may see, wherever they have moved by now.
-
-        The filters of the list do not count: a job whose state has changed since the list was
-        shown is to be reported as too late, not to be passed over in silence.
-        """
-        ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
-        ids = [number for value in ticked if (number := read_number(value)) is not None]
-        return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name", "queue_id"))
-
-    def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        ids = control.retry([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, ids), gettext("Made ready again."))
-        self._say(request, len(ids), gettext("made ready again"), len(jobs) - len(ids))
-
-    def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        ids = control.run_now([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, ids), gettext("Made due now."))
-        self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
-
-    def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
-        cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, cancelled), gettext("Cancelled."))
-        self.log_for(request, _among(jobs, asked), gettext("Asked to stop."))
-        late = len(jobs) - len(cancelled) - len(asked)
-        if cancelled or not asked:
-            self._say(request, len(cancelled), gettext("cancelled"), late)
-        if asked:
-            late = 0 if cancelled else late
-            self._say(request, len(asked), gettext("running and asked to stop"), late)
-
-    def _say(self, request: HttpRequest, done: int, what: str, late: int) -> None:
-        """Tell how many jobs were changed, and how many were not in a state for it any more."""
-        text = ngettext("%(done)d job: %(what)s.", "%(done)d jobs: %(what)s.", done) % {
-            "done": done,
-            "what": what,
-        }
-        if late:
-            text += " " + ngettext(
-                "%d was left as it is: its state does not allow it (any more).",
-                "%d were left as they are: their state does not allow it (any more).",
-                late,
-            ) % (late,)
-        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
-
-
-def _among(jobs: Sequence[Job], ids: Sequence[int]) -> list[Job]:
-    wanted = frozenset(ids)
-    return [job for job in jobs if job.pk in wanted]
