@@ -79,6 +79,17 @@ def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psyco
     return cursor
 
 
+def commits_alone(where: Where) -> bool:
+    """Whether the next statement is a transaction of its own, by which nothing else is kept.
+
+    It may then commit without waiting for the disk or a standby, if a crash of the server makes it
+    worthless anyway: parameter `is_alone` of the statements about the sleep of workers.
+    """
+    if not isinstance(where, psycopg.Connection):
+        where = ready_connection(connections[where] if isinstance(where, str) else where)
+    return where.autocommit and where.pgconn.transaction_status == TransactionStatus.IDLE
+
+
 def ready_connection(wrapper: BaseDatabaseWrapper) -> psycopg.Connection[Any]:
     """Return psycopg's connection below one of Django's, opened and fit to run a statement.
 

@@ -12,7 +12,7 @@ import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import fetch, ready_connection, statement
+from .base import commits_alone, fetch, ready_connection, statement
 from .direct import fetch_prepared
 from .listing import read_in_order
 
@@ -155,6 +155,7 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
         "tenants": [tenant for tenant, _ in filled],
         "queues": [queue for _, queue in filled],
         "most": sum(filled.values()),
+        "is_alone": commits_alone(using),
     }
     return len(fetch_prepared(connections[using], "wake_workers", params))
 
@@ -164,4 +165,5 @@ def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_
 
     Up to `most` of each kind: of those that take the same queues and tenants.
     """
-    return len(fetch(where, "wake_any_workers", {"most": most, "worker": worker_id}))
+    params = {"most": most, "worker": worker_id, "is_alone": commits_alone(where)}
+    return len(fetch(where, "wake_any_workers", params))

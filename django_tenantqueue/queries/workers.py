@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from .base import array, execute, execute_bounded, fetch
+from .base import array, commits_alone, execute, execute_bounded, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,14 @@ def read_orders(connection: psycopg.Connection[Any], worker_ids: Sequence[int]) 
 
 def sleep_worker(connection: psycopg.Connection[Any], worker_id: int, seconds: float) -> None:
     """Announce that this worker sleeps for up to `seconds`."""
-    execute(connection, "sleep_worker", {"worker": worker_id, "seconds": seconds})
+    params = {"worker": worker_id, "seconds": seconds, "is_alone": commits_alone(connection)}
+    execute(connection, "sleep_worker", params)
 
 
 def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """End the sleep announced by `sleep_worker`."""
-    execute(connection, "rouse_worker", {"worker": worker_id})
+    params = {"worker": worker_id, "is_alone": commits_alone(connection)}
+    execute(connection, "rouse_worker", params)
 
 
 LOOKOUT_LOCK_CLASS = 0x74716C6F

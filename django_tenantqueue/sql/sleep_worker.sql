@@ -1,5 +1,14 @@
 -- Announce that this worker sleeps. It claims once more after this has committed.
+-- A crash of the server ends all sleeps, since their connections break. So this need not be on disk, or
+-- with a standby, before it counts: when nothing else is committed with it (`is_alone`), the commit does
+-- not wait. Likewise in rouse_worker, wake_workers and wake_any_workers.
 UPDATE tenantqueue_worker
 SET sleeping_until = clock_timestamp() + make_interval(secs => %(seconds)s::float8)
 WHERE id = %(worker)s
-RETURNING id
+RETURNING
+    id,
+    set_config(
+        'synchronous_commit',
+        CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
+        true
+    )

@@ -4,6 +4,7 @@
 -- is nothing would be woken in place of the one that has to.
 -- The kinds are read from 1000 sleepers with filters at most, and of at most 51 kinds some are woken.
 -- Index: tenantqueue_worker_sleeping.
+-- `is_alone`: see sleep_worker.sql.
 WITH picky AS MATERIALIZED (
     SELECT w.queues, w.exclude_queues, w.tenants
     FROM tenantqueue_worker w
@@ -34,4 +35,11 @@ FROM sleeper
 WHERE w.id = sleeper.id
     -- not redundant: see finish_jobs.sql
     AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
-RETURNING w.id, pg_notify('tenantqueue_' || w.id, '')
+RETURNING
+    w.id,
+    pg_notify('tenantqueue_' || w.id, ''),
+    set_config(
+        'synchronous_commit',
+        CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
+        true
+    )

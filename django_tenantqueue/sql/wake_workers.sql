@@ -4,6 +4,7 @@
 -- Locks: worker rows, SKIP LOCKED: two enqueuers never wake the same worker or wait for each other.
 -- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
 -- on clock_timestamp() could not use the index: it is volatile.)
+-- `is_alone`: see sleep_worker.sql.
 WITH sleeper AS MATERIALIZED (
     SELECT w.id
     FROM tenantqueue_worker w
@@ -22,4 +23,11 @@ UPDATE tenantqueue_worker AS w
 SET sleeping_until = NULL
 FROM sleeper
 WHERE w.id = sleeper.id
-RETURNING w.id, pg_notify('tenantqueue_' || w.id, '')
+RETURNING
+    w.id,
+    pg_notify('tenantqueue_' || w.id, ''),
+    set_config(
+        'synchronous_commit',
+        CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
+        true
+    )

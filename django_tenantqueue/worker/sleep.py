@@ -55,6 +55,8 @@ class Sleep:
         self._silent_until = 0.0
         self._quick_looks = 0
         self._listening = False
+        self._is_announced = False
+        """The worker's row may say that it sleeps."""
 
     @property
     def seconds(self) -> float:
@@ -93,18 +95,21 @@ class Sleep:
             queries.listen(connection, self._worker_id)
             self._listening = True
         queries.sleep_worker(connection, self._worker_id, SLEEP_SECONDS + 2.0)
+        self._is_announced = True
         self._until = now + SLEEP_SECONDS + 2.0
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
-    def found_work(self, connection: psycopg.Connection[Any], now: float) -> None:
+    def found_work(self, connection: psycopg.Connection[Any]) -> None:
         """End the announced sleep, so that nobody notifies a worker that is busy."""
         self._quick_looks = 0
-        if self._until > now:
-            self._until = 0.0
+        self._until = 0.0
+        if self._is_announced:
             queries.rouse_worker(connection, self._worker_id)
+            self._is_announced = False
 
     def notified(self) -> None:
         """Note that an enqueuer has ended the sleep."""
+        self._is_announced = False
         self._until = 0.0
         self._quick_looks = 0
 
@@ -137,6 +142,10 @@ class Sleep:
             self.can_be_notified = False
 
     def reconnected(self) -> None:
-        """Start anew on another connection."""
+        """Start anew on another connection.
+
+        What the row says is not known: the announcement stands yet, or stands again after a crash.
+        """
+        self._is_announced = self.can_be_notified
         self._listening = False
         self._until = 0.0

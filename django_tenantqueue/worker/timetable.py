@@ -85,7 +85,7 @@ class Timetable:
         """Take in what a claim brought."""
         if answer.jobs:
             self.idle_rounds = 0
-            self._sleep.found_work(connection, now)
+            self._sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
                 self._call_others(connection, answer, now)
             self._searches = 0

@@ -9,14 +9,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control, enqueue, maintain
 from django_tenantqueue.queries import workers as queries
-from django_tenantqueue.queries.enqueue import wake_any_workers
+from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
 from django_tenantqueue.worker import sleep as sleeping
 from django_tenantqueue.worker.sleep import Sleep
 from tests.concurrency.pumps import FakePump, turned_pump
@@ -352,9 +352,33 @@ def test_announcement_ends_when_the_last_claim_found_work(worker):
     for _ in range(len(sleeping.QUICK_LOOKS) + 1):
         sleep.next_look(worker.db, 1000.0)
 
-    sleep.found_work(worker.db, 1000.0)
+    sleep.found_work(worker.db)
 
     assert Worker.objects.get(pk=worker.id).sleeping_until is None
+
+
+def test_announcement_of_before_ends_when_work_is_found_on_a_new_connection(worker):
+    """Else somebody would notify this worker, which does not listen, not one that sleeps."""
+    sleep = Sleep(worker.id)
+    for _ in range(len(sleeping.QUICK_LOOKS) + 1):
+        sleep.next_look(worker.db, 1000.0)
+    sleep.reconnected()
+
+    sleep.found_work(worker.db)
+
+    assert Worker.objects.get(pk=worker.id).sleeping_until is None
+
+
+def test_waking_leaves_the_transaction_durable_when_it_is_the_callers(make_sleeper):
+    sleepers = [make_sleeper() for _ in range(2)]
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        assert wake_workers("default", {("", "default"): 1}) == 1
+        assert wake_any_workers("default", most=1) == 1
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
+
+    assert all(sleeper.was_notified() for sleeper in sleepers)
 
 
 def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):

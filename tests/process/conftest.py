@@ -1,9 +1,12 @@
 """What the tests with real workers share."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from example_project.postgres import Cluster
 
 from .workers import Gate, Workers
 from .zygote import Zygote
@@ -31,3 +34,13 @@ def workers(
 def gate(tmp_path: Path) -> Gate:
     """Return a gate that is shut."""
     return Gate(tmp_path / "gate")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Yield a server of the test's own."""
+    directory = Path(tempfile.mkdtemp(prefix="tenantqueue-"))
+    directory.chmod(0o755)
+    cluster = Cluster(directory)
+    yield cluster
+    cluster.destroy()

@@ -2,12 +2,8 @@
 
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
-import pytest
 
 from example_project.postgres import Cluster
 
@@ -27,16 +23,6 @@ for _ in range(10):
 TenantQueue.objects.create(tenant="later", name="default", paused=True)
 noop.using(tenant="later").enqueue_many([()] * 20)
 """
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """Yield a server of the test's own."""
-    directory = Path(tempfile.mkdtemp(prefix="tenantqueue-"))
-    directory.chmod(0o755)
-    cluster = Cluster(directory)
-    yield cluster
-    cluster.destroy()
 
 
 def rows(url: str, query: str) -> list[tuple[object, ...]]:

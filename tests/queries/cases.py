@@ -662,7 +662,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER, "is_alone": True}, worker=True)],
     "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [
@@ -675,11 +675,13 @@ CASES: dict[str, list[Case]] = {
     "set_run_at": [Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000)],
     "share_addition": [Case(lambda _: {"lock_class": 1, "key": "7"})],
     "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
-    "sleep_worker": [Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0}, worker=True)],
+    "sleep_worker": [
+        Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0, "is_alone": True}, worker=True)
+    ],
     "try_gates": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "wake_any_workers": [
         Case(
-            lambda _: {"most": 2, "worker": OUR_WORKER},
+            lambda _: {"most": 2, "worker": OUR_WORKER, "is_alone": True},
             ("tenantqueue_worker_sleeping",),
             WORKERS_READ,
             worker=True,
@@ -687,7 +689,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "wake_workers": [
         Case(
-            lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1},
+            lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1, "is_alone": True},
             ("tenantqueue_worker_sleeping",),
             WORKERS_READ,
         )
