@@ -23,7 +23,7 @@ from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
-from .options import check_priority
+from .options import check_priority, check_queue, check_tenant
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0
@@ -149,13 +149,14 @@ def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = N
 def change_queue(
     ids: Iterable[int], *, tenant: str, queue: str, using: str | None = None
 ) -> list[int]:
-    """Move waiting jobs to another queue, made if need be. Raises QueueRetired.
+    """Move waiting jobs to another queue, made if need be. Raises QueueRetired, InvalidOption.
 
     A job of a session, user or exclusive key, which are a tenant's own, stays with its tenant: it
     is left where it is when the queue is another tenant's.
     """
     alias = _alias(using)
-    queue_id = queue_id_of(Target(alias, tenant, queue), refresh=True)
+    target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
+    queue_id = queue_id_of(target, refresh=True)
     changed = sorted(queries.set_queue(alias, _ids(ids), queue_id))
     _wake(alias, len(changed))
     return changed

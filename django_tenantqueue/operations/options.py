@@ -70,13 +70,15 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _tenant(name: str, value: Any) -> str:
+def check_tenant(name: str, value: Any) -> str:
+    """Return `value` when it can be a tenant; raise InvalidOption when not."""
     if len(_text(name, value)) > 200:
         raise InvalidOption(f"{name}={value!r}: it must be at most 200 characters long")
     return str(value)
 
 
-def _queue(name: str, value: Any) -> str:
+def check_queue(name: str, value: Any) -> str:
+    """Return `value` when it can be the name of a queue; raise InvalidOption when not."""
     if not 1 <= len(_text(name, value)) <= 100:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 100 characters long")
     return str(value)
@@ -148,8 +150,8 @@ def _labels(name: str, value: Any) -> tuple[str, ...]:
 
 
 _CHECKS = {
-    "tenant": _tenant,
-    "queue": _queue,
+    "tenant": check_tenant,
+    "queue": check_queue,
     "priority": check_priority,
     "run_at": _moment,
     "expires_at": _moment,

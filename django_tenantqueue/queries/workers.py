@@ -101,10 +101,20 @@ def read_orders(connection: psycopg.Connection[Any], worker_ids: Sequence[int]) 
     return [Orders(*row) for row in fetch(connection, "read_orders", {"ids": array(worker_ids)})]
 
 
-def sleep_worker(connection: psycopg.Connection[Any], worker_id: int, seconds: float) -> None:
-    """Announce that this worker sleeps for up to `seconds`."""
-    params = {"worker": worker_id, "seconds": seconds, "is_alone": commits_alone(connection)}
-    execute(connection, "sleep_worker", params)
+def sleep_worker(
+    connection: psycopg.Connection[Any], worker_id: int, seconds: float, *, renew: bool = False
+) -> bool:
+    """Announce that this worker sleeps for up to `seconds`, or `renew` what it has announced.
+
+    False: somebody has ended the sleep meanwhile, so that there is nothing to renew.
+    """
+    params = {
+        "worker": worker_id,
+        "seconds": seconds,
+        "renew": renew,
+        "is_alone": commits_alone(connection),
+    }
+    return bool(fetch(connection, "sleep_worker", params))
 
 
 def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:

@@ -141,7 +141,7 @@ class Pump:
 
     def wait(self, seconds: float) -> None:
         """Sleep until woken by an executor, a notification, or after `seconds`."""
-        if seconds <= 0 or len(self._ended) >= self._wanted:
+        if seconds <= 0 or len(self._ended) >= self._wanted or self._has_heard():
             return
         socket = None if self.connection.closed else self.connection.fileno()
         if self.waiter.wait(seconds, socket):
@@ -346,12 +346,23 @@ class Pump:
     def _hear(self) -> None:
         """Read what the server sent while nothing was asked: notifications, or its end."""
         try:
-            raw = self.connection.pgconn
-            raw.consume_input()
-            while raw.notifies():
-                self.notified()
+            self.connection.pgconn.consume_input()
         except psycopg.Error as error:
             self._reopen(error)
+        else:
+            self._has_heard()
+
+    def _has_heard(self) -> bool:
+        """Take the notifications that were read already; return whether there were any.
+
+        One that arrives behind the answer to a statement may be read with it and lie there: the
+        socket then has nothing to say.
+        """
+        raw, heard = self.connection.pgconn, False
+        while not self.connection.closed and raw.notifies():
+            self.notified()
+            heard = True
+        return heard
 
     def notified(self) -> None:
         """Claim at once: somebody has enqueued, and has ended this worker's sleep."""

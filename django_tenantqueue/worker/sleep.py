@@ -22,7 +22,11 @@ from ..queries.enqueue import wake_any_workers
 logger = logging.getLogger("django_tenantqueue")
 
 SLEEP_SECONDS = 10.0
-"""How long an idle worker that can be notified sleeps at most."""
+"""How long an idle worker that can be notified sleeps at most before it looks for work."""
+ANNOUNCED_SECONDS = 60.0
+"""How long an announcement of a sleep holds, unless it is made anew."""
+RENEW_SECONDS = 15.0
+"""It is when that much is left of it: nobody wakes a worker whose announcement has run out."""
 QUICK_LOOKS = (0.002, 0.003)
 """Pauses before the looks that precede a sleep: under load there is soon more to claim, and two
 commits for each short sleep would cost more than a few looks."""
@@ -40,6 +44,8 @@ VAIN_LOOK_SECONDS = 0.1
 """How often it does."""
 WAKE_SECONDS = 0.05
 """How often a worker that is full may wake another."""
+
+assert RENEW_SECONDS > SLEEP_SECONDS
 
 
 class Sleep:
@@ -62,11 +68,10 @@ class Sleep:
     def seconds(self) -> float:
         """How long to wait for work at most.
 
-        Those that poll do so at random moments, lest a fleet started together ask at once.
+        It varies, lest a fleet started together ask at once.
         """
-        if self.can_be_notified:
-            return SLEEP_SECONDS
-        return get_settings().poll_interval * random.uniform(0.8, 1.0)
+        longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
+        return longest * random.uniform(0.8, 1.0)
 
     def next_look(
         self, connection: psycopg.Connection[Any], now: float, *, blocked: bool = False
@@ -83,21 +88,34 @@ class Sleep:
             return None
         if self._silent_until > now:
             return VAIN_LOOK_SECONDS
-        if self._until <= now + 1.0:
+        if self._until <= now:
             self._announce(connection, now)
             return SETTLE_SECONDS if blocked else 0.0
         if self._settle_at > now:
             return self._settle_at - now
+        if self._until < now + RENEW_SECONDS and not self._renew(connection, now):
+            return 0.0
         return None
 
     def _announce(self, connection: psycopg.Connection[Any], now: float) -> None:
         if not self._listening:
             queries.listen(connection, self._worker_id)
             self._listening = True
-        queries.sleep_worker(connection, self._worker_id, SLEEP_SECONDS + 2.0)
+        queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
         self._is_announced = True
-        self._until = now + SLEEP_SECONDS + 2.0
+        self._until = now + ANNOUNCED_SECONDS
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
+
+    def _renew(self, connection: psycopg.Connection[Any], now: float) -> bool:
+        """Prolong the announcement, which still holds, so that no further look is due.
+
+        False: an enqueuer has ended it, and its notification is on its way.
+        """
+        if queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS, renew=True):
+            self._until = now + ANNOUNCED_SECONDS
+            return True
+        self.notified()
+        return False
 
     def found_work(self, connection: psycopg.Connection[Any]) -> None:
         """End the announced sleep, so that nobody notifies a worker that is busy."""

@@ -19,9 +19,11 @@ from django_tenantqueue.queries import workers as queries
 from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
 from django_tenantqueue.worker import sleep as sleeping
 from django_tenantqueue.worker.sleep import Sleep
+from django_tenantqueue.worker.waiter import wait_readable
 from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import make_job, make_queue, register_worker, state_of
 from tests.testapp.tasks import noop
+from tests.timing import assert_within
 
 
 class Sleeper:
@@ -381,11 +383,42 @@ def test_waking_leaves_the_transaction_durable_when_it_is_the_callers(make_sleep
     assert all(sleeper.was_notified() for sleeper in sleepers)
 
 
+def test_sleep_that_an_enqueuer_has_ended_is_not_renewed(make_sleeper):
+    """The row would say that it sleeps while it works, and others would sleep on in its place."""
+    sleeper = make_sleeper()
+    assert queries.sleep_worker(sleeper.db, sleeper.id, 90.0, renew=True)
+    assert sleeper.is_announced
+
+    noop.using(tenant="acme").delay()
+
+    assert not queries.sleep_worker(sleeper.db, sleeper.id, 90.0, renew=True)
+    assert not sleeper.is_announced
+    assert sleeper.was_notified()
+
+
 def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):
     sleep = Sleep(worker.id, burst=True)
 
     assert [sleep.next_look(worker.db, 1000.0) for _ in range(5)][-1] is None
     assert Worker.objects.get(pk=worker.id).sleeping_until is None
+
+
+def test_pump_hears_a_notification_that_was_read_behind_an_answer(pump: FakePump):
+    """It lies in libpq's buffer then, and nothing more comes from the socket."""
+    pump.turn_until_asleep()
+    raw = pump.pump.connection.pgconn
+    job = noop.using(tenant="acme").delay()
+    assert wait_readable([raw.socket], 10.0)
+    raw.consume_input()
+    assert not wait_readable([raw.socket], 0.0)
+
+    began = time.monotonic()
+    pump.pump.wait(4.0)
+    waited = time.monotonic() - began
+    pump.turn_until(lambda: pump.executor.jobs)
+
+    assert_within(2.0, waited)
+    assert [running.id for running in pump.executor.jobs] == [job.pk]
 
 
 def test_pump_takes_a_job_when_it_is_enqueued_while_it_sleeps(pump: FakePump):

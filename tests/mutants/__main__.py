@@ -14,6 +14,7 @@ own.
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,11 +31,14 @@ import psycopg
 
 from example_project.postgres import database
 from tests.servers import SETTINGS
+from tests.zygote import DJANGO, Zygote
 
 ROOT = Path(__file__).resolve().parents[2]
 PATCHES = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 150
 TEMPLATE = "mutants_template"
+PYTEST = ("pytest", "_pytest.assertion.rewrite", "environ", "execnet", "xml.etree.ElementTree")
+"""What the tests of a mutant import besides: pytest itself, and what its plugins need."""
 RUNS = 3
 """A race that a mutant opens is not lost in each run, so one that survived is tried again."""
 
@@ -71,9 +75,17 @@ def main() -> int:
     if not mutants:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
-    with database(SETTINGS) as server_url:
+    with database(SETTINGS) as server_url, closing(Zygote((*DJANGO, *PYTEST))) as zygote:
         make_template(server_url)
-        return try_all(mutants, server_url, passed=options.passed)
+        return try_all(mutants, Place(server_url, zygote), passed=options.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where tests run: databases of this server, forks of this process."""
+
+    server_url: str
+    zygote: Zygote
 
 
 def make_template(server_url: str) -> None:
@@ -97,13 +109,13 @@ def on_server(server_url: str, name: str) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
-def try_all(mutants: Sequence[Mutant], server_url: str, *, passed: bool) -> int:
+def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
     """Try the mutants, print what became of each, and return the exit code."""
     started = time.monotonic()
     if not passed:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         with copied_tree() as tree:
-            outcome = run_tests(tree, tests, server_url, at_once=2)
+            outcome = run_tests(tree, tests, place, at_once=2)
         if outcome != "survived":
             print(f"error: without any patch: {outcome}", file=sys.stderr)
             return 1
@@ -113,7 +125,7 @@ def try_all(mutants: Sequence[Mutant], server_url: str, *, passed: bool) -> int:
 
     def timed(mutant: Mutant) -> tuple[str, float]:
         begun = time.monotonic()
-        return try_mutant(mutant, server_url), time.monotonic() - begun
+        return try_mutant(mutant, place), time.monotonic() - begun
 
     # Each waits most of its time: two at once for each core.
     with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
@@ -146,17 +158,17 @@ def read_mutant(path: Path) -> Mutant:
     sys.exit(f"error: {path.relative_to(ROOT)} has no line 'Tests: path::name ...' in its head")
 
 
-def try_mutant(mutant: Mutant, server_url: str) -> str:
+def try_mutant(mutant: Mutant, place: Place) -> str:
     with copied_tree() as tree:
         try:
             apply_patch(tree, mutant)
         except BrokenMutantError as error:
             return f"BROKEN: {error}"
-        outcome = run_tests(tree, mutant.tests, server_url, migrates=mutant.migrates)
+        outcome = run_tests(tree, mutant.tests, place, migrates=mutant.migrates)
         for number in range(2, RUNS + 1):
             if outcome != "survived":
                 break
-            outcome = run_tests(tree, mutant.tests, server_url, migrates=mutant.migrates)
+            outcome = run_tests(tree, mutant.tests, place, migrates=mutant.migrates)
             outcome += f", run {number}" if outcome != "survived" else ""
         return outcome
 
@@ -203,43 +215,35 @@ def apply_patch(tree: Path, mutant: Mutant) -> None:
 def run_tests(
     tree: Path,
     tests: Sequence[str],
-    server_url: str,
+    place: Place,
     *,
     at_once: int = 1,
     migrates: bool = False,
 ) -> str:
     """Run the tests in the copy, some files at once, and say what became of the mutant."""
-    report = tree / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--exitfirst"]
-    command += ["-p", "no:hypothesispytest"]  # its import takes longer than many a test
+    report, log = tree / "report.xml", tree / "output"
+    options = ["-q", "-p", "no:cacheprovider", "--exitfirst", f"--junit-xml={report}"]
+    options += ["-p", "no:hypothesispytest"]  # its import takes longer than many a test
     if at_once > 1:
-        command += ["-n", str(at_once), "--dist", "loadfile"]
+        options += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["DATABASE_URL"] = on_server(server_url, tree.name)
+    environment["DATABASE_URL"] = on_server(place.server_url, tree.name)
     if not migrates:
         environment["TENANTQUEUE_TEST_TEMPLATE"] = TEMPLATE
-    process = subprocess.Popen(
-        [*command, f"--junit-xml={report}", *tests],
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = place.zygote.start("pytest", [*options, *tests], environment, log, folder=tree)
     try:
-        output, _ = process.communicate(timeout=TIMEOUT_SECONDS * at_once)
+        code = process.wait(TIMEOUT_SECONDS * at_once)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.communicate()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10.0)
         return "caught (hangs)"
-    if process.returncode == 0:
+    if code == 0:
         return "survived"
-    if process.returncode == 1 and failed_in_a_test(report):
+    if code == 1 and failed_in_a_test(report):
         return "caught"
-    tail = "\n".join(output.splitlines()[-20:])
-    return f"BROKEN: pytest ended with {process.returncode}\n{tail}"
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+    return f"BROKEN: pytest ended with {code}\n{tail}"
 
 
 def failed_in_a_test(report: Path) -> bool:

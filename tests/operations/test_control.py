@@ -125,6 +125,26 @@ def test_change_is_refused_when_its_value_is_wrong():
 
 
 @pytest.mark.parametrize(
+    "where",
+    [
+        {"tenant": None, "queue": "mail"},
+        {"tenant": "a\x00", "queue": "mail"},
+        {"tenant": "t" * 201, "queue": "mail"},
+        {"tenant": "acme", "queue": ""},
+        {"tenant": "acme", "queue": "q" * 101},
+        {"tenant": "acme", "queue": 7},
+    ],
+)
+def test_no_queue_is_made_when_jobs_are_moved_to_what_can_be_none(where):
+    job = make_job()
+
+    with pytest.raises(InvalidOption, match=r"tenant|queue"):
+        control.change_queue([job.pk], **where)
+
+    assert TenantQueue.objects.count() == 1
+
+
+@pytest.mark.parametrize(
     "change",
     [
         lambda ids: control.cancel(ids)[0],

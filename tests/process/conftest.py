@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from example_project.postgres import Cluster
+from tests.zygote import Zygote
 
 from .workers import Gate, Workers
-from .zygote import Zygote
 
 
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
     """Yield the process of which workers are forks."""
-    made = Zygote()
+    made = Zygote(flags=["-W", "error"])
     yield made
     made.close()
 

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.db import connection, transaction
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations.rescue import SETTLE_SECONDS
 from django_tenantqueue.states import State
+from django_tenantqueue.worker.sleep import SLEEP_SECONDS
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 
@@ -44,6 +46,14 @@ def test_a_sleeping_worker_starts_at_once_when_a_job_is_enqueued(workers: Worker
         wait_until_asleep(runner)
 
         assert_within(2.0, seconds_to_claim(noop.delay()))  # it would sleep for 10 s
+
+
+def test_a_worker_starts_at_once_when_nothing_has_come_for_longer_than_one_sleep(workers: Workers):
+    runner = workers.start()
+    wait_until_asleep(runner)
+    time.sleep(1.5 * SLEEP_SECONDS)
+
+    assert_within(2.0, seconds_to_claim(noop.delay()))
 
 
 def test_a_sleeping_worker_is_woken_when_the_transaction_commits(workers: Workers):

@@ -18,11 +18,11 @@ from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.sleep import SETTLE_SECONDS, SLEEP_SECONDS
+from django_tenantqueue.worker.sleep import ANNOUNCED_SECONDS, SETTLE_SECONDS
 from tests.timing import TooLate
+from tests.zygote import ROOT, Zygote
 
 from .tasks import HOLDS_FROM
-from .zygote import ROOT, Zygote
 
 SETTINGS = "tests.process.settings"
 LOOK_SECONDS = 0.01
@@ -57,7 +57,9 @@ class Runner:
         self.log = log
         command = ["runworker", f"--name={name}", *options]
         self.process = (
-            start_anew(command, env, log) if zygote is None else zygote.start(command, env, log)
+            start_anew(command, env, log)
+            if zygote is None
+            else zygote.start("django", command, env, log)
         )
 
     @property
@@ -241,7 +243,7 @@ def wait_until_two_hold(ids: Iterable[int]) -> None:
 
 def wait_until_asleep(*runners: Runner) -> None:
     """Wait until all children have announced their sleep, and looked for the last time."""
-    announced_for = timedelta(seconds=SLEEP_SECONDS + 2.0)
+    announced_for = timedelta(seconds=ANNOUNCED_SECONDS)
 
     def asleep(runner: Runner) -> bool:
         begun = clock() - timedelta(seconds=SETTLE_SECONDS + 0.3) + announced_for

@@ -676,7 +676,15 @@ CASES: dict[str, list[Case]] = {
     "share_addition": [Case(lambda _: {"lock_class": 1, "key": "7"})],
     "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
     "sleep_worker": [
-        Case(lambda _: {"worker": OUR_WORKER, "seconds": 10.0, "is_alone": True}, worker=True)
+        Case(
+            lambda _: {
+                "worker": OUR_WORKER,
+                "seconds": 10.0,
+                "renew": False,
+                "is_alone": True,
+            },
+            worker=True,
+        )
     ],
     "try_gates": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "wake_any_workers": [

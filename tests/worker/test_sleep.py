@@ -1,6 +1,6 @@
-"""Polling alone: the interval bounds the wait, and a fleet does not ask all at once.
+"""The looks of a fleet are spread, and end in time.
 
-Sleeping: the last look counts from the announcement.
+Sleeping: the last look counts from the announcement, which is renewed before it runs out.
 """
 
 from types import SimpleNamespace
@@ -9,7 +9,13 @@ import pytest
 from django.test import override_settings
 
 from django_tenantqueue.worker import sleep
-from django_tenantqueue.worker.sleep import QUICK_LOOKS, SETTLE_SECONDS, Sleep
+from django_tenantqueue.worker.sleep import (
+    ANNOUNCED_SECONDS,
+    QUICK_LOOKS,
+    SETTLE_SECONDS,
+    SLEEP_SECONDS,
+    Sleep,
+)
 
 
 @pytest.mark.parametrize("change", [{"NOTIFY": False}, {"POOLER": True}])
@@ -37,3 +43,54 @@ def test_last_look_comes_after_the_announcement_when_that_takes_long(monkeypatch
 
     assert sleeper.next_look(None, clock.now) == pytest.approx(SETTLE_SECONDS)
     assert sleeper.next_look(None, clock.now + SETTLE_SECONDS) is None
+
+
+@pytest.fixture
+def announced(monkeypatch) -> list[tuple[float, bool]]:
+    """Return what is announced: until when, and whether it is a renewal."""
+    announcements = []
+
+    def sleep_worker(clock, _worker, seconds, *, renew=False):
+        announcements.append((clock() + seconds, renew))
+        return True
+
+    monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
+    monkeypatch.setattr(sleep.queries, "sleep_worker", sleep_worker)
+    return announcements
+
+
+def test_announcement_holds_when_nothing_comes_for_an_hour(announced, monkeypatch):
+    clock, looks = SimpleNamespace(now=100.0), 0
+    monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    sleeper = Sleep(1)
+
+    while clock.now < 3700.0:
+        look = sleeper.next_look(lambda: clock.now, clock.now)
+        if announced:
+            assert clock.now < announced[-1][0]
+            looks += 1
+        clock.now += sleeper.seconds if look is None else look
+
+    assert not announced[0][1]
+    assert all(renewed for _, renewed in announced[1:])
+    assert len(announced) < 2 + 3600 / (ANNOUNCED_SECONDS - 2 * SLEEP_SECONDS)
+    assert looks < 3 + 3600 / (0.8 * SLEEP_SECONDS)
+
+
+def test_worker_looks_at_once_when_its_sleep_was_ended_before_it_could_be_renewed(monkeypatch):
+    monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
+    monkeypatch.setattr(sleep.queries, "sleep_worker", lambda *_, renew=False: not renew)
+    monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    sleeper = Sleep(1)
+    for _ in (*QUICK_LOOKS, "announced"):
+        sleeper.next_look(None, 100.0)
+
+    assert sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0) == 0.0
+    assert sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0) == QUICK_LOOKS[0]
+
+
+def test_looks_of_sleeping_workers_are_spread():
+    waits = {Sleep(1).seconds for _ in range(50)}
+
+    assert len(waits) > 10
+    assert 0.8 * SLEEP_SECONDS <= min(waits) <= max(waits) <= SLEEP_SECONDS

@@ -1,28 +1,30 @@
-"""Starts `runworker` by forking a process that has imported Django: several times sooner than anew.
+"""Starts processes by forking one that has imported what they need: several times sooner than anew.
 
-Most of what a test of workers takes is the start of Python and Django in each of them. The zygote,
-one for each process of the test run, imports what does not depend on settings; a fork of it gets
-the environment, the session and the output that a new process would have, and runs the command.
-It ends with the process that started it.
+Most of what a test of workers takes is the start of Python and Django in each of them, and most of
+what a mutant takes that of pytest. A zygote imports what depends on no settings and on no code of
+this project; a fork of it gets the environment, the folder, the session and the output that a new
+process would have, and runs a module as `python -m` does. It ends with the process that started it.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-IMPORTED = (
+ROOT = Path(__file__).resolve().parents[1]
+DJANGO = (
     "asyncio",
     "concurrent.futures.thread",
     "django.contrib.messages.middleware",
@@ -34,6 +36,7 @@ IMPORTED = (
     "psutil",
     "psycopg",
 )
+"""What workers import."""
 MOST_BYTES = 100_000
 
 
@@ -69,13 +72,16 @@ class ForkedProcess:
 
 
 class Zygote:
-    """The zygote of this process."""
+    """A zygote of this process; `flags` are options of its Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, imported: Iterable[str] = DJANGO, flags: Sequence[str] = ()) -> None:
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with inside:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "tests.process.zygote", str(inside.fileno())],
+                [
+                    *(sys.executable, *flags, "-m", "tests.zygote"),
+                    *(str(inside.fileno()), *imported),
+                ],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
@@ -83,12 +89,20 @@ class Zygote:
                 start_new_session=True,
             )
 
-    def start(self, argv: Sequence[str], env: Mapping[str, str], log: Path) -> ForkedProcess:
-        """Run `python -m django <argv>` in a session of its own; its output goes to `log`."""
-        request = json.dumps({"argv": [*argv], "env": {**env}, "log": str(log)}).encode()
+    def start(
+        self,
+        module: str,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        *,
+        folder: Path = ROOT,
+    ) -> ForkedProcess:
+        """Run `python -m <module> <argv>` in a session of its own; its output goes to `log`."""
+        request = {"argv": [module, *argv], "env": {**env}, "log": str(log), "folder": str(folder)}
         line, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with inside:
-            socket.send_fds(self._control, [request], [inside.fileno()])
+            socket.send_fds(self._control, [json.dumps(request).encode()], [inside.fileno()])
         return ForkedProcess(int(receive(line)), line)
 
     def close(self) -> None:
@@ -136,7 +150,7 @@ def serve(control: socket.socket) -> list[str] | None:
                 os.close(descriptor)
             become(request)
             os.close(beginning)
-            return ["django", *request["argv"]]
+            return list(request["argv"])
         os.close(beginning)
         os.read(begun, 1)  # until the fork has its session
         os.close(begun)
@@ -165,13 +179,18 @@ def become(request: dict[str, Any]) -> None:
     os.close(output)
     os.environ.clear()
     os.environ.update(request["env"])
+    os.chdir(request["folder"])
+    sys.path[0] = request["folder"]
+    sys.dont_write_bytecode = bool(request["env"].get("PYTHONDONTWRITEBYTECODE"))
+    del sys.modules["tests"]  # the folder may hold another
 
 
 if __name__ == "__main__":
-    for name in IMPORTED:
+    for name in sys.argv[2:]:
         import_module(name)
+    gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as control:
         arguments = serve(control)
     if arguments is not None:
         sys.argv = arguments
-        import_module("django.core.management").execute_from_command_line(arguments)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
