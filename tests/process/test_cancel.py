@@ -66,6 +66,7 @@ def test_a_coroutine_is_cancelled_when_it_does_not_look(workers: Workers):
     wait_for_state(other, State.SUCCESS)
 
 
+@pytest.mark.heavy
 def test_a_job_never_runs_when_it_is_cancelled_in_the_buffer(workers: Workers, gate: Gate):
     make_queue("acme", num_slots=1000)
     workers.start("--threads=2", settings=PATIENT)
@@ -95,6 +96,7 @@ def test_a_job_ends_in_error_when_its_timeout_is_over(workers: Workers, task):
     wait_for_state(other, State.SUCCESS)
 
 
+@pytest.mark.heavy
 def test_a_job_is_tried_again_when_its_timeout_is_over(workers: Workers):
     workers.start(settings={"BACKOFF_BASE": 0.05})
     job = spin.using(timeout=0.2, max_attempts=2).delay(100)

@@ -3,6 +3,8 @@
 import signal
 from datetime import timedelta
 
+import pytest
+
 from django_tenantqueue.models import Worker
 from django_tenantqueue.operations.fleet import drain
 from django_tenantqueue.states import State
@@ -12,6 +14,7 @@ from .tasks import hold
 from .workers import Gate, Workers, wait_for_state, wait_until
 
 
+@pytest.mark.heavy
 def test_drained_process_ends_its_jobs_and_is_not_replaced(workers: Workers, gate: Gate):
     runner = workers.start()
     job = hold.delay(str(gate))
@@ -26,6 +29,7 @@ def test_drained_process_ends_its_jobs_and_is_not_replaced(workers: Workers, gat
     assert not Worker.objects.exists()
 
 
+@pytest.mark.heavy
 def test_maintenance_goes_on_elsewhere_while_a_worker_is_stopping(workers: Workers, gate: Gate):
     first = workers.start()
     job = hold.delay(str(gate))

@@ -31,6 +31,7 @@ def app(tmp_path, monkeypatch):
     return tasks
 
 
+@pytest.mark.heavy
 def test_worker_starts_anew_when_a_file_changes(workers: Workers, app):
     runner = workers.launch("--reload", module="reloaded_settings", anew=True)
     wait_until(lambda: "Stop with" in runner.output, PATIENCE)
@@ -45,6 +46,7 @@ def test_worker_starts_anew_when_a_file_changes(workers: Workers, app):
     assert runner.end() == 0
 
 
+@pytest.mark.heavy
 def test_worker_is_started_after_the_next_change_when_it_could_not_start(workers: Workers, app):
     runner = workers.launch("--reload", module="reloaded_settings", anew=True)
     wait_until(lambda: "Stop with" in runner.output, PATIENCE)

@@ -66,6 +66,7 @@ def test_jobs_of_a_session_run_one_after_another_when_workers_are_killed(workers
     assert {most_at_once(intervals) for intervals in claims.values()} == {1}
 
 
+@pytest.mark.heavy
 def test_user_runs_as_many_at_once_as_the_cap_says(workers: Workers):
     make_queue("acme", num_slots=100)
     Session.objects.create(kind="user", tenant="acme", key="two", gate_key="acme/two", num_slots=2)
@@ -85,6 +86,7 @@ def test_user_runs_as_many_at_once_as_the_cap_says(workers: Workers):
     assert at_once == {"two": 2, "other": 3}
 
 
+@pytest.mark.heavy
 def test_next_job_of_a_session_starts_at_once_when_one_has_ended(workers: Workers, gate: Gate):
     workers.start("--threads=2", "--no-maintenance")  # so that no sweep helps
     first = hold.using(session="s").delay(str(gate))

@@ -48,6 +48,7 @@ def test_a_sleeping_worker_starts_at_once_when_a_job_is_enqueued(workers: Worker
         assert_within(2.0, seconds_to_claim(noop.delay()))  # it would sleep for 10 s
 
 
+@pytest.mark.heavy
 def test_a_worker_starts_at_once_when_nothing_has_come_for_longer_than_one_sleep(workers: Workers):
     runner = workers.start()
     wait_until_asleep(runner)
@@ -68,6 +69,7 @@ def test_a_sleeping_worker_is_woken_when_the_transaction_commits(workers: Worker
     wait_for_end(ids, timeout=5)
 
 
+@pytest.mark.heavy
 def test_enough_workers_are_woken_when_many_jobs_are_enqueued(workers: Workers, gate: Gate):
     make_queue("acme", num_slots=100)
     runners = [workers.start("--threads=1", processes=2) for _ in range(2)]
