@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .base import commits_alone, fetch, ready_connection, statement
 from .direct import fetch_prepared
 from .listing import read_in_order
+
+LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
+"""Pauses before somebody who sleeps is woken once more whose row was locked."""
 
 
 class NewJob(TypedDict):
@@ -157,7 +161,7 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
         "most": sum(filled.values()),
         "is_alone": commits_alone(using),
     }
-    return len(fetch_prepared(connections[using], "wake_workers", params))
+    return _wake(lambda: fetch_prepared(connections[using], "wake_workers", params))
 
 
 def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_id: int = 0) -> int:
@@ -166,4 +170,19 @@ def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_
     Up to `most` of each kind: of those that take the same queues and tenants.
     """
     params = {"most": most, "worker": worker_id, "is_alone": commits_alone(where)}
-    return len(fetch(where, "wake_any_workers", params))
+    return _wake(lambda: fetch(where, "wake_any_workers", params))
+
+
+def _wake(send: Callable[[], list[tuple[Any, ...]]]) -> int:
+    """Wake workers, again when all who sleep had their rows locked; return how many.
+
+    Such a lock is that of a heartbeat or of somebody else who wakes, and gone in a moment.
+    """
+    woken = 0
+    for pause in (*LOCKED_SECONDS, None):
+        ids = [row[0] for row in send()]
+        woken += len(ids) - ids.count(None)
+        if None not in ids or pause is None:
+            break
+        time.sleep(pause)
+    return woken

@@ -5,6 +5,7 @@
 -- The kinds are read from 1000 sleepers with filters at most, and of at most 51 kinds some are woken.
 -- Index: tenantqueue_worker_sleeping.
 -- `is_alone`: see sleep_worker.sql.
+-- A row without id: see wake_workers.sql; for each kind here.
 WITH picky AS MATERIALIZED (
     SELECT w.queues, w.exclude_queues, w.tenants
     FROM tenantqueue_worker w
@@ -16,7 +17,7 @@ WITH picky AS MATERIALIZED (
     UNION ALL
     VALUES ('{}'::text[], '{}'::text[], '{}'::text[])
 ), sleeper AS MATERIALIZED (
-    SELECT found.id
+    SELECT found.id, kind.queues, kind.exclude_queues, kind.tenants
     FROM kind
     CROSS JOIN LATERAL (
         SELECT w.id
@@ -28,18 +29,38 @@ WITH picky AS MATERIALIZED (
         LIMIT %(most)s
         FOR NO KEY UPDATE SKIP LOCKED
     ) found
+), woken AS (
+    UPDATE tenantqueue_worker AS w
+    SET sleeping_until = NULL
+    FROM sleeper
+    WHERE w.id = sleeper.id
+        -- not redundant: see finish_jobs.sql
+        AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
+    RETURNING
+        w.id,
+        pg_notify('tenantqueue_' || w.id, ''),
+        set_config(
+            'synchronous_commit',
+            CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
+            true
+        )
 )
-UPDATE tenantqueue_worker AS w
-SET sleeping_until = NULL
-FROM sleeper
-WHERE w.id = sleeper.id
-    -- not redundant: see finish_jobs.sql
-    AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
-RETURNING
-    w.id,
-    pg_notify('tenantqueue_' || w.id, ''),
-    set_config(
-        'synchronous_commit',
-        CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
-        true
+SELECT woken.id FROM woken
+UNION ALL
+SELECT NULL
+FROM kind
+WHERE NOT EXISTS (
+        SELECT
+        FROM sleeper s
+        WHERE s.queues = kind.queues
+            AND s.exclude_queues = kind.exclude_queues
+            AND s.tenants = kind.tenants
+    )
+    AND EXISTS (
+        SELECT
+        FROM tenantqueue_worker w
+        WHERE w.sleeping_until > statement_timestamp() AND w.id <> %(worker)s
+            AND w.queues = kind.queues
+            AND w.exclude_queues = kind.exclude_queues
+            AND w.tenants = kind.tenants
     )

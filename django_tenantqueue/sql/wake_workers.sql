@@ -5,6 +5,8 @@
 -- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
 -- on clock_timestamp() could not use the index: it is volatile.)
 -- `is_alone`: see sleep_worker.sql.
+-- A row without id says that nobody was woken although somebody sleeps: that row is locked just now,
+-- by the worker's own heartbeat, say.
 WITH sleeper AS MATERIALIZED (
     SELECT w.id
     FROM tenantqueue_worker w
@@ -18,16 +20,33 @@ WITH sleeper AS MATERIALIZED (
         )
     LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
+), woken AS (
+    UPDATE tenantqueue_worker AS w
+    SET sleeping_until = NULL
+    FROM sleeper
+    WHERE w.id = sleeper.id
+    RETURNING
+        w.id,
+        pg_notify('tenantqueue_' || w.id, ''),
+        set_config(
+            'synchronous_commit',
+            CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
+            true
+        )
 )
-UPDATE tenantqueue_worker AS w
-SET sleeping_until = NULL
-FROM sleeper
-WHERE w.id = sleeper.id
-RETURNING
-    w.id,
-    pg_notify('tenantqueue_' || w.id, ''),
-    set_config(
-        'synchronous_commit',
-        CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
-        true
+SELECT woken.id FROM woken
+UNION ALL
+SELECT NULL
+WHERE NOT EXISTS (SELECT FROM sleeper)
+    AND EXISTS (
+        SELECT
+        FROM tenantqueue_worker w
+        WHERE w.sleeping_until > statement_timestamp()
+            AND EXISTS (
+                SELECT
+                FROM unnest(%(tenants)s::text[], %(queues)s::text[]) AS filled (tenant, queue)
+                WHERE (w.queues = '{}' OR filled.queue = ANY (w.queues))
+                    AND NOT filled.queue = ANY (w.exclude_queues)
+                    AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+            )
     )

@@ -63,6 +63,7 @@ class Sleep:
         self._listening = False
         self._is_announced = False
         """The worker's row may say that it sleeps."""
+        self._was_notified = False
 
     @property
     def seconds(self) -> float:
@@ -101,9 +102,11 @@ class Sleep:
         if not self._listening:
             queries.listen(connection, self._worker_id)
             self._listening = True
+        self._was_notified = False
         queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
-        self._is_announced = True
-        self._until = now + ANNOUNCED_SECONDS
+        if not self._was_notified:  # before the answer was read
+            self._is_announced = True
+            self._until = now + ANNOUNCED_SECONDS
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
     def _renew(self, connection: psycopg.Connection[Any], now: float) -> bool:
@@ -111,11 +114,13 @@ class Sleep:
 
         False: an enqueuer has ended it, and its notification is on its way.
         """
-        if queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS, renew=True):
-            self._until = now + ANNOUNCED_SECONDS
-            return True
-        self.notified()
-        return False
+        self._was_notified = False
+        holds = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS, renew=True)
+        if not holds or self._was_notified:
+            self.notified()
+            return False
+        self._until = now + ANNOUNCED_SECONDS
+        return True
 
     def found_work(self, connection: psycopg.Connection[Any]) -> None:
         """End the announced sleep, so that nobody notifies a worker that is busy."""
@@ -127,6 +132,7 @@ class Sleep:
 
     def notified(self) -> None:
         """Note that an enqueuer has ended the sleep."""
+        self._was_notified = True
         self._is_announced = False
         self._until = 0.0
         self._quick_looks = 0

@@ -83,16 +83,16 @@ class Timetable:
         now: float,
     ) -> None:
         """Take in what a claim brought."""
+        was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
             self._sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
                 self._call_others(connection, answer, now)
             self._searches = 0
-        elif self._was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
+        elif was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
             # it may be a job for a thread, and another worker may have one free
             self._sleep.pass_on(connection, now)
-        self._was_notified = False
         if self._is_searching(verdict, answer):
             self.due_at = now + min(MOST_SEARCH_SECONDS, SEARCH_SECONDS * 2.0**self._searches)
             self._searches = min(10, self._searches + 1)
@@ -104,6 +104,8 @@ class Timetable:
             self.due_at = now + max(self._claimer.wait_seconds, self._line.rest_seconds)
         else:
             self.due_at = now + self._seconds_to_look(connection, verdict, request, now)
+        if self._was_notified:  # behind the answer to a statement of this method
+            self.due_at = now
 
     def _seconds_to_look(
         self, connection: Connection, verdict: Verdict, request: ClaimRequest, now: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control, enqueue, maintain
+from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.queries import workers as queries
 from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
 from django_tenantqueue.worker import sleep as sleeping
@@ -275,6 +277,51 @@ def test_as_many_of_a_kind_are_woken_as_there_are_jobs(make_sleeper):
     assert [sleeper.was_notified() for sleeper in sleepers].count(True) == 2
 
 
+@pytest.mark.parametrize("filters", [{}, {"queues": ["default"]}], ids=["all", "some queues"])
+@pytest.mark.parametrize(
+    "wake",
+    [
+        lambda: noop.using(tenant="acme").delay(),
+        lambda: wake_any_workers("default", most=1),
+    ],
+    ids=["enqueue", "any"],
+)
+def test_sleeper_is_woken_when_its_row_is_locked_for_a_moment(
+    make_sleeper, open_connection, monkeypatch, wake, filters
+):
+    """By its own heartbeat, say."""
+    sleeper, heart = make_sleeper(**filters), open_connection()
+    heart.autocommit = False
+    heart.execute("SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [sleeper.id])
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            heart.rollback()
+
+    monkeypatch.setattr(enqueue_queries, "time", SimpleNamespace(sleep=sleep))
+    wake()
+
+    assert sleeper.was_notified()
+    assert len(pauses) == 2
+    assert not sleeper.is_announced
+
+
+def test_enqueuer_goes_on_soon_when_the_row_of_the_only_sleeper_stays_locked(
+    make_sleeper, open_connection
+):
+    sleeper, operator = make_sleeper(), open_connection()
+    operator.autocommit = False
+    operator.execute("SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [sleeper.id])
+
+    began = time.monotonic()
+    noop.using(tenant="acme").delay()
+
+    assert_within(1.0, time.monotonic() - began)
+    assert not sleeper.was_notified()
+
+
 def test_asking_worker_is_left_out_when_it_wakes_another(make_sleeper):
     asking, other = make_sleeper(), make_sleeper()
 
@@ -401,6 +448,21 @@ def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):
 
     assert [sleep.next_look(worker.db, 1000.0) for _ in range(5)][-1] is None
     assert Worker.objects.get(pk=worker.id).sleeping_until is None
+
+
+def test_pump_looks_at_once_when_it_is_notified_behind_a_statement_after_the_claim(
+    pump: FakePump, monkeypatch
+):
+    pump.turn_until_asleep()
+
+    def next_look(*_, **__):
+        pump.pump.notified()
+
+    monkeypatch.setattr(pump.pump.sleep, "next_look", next_look)
+    pump.pump.timetable.hurry()
+    pump.pump.run_once()
+
+    assert pump.pump.timetable.due_at <= time.monotonic()
 
 
 def test_pump_hears_a_notification_that_was_read_behind_an_answer(pump: FakePump):

@@ -94,3 +94,24 @@ def test_looks_of_sleeping_workers_are_spread():
 
     assert len(waits) > 10
     assert 0.8 * SLEEP_SECONDS <= min(waits) <= max(waits) <= SLEEP_SECONDS
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+def test_sleep_is_over_when_it_was_ended_right_after_the_announcement(monkeypatch, renewed):
+    """The notification is read with the answer to the announcement."""
+    monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
+    monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    sleeper = Sleep(1)
+
+    def sleep_worker(*_, renew=False):
+        if renew is renewed:
+            sleeper.notified()
+        return True
+
+    monkeypatch.setattr(sleep.queries, "sleep_worker", sleep_worker)
+    looks = [sleeper.next_look(None, 100.0) for _ in range(len(QUICK_LOOKS) + 1)]
+    if renewed:
+        looks.append(sleeper.next_look(None, 100.0 + ANNOUNCED_SECONDS - 1.0))
+
+    assert looks[-1] == 0.0
+    assert sleeper.next_look(None, 100.0) == QUICK_LOOKS[0]
