@@ -14,7 +14,7 @@ from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.lease import Lease
-from django_tenantqueue.worker.maintenance import LOCK_KEY, Duty, Maintenance
+from django_tenantqueue.worker.maintenance import LOCK_KEY, STANDBY_SECONDS, Duty, Maintenance
 from tests.factories import make_job, state_of
 from tests.timing import assert_within
 
@@ -45,7 +45,7 @@ def test_one_leads_when_there_are_two(pair):
     pause = second.run_once()
 
     assert (first.leading, second.leading) == (True, False)
-    assert pause == 1.0
+    assert pause == STANDBY_SECONDS
 
 
 def test_another_takes_over_when_the_leader_resigns(pair):
@@ -226,5 +226,5 @@ def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):
         other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
         due = make_job(state="scheduled", run_at=timezone.now())
 
-        assert Maintenance(Lease("default", "test")).run_once() == 1.0
+        assert Maintenance(Lease("default", "test")).run_once() == STANDBY_SECONDS
         assert state_of(due.pk) == "scheduled"
