@@ -224,7 +224,10 @@ class Claimer:
             self._blocked[queue_id] = now + BLOCKED_SECONDS
         for queue_id, seconds in walk.spent.items():
             self._spent[queue_id] = now + min(BLOCKED_SECONDS, seconds)
-        if walk.blocked or walk.spent or walk.skipped > len(self._foreign):
+        if walk.blocked or walk.spent:
+            self._pass_blocked = True
+        elif walk.skipped and (self._blocked or self._misfits or self._spent):
+            # perhaps one of them, and not a queue of others: those are pairs of lane and queue
             self._pass_blocked = True
         if walk.contended:
             self._pass_contended = True

@@ -5,9 +5,10 @@
 -- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
 -- on clock_timestamp() could not use the index: it is volatile.)
 -- `is_alone`: see sleep_worker.sql.
+-- With several queues, one more for each: the first ones may all have filters that leave a queue out.
 -- A row without id says that nobody was woken although somebody sleeps: that row is locked just now,
 -- by the worker's own heartbeat, say.
-WITH sleeper AS MATERIALIZED (
+WITH anybody AS MATERIALIZED (
     SELECT w.id
     FROM tenantqueue_worker w
     WHERE w.sleeping_until > statement_timestamp()
@@ -20,6 +21,24 @@ WITH sleeper AS MATERIALIZED (
         )
     LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
+), somebody AS MATERIALIZED (
+    SELECT found.id
+    FROM unnest(%(tenants)s::text[], %(queues)s::text[]) AS filled (tenant, queue)
+    CROSS JOIN LATERAL (
+        SELECT w.id
+        FROM tenantqueue_worker w
+        WHERE w.sleeping_until > statement_timestamp()
+            AND (w.queues = '{}' OR filled.queue = ANY (w.queues))
+            AND NOT filled.queue = ANY (w.exclude_queues)
+            AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+        LIMIT 1
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) found
+    WHERE cardinality(%(queues)s::text[]) > 1
+), sleeper AS MATERIALIZED (
+    SELECT id FROM anybody
+    UNION
+    SELECT id FROM somebody
 ), woken AS (
     UPDATE tenantqueue_worker AS w
     SET sleeping_until = NULL

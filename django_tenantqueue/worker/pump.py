@@ -16,7 +16,7 @@ import psycopg
 
 from ..conf import get_settings
 from ..gates import MONITOR, JobGates
-from ..operations.claim import Claimer
+from ..operations.claim import Claimer, Filters
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
@@ -244,14 +244,15 @@ class Pump:
                 self.line.stood(verdict, now - began, found=bool(answer.jobs))
             else:
                 self.line.tried(verdict, found=bool(answer.jobs), beside_ends=ends)
-            self.timetable.learn(self.connection, verdict, request, answer, now)
+            self.timetable.learn(self.connection, verdict, request, answer, began=began, now=now)
         elif answer.fed.ready:
             self.timetable.hurry()
         if len(self.flight):
             self._gatekeeper.postpone(unfed, now)
         else:
             self._gatekeeper.note_keys({MONITOR: unfed})
-        self._share(answer.fed.ready - len(answer.jobs))
+        if answer.fed.ready:
+            self._share(answer.fed.ready - _details(answer.jobs, feed))
         self._let_through()
 
     def _hand_out(self, jobs: Sequence[ClaimedJob]) -> None:
@@ -272,7 +273,11 @@ class Pump:
         ready = self._gatekeeper.let_through(self.connection)
         if ready:
             self.timetable.released()
-            self._share(ready - 1)
+            self._share(ready - self._takes_any())
+
+    def _takes_any(self) -> bool:
+        """Whether this worker takes the next job that is ready, whatever its queue and kind."""
+        return not self.draining and self.config.filters == Filters() and all(self.flight.room())
 
     def _share(self, ready: int) -> None:
         """Wake other workers for jobs that have become ready and are more than this one takes."""
@@ -304,9 +309,6 @@ class Pump:
     # duties beside the claim
 
     def _duties(self, now: float) -> None:
-        if self.draining:
-            self.lookout.leave(self.connection)
-            self.sleep.retire(self.connection)
         if self.returns.next_at is not None and self.returns.next_at <= now:
             self.returns.run_once(self.connection)
         if len(self.flight):
@@ -318,6 +320,9 @@ class Pump:
             logger.info("%s makes room for a new process: %s", self.config.name, why)
             self.draining = True
             self.flight.marks.retire()
+        if self.draining:
+            self.lookout.leave(self.connection)
+            self.sleep.retire(self.connection)
 
     def _beat(self, now: float) -> None:
         """Give a sign of life; when somebody has locked this worker's row, the next one does."""
@@ -444,3 +449,9 @@ class Pump:
         except psycopg.Error as error:
             logger.warning("signing off failed: %s", error)
         self.connection.close()
+
+
+def _details(jobs: Sequence[ClaimedJob], monitors: Sequence[str]) -> int:
+    """Return how many of these jobs are details of one of these monitors."""
+    gates = (JobGates.read(job.gates) for job in jobs if job.gates is not None)
+    return sum(passed.monitor in monitors for passed in gates)

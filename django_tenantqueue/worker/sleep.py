@@ -75,13 +75,21 @@ class Sleep:
         return longest * random.uniform(0.8, 1.0)
 
     def next_look(
-        self, connection: psycopg.Connection[Any], now: float, *, blocked: bool = False
+        self,
+        connection: psycopg.Connection[Any],
+        now: float,
+        *,
+        looked_at: float | None = None,
+        blocked: bool = False,
     ) -> float | None:
         """Return the seconds to wait before looking again for work that may just have come.
 
         None: the worker sleeps, announced, and need not look before `seconds` have passed.
-        `blocked`: there is work, in queues that are full or paused, so quick looks win nothing.
+        `looked_at`: when the look before began, None for `now`. `blocked`: there is work, in queues
+        that are full or paused, so quick looks win nothing.
         """
+        if looked_at is None:
+            looked_at = now
         if not blocked and self._quick_looks < len(QUICK_LOOKS) and not self._until > now:
             self._quick_looks += 1
             return QUICK_LOOKS[self._quick_looks - 1]
@@ -92,8 +100,8 @@ class Sleep:
         if self._until <= now:
             self._announce(connection, now)
             return SETTLE_SECONDS if blocked else 0.0
-        if self._settle_at > now:
-            return self._settle_at - now
+        if self._settle_at > looked_at:
+            return max(0.0, self._settle_at - now)
         if self._until < now + RENEW_SECONDS and not self._renew(connection, now):
             return 0.0
         return None

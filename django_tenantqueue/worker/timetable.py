@@ -80,9 +80,11 @@ class Timetable:
         verdict: Verdict,
         request: ClaimRequest,
         answer: Exchange,
+        *,
+        began: float,
         now: float,
     ) -> None:
-        """Take in what a claim brought."""
+        """Take in what a claim brought that was sent at `began` and answered by `now`."""
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
@@ -103,12 +105,17 @@ class Timetable:
         elif verdict is Verdict.CONTENDED:
             self.due_at = now + max(self._claimer.wait_seconds, self._line.rest_seconds)
         else:
-            self.due_at = now + self._seconds_to_look(connection, verdict, request, now)
+            self.due_at = now + self._seconds_to_look(connection, verdict, request, began, now)
         if self._was_notified:  # behind the answer to a statement of this method
             self.due_at = now
 
     def _seconds_to_look(
-        self, connection: Connection, verdict: Verdict, request: ClaimRequest, now: float
+        self,
+        connection: Connection,
+        verdict: Verdict,
+        request: ClaimRequest,
+        began: float,
+        now: float,
     ) -> float:
         """Return the pause after a claim that left nothing for this worker."""
         if verdict is Verdict.EMPTY:
@@ -120,7 +127,7 @@ class Timetable:
             self.idle_rounds += 1
             self._claimer.forget_blocked()
         blocked = verdict is Verdict.BLOCKED
-        look = self._sleep.next_look(connection, now, blocked=blocked)
+        look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
         if look is not None:
             return look
         if not blocked:

@@ -322,6 +322,47 @@ def test_enqueuer_goes_on_soon_when_the_row_of_the_only_sleeper_stays_locked(
     assert not sleeper.was_notified()
 
 
+def test_somebody_is_woken_for_each_queue_when_one_transaction_fills_several(make_sleeper):
+    mail = [make_sleeper(queues=["mail"]) for _ in range(3)]
+    reports = make_sleeper(queues=["reports"])
+
+    with transaction.atomic():
+        noop.using(queue="mail").delay()
+        noop.using(queue="reports").delay()
+
+    assert reports.was_notified()
+    assert 1 <= [sleeper.was_notified() for sleeper in mail].count(True) <= 2
+
+
+def test_no_more_are_woken_than_there_are_jobs_when_all_take_everything(make_sleeper):
+    sleepers = [make_sleeper() for _ in range(4)]
+
+    with transaction.atomic():
+        noop.using(queue="mail").delay()
+        noop.using(queue="reports").delay()
+
+    assert [sleeper.was_notified() for sleeper in sleepers].count(True) == 2
+
+
+@pytest.mark.parametrize("why", ["filtered", "draining"])
+def test_another_is_woken_when_a_session_goes_on_with_a_job_that_is_not_for_this_worker(
+    make_sleeper, why
+):
+    first = noop.using(queue="mail", session="s").delay()
+    noop.using(queue="mail" if why == "draining" else "reports", session="s").delay()
+    with turned_pump(**({"queues": ["mail"]} if why == "filtered" else {})) as pump:
+        (running,) = pump.take(1)
+        assert running.id == first.pk
+        pump.pump.draining = why == "draining"
+        pump.pump.run_once()  # who begins to drain wakes somebody
+        other = make_sleeper()
+
+        pump.end(running, gates=running.claimed.gates)
+        pump.turn_until(lambda: not other.is_announced)
+
+    assert other.was_notified()
+
+
 def test_asking_worker_is_left_out_when_it_wakes_another(make_sleeper):
     asking, other = make_sleeper(), make_sleeper()
 

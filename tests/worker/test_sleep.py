@@ -115,3 +115,17 @@ def test_sleep_is_over_when_it_was_ended_right_after_the_announcement(monkeypatc
 
     assert looks[-1] == 0.0
     assert sleeper.next_look(None, 100.0) == QUICK_LOOKS[0]
+
+
+def test_last_look_is_one_that_began_after_the_announcement_had_settled(monkeypatch):
+    """One that was answered late has seen no more than when it began."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
+    monkeypatch.setattr(sleep.queries, "sleep_worker", lambda *_, **__: True)
+    sleeper = Sleep(1)
+    for _ in (*QUICK_LOOKS, "announced"):
+        sleeper.next_look(None, 100.0)
+
+    assert sleeper.next_look(None, 100.006, looked_at=100.001) == 0.0
+    assert sleeper.next_look(None, 100.012, looked_at=100.007) is None
