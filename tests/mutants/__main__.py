@@ -75,17 +75,24 @@ def main() -> int:
     if not mutants:
         print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
         return 1
-    with database(SETTINGS) as server_url, closing(Zygote((*DJANGO, *PYTEST))) as zygote:
+    with (
+        database(SETTINGS) as server_url,
+        closing(Zygote((*DJANGO, *PYTEST))) as zygote,
+        tempfile.TemporaryDirectory(prefix="tenantqueue-mutants-") as original,
+    ):
         make_template(server_url)
-        return try_all(mutants, Place(server_url, zygote), passed=options.passed)
+        copy_files(Path(original))
+        place = Place(server_url, zygote, Path(original))
+        return try_all(mutants, place, passed=options.passed)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where tests run: databases of this server, forks of this process."""
+    """Where tests run: databases of this server, forks of this process, copies of this tree."""
 
     server_url: str
     zygote: Zygote
+    original: Path
 
 
 def make_template(server_url: str) -> None:
@@ -114,7 +121,7 @@ def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
     started = time.monotonic()
     if not passed:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
-        with copied_tree() as tree:
+        with copied_tree(place) as tree:
             outcome = run_tests(tree, tests, place, at_once=2)
         if outcome != "survived":
             print(f"error: without any patch: {outcome}", file=sys.stderr)
@@ -159,7 +166,7 @@ def read_mutant(path: Path) -> Mutant:
 
 
 def try_mutant(mutant: Mutant, place: Place) -> str:
-    with copied_tree() as tree:
+    with copied_tree(place) as tree:
         try:
             apply_patch(tree, mutant)
         except BrokenMutantError as error:
@@ -174,8 +181,15 @@ def try_mutant(mutant: Mutant, place: Place) -> str:
 
 
 @contextmanager
-def copied_tree() -> Iterator[Path]:
-    """Yield a copy of the files that git knows of, as they are now in the working tree.
+def copied_tree(place: Place) -> Iterator[Path]:
+    """Yield a copy of the original tree."""
+    with tempfile.TemporaryDirectory(prefix="tenantqueue-mutant-") as directory:
+        subprocess.run(["cp", "-a", f"{place.original}/.", directory], check=True)
+        yield Path(directory)
+
+
+def copy_files(original: Path) -> None:
+    """Copy the files that git knows of, as they are now in the working tree.
 
     Their bytecode comes along; Python compiles those anew that a patch changes, by their time.
     """
@@ -185,18 +199,15 @@ def copied_tree() -> Iterator[Path]:
         capture_output=True,
         check=True,
     )
-    with tempfile.TemporaryDirectory(prefix="tenantqueue-mutant-") as directory:
-        tree = Path(directory)
-        for name in filter(None, listed.stdout.decode().split("\0")):
-            source = ROOT / name
-            if source.is_file():  # not one that was removed and is still in the index
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, tree / name)
-                for cached in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
-                    beside = (tree / name).parent / "__pycache__"
-                    beside.mkdir(exist_ok=True)
-                    shutil.copy2(cached, beside / cached.name)
-        yield tree
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        source = ROOT / name
+        if source.is_file():  # not one that was removed and is still in the index
+            (original / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, original / name)
+            for cached in source.parent.glob(f"__pycache__/{source.stem}.*.pyc"):
+                beside = (original / name).parent / "__pycache__"
+                beside.mkdir(exist_ok=True)
+                shutil.copy2(cached, beside / cached.name)
 
 
 def apply_patch(tree: Path, mutant: Mutant) -> None:
