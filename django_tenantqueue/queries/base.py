@@ -80,10 +80,9 @@ def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psyco
 
 
 def commits_alone(where: Where) -> bool:
-    """Whether the next statement is a transaction of its own, by which nothing else is kept.
+    """Whether the next statement is a transaction of its own, with which nothing else is committed.
 
-    It may then commit without waiting for the disk or a standby, if a crash of the server makes it
-    worthless anyway: parameter `is_alone` of the statements about the sleep of workers.
+    Waking workers then waits for neither disk nor standby: see wake_workers.sql.
     """
     if not isinstance(where, psycopg.Connection):
         where = ready_connection(connections[where] if isinstance(where, str) else where)

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from .base import array, commits_alone, execute, execute_bounded, fetch
+from .base import array, execute, execute_bounded, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +108,13 @@ def sleep_worker(
 
     False: somebody has ended the sleep meanwhile, so that there is nothing to renew.
     """
-    params = {
-        "worker": worker_id,
-        "seconds": seconds,
-        "renew": renew,
-        "is_alone": commits_alone(connection),
-    }
+    params = {"worker": worker_id, "seconds": seconds, "renew": renew}
     return bool(fetch(connection, "sleep_worker", params))
 
 
 def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """End the sleep announced by `sleep_worker`."""
-    params = {"worker": worker_id, "is_alone": commits_alone(connection)}
-    execute(connection, "rouse_worker", params)
+    execute(connection, "rouse_worker", {"worker": worker_id})
 
 
 LOOKOUT_LOCK_CLASS = 0x74716C6F

@@ -4,7 +4,7 @@
 -- is nothing would be woken in place of the one that has to.
 -- The kinds are read from 1000 sleepers with filters at most, and of at most 51 kinds some are woken.
 -- Index: tenantqueue_worker_sleeping.
--- `is_alone`: see sleep_worker.sql.
+-- `is_alone`: the statement is a transaction of its own, which commits as in sleep_worker.sql.
 -- A row without id: see wake_workers.sql; for each kind here.
 WITH picky AS MATERIALIZED (
     SELECT w.queues, w.exclude_queues, w.tenants
@@ -39,11 +39,7 @@ WITH picky AS MATERIALIZED (
     RETURNING
         w.id,
         pg_notify('tenantqueue_' || w.id, ''),
-        set_config(
-            'synchronous_commit',
-            CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
-            true
-        )
+        CASE WHEN %(is_alone)s::boolean THEN set_config('synchronous_commit', 'off', true) END
 )
 SELECT woken.id FROM woken
 UNION ALL

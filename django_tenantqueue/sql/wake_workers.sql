@@ -4,7 +4,7 @@
 -- Locks: worker rows, SKIP LOCKED: two enqueuers never wake the same worker or wait for each other.
 -- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
 -- on clock_timestamp() could not use the index: it is volatile.)
--- `is_alone`: see sleep_worker.sql.
+-- `is_alone`: the statement is a transaction of its own, which commits as in sleep_worker.sql.
 -- With several queues, one more for each: the first ones may all have filters that leave a queue out.
 -- A row without id says that nobody was woken although somebody sleeps: that row is locked just now,
 -- by the worker's own heartbeat, say.
@@ -47,11 +47,7 @@ WITH anybody AS MATERIALIZED (
     RETURNING
         w.id,
         pg_notify('tenantqueue_' || w.id, ''),
-        set_config(
-            'synchronous_commit',
-            CASE WHEN %(is_alone)s::boolean THEN 'off' ELSE current_setting('synchronous_commit') END,
-            true
-        )
+        CASE WHEN %(is_alone)s::boolean THEN set_config('synchronous_commit', 'off', true) END
 )
 SELECT woken.id FROM woken
 UNION ALL

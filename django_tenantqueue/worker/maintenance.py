@@ -27,7 +27,7 @@ logger = logging.getLogger("django_tenantqueue")
 
 LOCK_KEY = 0x74717565
 """Advisory lock of the one who does the maintenance ("tque")."""
-STANDBY_SECONDS = 2.0
+STANDBY_SECONDS = 1.0
 """How often the others try to get the lock."""
 LONGEST_PAUSE = 0.5
 """How often due jobs are looked for at least."""

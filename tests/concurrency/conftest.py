@@ -26,6 +26,7 @@ from django_tenantqueue.models import (
 )
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.worker.connection import connect
+from tests.concurrency.sleepers import Sleeper
 from tests.factories import Clock, FakeWorker
 
 SECONDS = 20.0
@@ -141,3 +142,9 @@ def threads(transactional_db: None) -> Iterator[Threads]:
 def reached() -> threading.Event:
     """Return an event."""
     return threading.Event()
+
+
+@pytest.fixture
+def make_sleeper(open_connection: Callable[[], psycopg.Connection[Any]]) -> Callable[..., Sleeper]:
+    """Return a maker of workers that have announced their sleep, and listen."""
+    return lambda **options: Sleeper(open_connection(), **options)

@@ -662,7 +662,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER, "is_alone": True}, worker=True)],
+    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
     "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [
@@ -681,7 +681,6 @@ CASES: dict[str, list[Case]] = {
                 "worker": OUR_WORKER,
                 "seconds": 10.0,
                 "renew": False,
-                "is_alone": True,
             },
             worker=True,
         )
