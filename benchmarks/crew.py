@@ -183,13 +183,17 @@ class OneSupervisor:
     def __init__(self, name: str) -> None:
         self.lease = Lease("default", name)
         self._maintenance = Maintenance(self.lease)
-        self._due = time.monotonic()
+        self._sleep = 0
+        self._due = self._maintain_at = time.monotonic()
 
-    def run_once(self, now: float) -> float:
-        """Do what is due; return when it is due again."""
+    def run_once(self, now: float, sleep: int) -> float:
+        """Do what is due; return when it is due again. `sleep`: see Marks.sleep_number."""
         if self._due <= now:
-            self.lease.check()
-            self._due = now + min(PROBE_SECONDS, self._maintenance.run_once())
+            self.lease.check(quiet=0 < sleep == self._sleep)
+            self._sleep = sleep
+            if self._maintain_at <= now:
+                self._maintain_at = now + self._maintenance.run_once()
+            self._due = min(now + PROBE_SECONDS, self._maintain_at)
         return self._due
 
     def close(self) -> None:
@@ -213,11 +217,14 @@ class Crew:
         self._supervising.start()
 
     def _supervise(self) -> None:
-        supervisors = [w.supervisor for w in self._workers if w.supervisor is not None]
+        supervisors = {
+            w.supervisor: w.pump.flight.marks for w in self._workers if w.supervisor is not None
+        }
         while supervisors and not self._ended.is_set():
             soonest = NEVER
-            for supervisor in supervisors:
-                soonest = min(soonest, supervisor.run_once(time.monotonic()))
+            for supervisor, marks in supervisors.items():
+                due = supervisor.run_once(time.monotonic(), marks.sleep_number)
+                soonest = min(soonest, due)
                 # as unevenly as they would be started on their machines
                 self._ended.wait(PROBE_SECONDS / len(supervisors) / 2)
             self._ended.wait(max(0.0, soonest - time.monotonic()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,7 +75,7 @@ class Server:
         except psutil.Error:
             return None
         # The postmaster has waited for every process that ended: their times are in its own.
-        return sum(map(process_cpu, family)) + own.children_user + own.children_system
+        return sum(map(_thread_cpu, family)) + own.children_user + own.children_system
 
     def checkpoint(self) -> None:
         """Write a checkpoint, where the role may."""
@@ -108,6 +109,18 @@ class Server:
             return parent if parent is not None and "postgres" in backend.name() else None
         except psutil.Error:
             return None
+
+
+def _thread_cpu(process: psutil.Process) -> float:
+    """Return the CPU time of a process of one thread, to the microsecond where the kernel tells it.
+
+    Its other counters go in steps of 10 ms for each process, of which a big fleet has hundreds.
+    """
+    try:
+        spent = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        spent = 0
+    return spent / 1e9 if spent else process_cpu(process)
 
 
 def process_cpu(process: psutil.Process) -> float:

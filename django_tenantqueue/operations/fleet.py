@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
+from django.db import transaction
 from django.db.models import TextChoices
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -63,7 +65,7 @@ def state_of(worker: Worker, now: datetime) -> WorkerState:
 def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Let workers end what they run, claim nothing more and stop; return those that did not yet.
 
-    Only this column is written. Supervisors read it within seconds.
+    Supervisors read it within seconds.
     """
     return _order("draining", worker_ids, using)
 
@@ -71,8 +73,7 @@ def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Let workers drain, and give back what has not ended within their shutdown timeout.
 
-    Return those that were not told so yet. Only this column is written. Supervisors read it within
-    seconds.
+    Return those that were not told so yet. Supervisors read it within seconds.
     """
     return _order("stopping", worker_ids, using)
 
@@ -82,6 +83,9 @@ def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[in
     found = Worker.objects.using(alias).filter(pk__in=list(worker_ids), **{column: False})
     changed = sorted(found.values_list("pk", flat=True))
     found.filter(pk__in=changed).update(**{column: True})
+    # their supervisors see that they are awake, and look why
+    stir = partial(queries.stir_workers, alias, changed)
+    transaction.on_commit(stir, using=alias, robust=True)
     return changed
 
 

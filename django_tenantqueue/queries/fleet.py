@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import fetch
+from .base import array, fetch
 from .listing import read_in_order
 
 
@@ -94,6 +95,11 @@ def list_claims(using: str, *, worker_id: int | None, most: int) -> list[Running
     with read_in_order(using):
         rows = fetch(using, "list_claims", {"worker": worker_id, "most": most})
     return [RunningClaim(*row) for row in rows]
+
+
+def stir_workers(using: str, worker_ids: Sequence[int]) -> None:
+    """Wake those of these workers that sleep."""
+    fetch(using, "stir_workers", {"ids": array(worker_ids)})
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:

@@ -117,6 +117,16 @@ def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
     execute(connection, "rouse_worker", {"worker": worker_id})
 
 
+def take_lead(
+    connection: psycopg.Connection[Any], *, lead: int, deputy: int, is_deputy: bool
+) -> tuple[bool, bool]:
+    """Try to hold the advisory lock `lead`, or else `deputy`; return whether this session does."""
+    leads, is_deputy = fetch(
+        connection, "take_lead", {"lead": lead, "deputy": deputy, "is_deputy": is_deputy}
+    )[0]
+    return leads, is_deputy
+
+
 LOOKOUT_LOCK_CLASS = 0x74716C6F
 """First key of the advisory lock of the worker that watches full queues; the second is for what it
 takes."""

@@ -55,6 +55,7 @@ class Children:
         """Number of a child to be started -> when (monotonic time)."""
         self._deaths: dict[int, list[float]] = {}
         self._forsaken: list[psycopg.Connection[Any]] = []
+        self._sleeps: list[int] = []
         self._options = Options(config.database)
 
     def __len__(self) -> int:
@@ -67,6 +68,11 @@ class Children:
     def are_gone(self) -> bool:
         """Whether none is left, and none will be started."""
         return not self._by_pid and (self.stopping or not self._due)
+
+    def sleep_on(self) -> bool:
+        """Return whether all sleep, and none has been awake since the last call."""
+        before, self._sleeps = self._sleeps, [child.marks.sleep_number for child in self]
+        return self._sleeps == before and all(before)
 
     def send(self, number: signal.Signals, only: Child | None = None) -> None:
         """Send a signal to all, or to one."""

@@ -37,9 +37,12 @@ SERVER_KEEPALIVE = (
     b"SET tcp_keepalives_idle = 8; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
 """On a dead path the client gives up 9 s after what it sent last, a probe or a keepalive, that is
-within 10 s; the server after 14 s."""
+within 12 s; the server after 14 s."""
 PROBE_SECONDS = 1.0
 """How often the connection is tried. That the server has ended it is seen at once."""
+QUIET_PROBE_SECONDS = 4.0
+"""How often while all children sleep: most of what a fleet with nothing to do would cost the server
+is that so many of its processes are woken. An order wakes the child that it is for, too."""
 RETRY_SECONDS = 0.25
 """How often a connection that was lost is made anew."""
 GRACE_SECONDS = 0.8
@@ -72,6 +75,7 @@ class Lease:
         self._lost_at: float | None = None
         self._again_at: float | None = None
         self._was_open = False
+        self._probed_at = 0.0
         self._probe_at = 0.0
 
     @property
@@ -147,15 +151,18 @@ class Lease:
         """Whether the connection stood when it was last tried."""
         return self._lost_at is None
 
-    def check(self, *, at_once: bool = False) -> list[Orders]:
+    def check(self, *, at_once: bool = False, quiet: bool = False) -> list[Orders]:
         """Try the connection now and then; take the locks again when it was lost.
 
-        It is tried by reading what operators want of the children, which is returned.
+        It is tried by reading what operators want of the children, which is returned. `quiet`: all
+        of them sleep, and have done so since the last call.
         """
         now = time.monotonic()
+        if not quiet:
+            self._probe_at = min(self._probe_at, self._probed_at + PROBE_SECONDS)
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
-        self._probe_at = now + PROBE_SECONDS
+        self._probed_at, self._probe_at = now, now + QUIET_PROBE_SECONDS
         connection = self.connection
         try:
             connection = self.open()

@@ -21,6 +21,7 @@ from ..operations.sessions import Pruning
 from ..operations.taskgate import OPENED_ROWS
 from ..operations.unique import PRUNE_KEYS, KeyPruning
 from ..queries.control import DutyRun, record_duty
+from ..queries.workers import take_lead
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
@@ -28,7 +29,11 @@ logger = logging.getLogger("django_tenantqueue")
 LOCK_KEY = 0x74717565
 """Advisory lock of the one who does the maintenance ("tque")."""
 STANDBY_SECONDS = 1.0
-"""How often the others try to get the lock."""
+"""How often its deputy tries to get the lock."""
+DEPUTY_KEY = LOCK_KEY + 1
+"""Advisory lock of the deputy."""
+DISTANT_SECONDS = 4.0
+"""How often all the others try to get either: the deputy might be stopped just then."""
 LONGEST_PAUSE = 0.5
 """How often due jobs are looked for at least."""
 RECORD_SECONDS = 10.0
@@ -57,13 +62,16 @@ class Duty:
 class Maintenance:
     """Runs each duty when it is due, if this process holds the lock.
 
-    The lock is held on the supervisor's own connection, so it is free as soon as that dies. What
-    each did last is recorded for operators (`tenantqueue_duty`).
+    The lock is held on the supervisor's own connection, so it is free as soon as that dies. One of
+    the others is the deputy, who looks often whether it is; behind a transaction pooler, where no
+    session keeps a lock, each looks as often. What each duty did last is recorded for operators
+    (`tenantqueue_duty`).
     """
 
     def __init__(self, lease: Lease, name: str = "") -> None:
         self.alias = lease.alias
         self.leading = False
+        self._is_deputy = False
         self._lease = lease
         self._name = name
         self._led_on: psycopg.Connection[Any] | None = None
@@ -86,7 +94,7 @@ class Maintenance:
         """Do what is due; return the seconds until the next look."""
         try:
             if self._lease.uses_locks:
-                return self._round() if self._lead() else STANDBY_SECONDS
+                return self._round() if self._lead() else self._standby_seconds
             # a pooler gives a session's lock to others: hold it for a transaction only
             with transaction.atomic(using=self.alias):
                 return self._round() if self._lead_for_transaction() else STANDBY_SECONDS
@@ -186,19 +194,28 @@ class Maintenance:
     def resign(self) -> None:
         """Let another supervisor do the maintenance: this one is about to stop."""
         # a session may take a lock twice, and must then let it go twice
-        if self.leading and self._led_on is not None and not self._led_on.closed:
+        if self._led_on is not None and not self._led_on.closed:
             with suppress(psycopg.Error):
-                self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
-        self.leading = False
+                if self.leading:
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
+                if self._is_deputy:
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [DEPUTY_KEY])
+        self.leading = self._is_deputy = False
+
+    @property
+    def _standby_seconds(self) -> float:
+        """How long this process waits before it tries to get the lock again."""
+        return STANDBY_SECONDS if self._is_deputy else DISTANT_SECONDS
 
     def _lead(self) -> bool:
         """Whether this process holds the lock, taking it when it is free."""
         connection = self._lease.open()
         if connection is not self._led_on:
-            self.leading, self._led_on = False, connection
+            self.leading, self._is_deputy, self._led_on = False, False, connection
         if not self.leading:
-            row = connection.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_KEY]).fetchone()
-            self.leading = row is not None and bool(row[0])
+            self.leading, self._is_deputy = take_lead(
+                connection, lead=LOCK_KEY, deputy=DEPUTY_KEY, is_deputy=self._is_deputy
+            )
         return self.leading
 
     def _let_go(self) -> None:

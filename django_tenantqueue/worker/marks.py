@@ -1,6 +1,6 @@
 """What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
-process must be killed for one of them, when its loop turned last, that it wants a successor, and
-that it ends under its jobs.
+process must be killed for one of them, when its loop turned last, that it wants a successor, that
+it ends under its jobs, and whether it sleeps.
 
 So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
 costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 WIDTH = 8
-HEADER = 3
-TURNED, RETIRING, LEAVING = range(HEADER)
-"""The header: when the loop turned last (monotonic ns), whether a successor is wanted, and whether
-the process ends without waiting for its jobs."""
+HEADER = 4
+TURNED, RETIRING, LEAVING, ASLEEP = range(HEADER)
+"""The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
+process ends without waiting for its jobs, and which of its sleeps it sleeps (0: it is awake)."""
 ENTRY = 4
 ID, BEGUN, LIMIT, WHY = range(ENTRY)
 """A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
@@ -104,7 +104,16 @@ class Marks:
         """Note that this process is about to end: what it has begun is to be given back then."""
         self._table[LEAVING] = 1
 
+    def sleep(self, number: int) -> None:
+        """Note that the process sleeps until it is notified, for the n-th time; 0: it is awake."""
+        self._table[ASLEEP] = number
+
     # read by the supervisor
+
+    @property
+    def sleep_number(self) -> int:
+        """Which of its sleeps the child sleeps; 0 when it is awake, or cannot be notified."""
+        return self._table[ASLEEP]
 
     @property
     def is_leaving(self) -> bool:

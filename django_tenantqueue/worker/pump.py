@@ -119,6 +119,8 @@ class Pump:
     def _round(self, now: float) -> float:
         self._wanted = 1
         self.flight.marks.turn()
+        if not self.sleep.number:
+            self.flight.marks.sleep(0)
         self._collect()
         self.store.take_held_back(now)
         self._duties(now)
@@ -152,6 +154,7 @@ class Pump:
 
     def _rest(self, now: float) -> float:
         """Return how long there is nothing to do."""
+        self.flight.marks.sleep(0 if len(self.flight) else self.sleep.number)
         due = [self.vitals.next_at]
         if len(self.flight):
             due.append(self.watch.next_at)

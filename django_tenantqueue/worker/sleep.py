@@ -61,6 +61,7 @@ class Sleep:
         self._silent_until = 0.0
         self._quick_looks = 0
         self._listening = False
+        self._sleeps = 0
         self._is_announced = False
         """The worker's row may say that it sleeps."""
         self._was_notified = False
@@ -73,6 +74,11 @@ class Sleep:
         """
         longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
         return longest * random.uniform(0.8, 1.0)
+
+    @property
+    def number(self) -> int:
+        """Which of its sleeps the worker sleeps; 0 when it is awake."""
+        return self._sleeps if self._is_announced and self._until > 0.0 else 0
 
     def next_look(
         self,
@@ -115,6 +121,7 @@ class Sleep:
         if not self._was_notified:  # before the answer was read
             self._is_announced = True
             self._until = now + ANNOUNCED_SECONDS
+            self._sleeps += 1
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
     def _renew(self, connection: psycopg.Connection[Any], now: float) -> bool:

@@ -14,7 +14,9 @@ from django_tenantqueue.operations.fleet import WorkerState
 from django_tenantqueue.operations.fleet_report import read_need, read_report
 from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.queries import fleet as queries
+from django_tenantqueue.queries.workers import listen
 from django_tenantqueue.states import State
+from django_tenantqueue.worker.connection import connect
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +39,23 @@ def test_stop_sets_one_column_of_those_that_were_not_told_yet() -> None:
     assert set(Worker.objects.filter(stopping=True)) == {new, told}
     assert not Worker.objects.filter(draining=True).exists()
     assert not Worker.objects.get(pk=other.pk).stopping
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("order", [fleet.drain, fleet.stop])
+def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
+    later = timezone.now() + timedelta(minutes=1)
+    sleeper, other = (make_worker(sleeping_until=later) for _ in range(2))
+    awake = make_worker()
+    with connect("default", "test") as listener:
+        for worker in (sleeper, other, awake):
+            listen(listener, worker.pk)
+
+        order([sleeper.pk, awake.pk])
+
+        heard = [n.channel for n in listener.notifies(timeout=0.2)]
+    assert heard == [f"tenantqueue_{sleeper.pk}"]
+    assert set(Worker.objects.filter(sleeping_until__isnull=False)) == {other}
 
 
 def test_drain_leaves_stopping_alone() -> None:

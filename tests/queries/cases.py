@@ -212,6 +212,10 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 CASES: dict[str, list[Case]] = {
     "await_turn": [Case(lambda _: {"lock_class": 1}, worker=True)],
     "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "take_lead": [
+        Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": False}, worker=True),
+        Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": True}, worker=True),
+    ],
     "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "bury_jobs": [Case(buried, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
@@ -607,6 +611,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
     ],
+    "stir_workers": [Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 100)],
     "read_orders": [
         Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
     ],

@@ -15,7 +15,13 @@ from django_tenantqueue.operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from django_tenantqueue.queries import rescue, workers
 from django_tenantqueue.queries.workers import NewWorker
 from django_tenantqueue.worker import lease as module
-from django_tenantqueue.worker.lease import GRACE_SECONDS, RETRY_SECONDS, Lease
+from django_tenantqueue.worker.lease import (
+    GRACE_SECONDS,
+    PROBE_SECONDS,
+    QUIET_PROBE_SECONDS,
+    RETRY_SECONDS,
+    Lease,
+)
 from django_tenantqueue.worker.maintenance import Maintenance
 from tests.timing import assert_within
 
@@ -209,6 +215,43 @@ def test_pauses_are_made_when_the_connection_stays_lost(lease, server, clock):
 
     assert lease.seconds_to_check > RETRY_SECONDS / 2
     assert server.attempts <= 4
+
+
+def test_probes_are_rare_when_all_children_sleep(lease, clock, monkeypatch):
+    asked = count_probes(lease, monkeypatch)
+
+    for _ in range(12):
+        clock.passed += PROBE_SECONDS
+        lease.check(quiet=True)
+
+    assert len(asked) == 12 * PROBE_SECONDS // QUIET_PROBE_SECONDS
+
+
+def test_orders_are_read_soon_when_a_child_was_awake_for_a_moment(lease, clock, monkeypatch):
+    asked = count_probes(lease, monkeypatch)
+    lease.check(at_once=True, quiet=True)
+    clock.passed += 0.1
+    lease.check(quiet=False)  # too soon after the last
+    assert len(asked) == 1
+
+    clock.passed += PROBE_SECONDS
+    lease.check(quiet=True)
+
+    assert len(asked) == 2
+
+
+def count_probes(lease: Lease, monkeypatch) -> list[float]:
+    """Return a list that grows with each probe of this lease, which has just made one."""
+    asked: list[float] = []
+    read_orders = workers.read_orders
+
+    def ask(*args):
+        asked.append(time.monotonic())
+        return read_orders(*args)
+
+    lease.check(at_once=True)
+    monkeypatch.setattr(workers, "read_orders", ask)
+    return asked
 
 
 def test_waiter_wakes_when_the_server_ends_the_connection(lease):

@@ -14,7 +14,13 @@ from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.lease import Lease
-from django_tenantqueue.worker.maintenance import LOCK_KEY, STANDBY_SECONDS, Duty, Maintenance
+from django_tenantqueue.worker.maintenance import (
+    DISTANT_SECONDS,
+    LOCK_KEY,
+    STANDBY_SECONDS,
+    Duty,
+    Maintenance,
+)
 from tests.factories import make_job, state_of
 from tests.timing import assert_within
 
@@ -46,6 +52,60 @@ def test_one_leads_when_there_are_two(pair):
 
     assert (first.leading, second.leading) == (True, False)
     assert pause == STANDBY_SECONDS
+
+
+def test_one_of_those_who_do_not_lead_looks_often(trio):
+    assert [m.run_once() for m in trio[1:]] == [STANDBY_SECONDS, DISTANT_SECONDS]
+    assert [m.run_once() for m in trio[1:]] == [STANDBY_SECONDS, DISTANT_SECONDS]
+
+
+def test_another_becomes_deputy_when_the_deputy_leads(trio):
+    leader, deputy, distant = trio
+    leader.resign()
+    deputy.run_once()
+
+    assert deputy.leading
+    assert distant.run_once() == STANDBY_SECONDS
+    assert leader.run_once() == DISTANT_SECONDS
+
+
+def test_another_becomes_deputy_when_the_deputy_is_gone(trio):
+    _, deputy, distant = trio
+    deputy.close()
+
+    assert distant.run_once() == STANDBY_SECONDS
+
+
+def test_leader_is_replaced_when_the_deputy_hears_nothing(trio):
+    leader, _, distant = trio
+    leader.close()
+
+    distant.run_once()
+
+    assert distant.leading
+
+
+def test_deputy_tries_again_when_its_connection_was_lost(trio):
+    leader, deputy, distant = trio
+    deputy._lease.connection.close()
+    distant.run_once()
+
+    assert deputy.run_once() == DISTANT_SECONDS
+    leader.close()
+    distant.run_once()
+    assert distant.leading
+
+
+@pytest.fixture
+def trio(pair):
+    """Return the maintenance of three supervisors: who leads, the deputy, and another."""
+    lease = Lease("default", "test-2")
+    made = [*pair, Maintenance(lease)]
+    for maintenance in made:
+        maintenance.run_once()
+    yield made
+    if lease.connection is not None:
+        lease.connection.close()
 
 
 def test_another_takes_over_when_the_leader_resigns(pair):

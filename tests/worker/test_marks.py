@@ -57,6 +57,17 @@ def test_mark_is_gone_when_it_is_cleared():
     assert marks.reserve(8) >= 0
 
 
+def test_sleep_is_told_until_the_child_wakes():
+    marks = Marks(1)
+    assert marks.sleep_number == 0
+
+    marks.sleep(3)
+    assert marks.sleep_number == 3
+    marks.sleep(0)
+
+    assert marks.sleep_number == 0
+
+
 def test_sooner_limit_counts_when_there_are_two():
     marks = Marks(2)
     begun(marks, 7, 5.0)
