@@ -130,13 +130,17 @@ class Sweep:
 
     after: dict[str, str] = field(default_factory=dict)
 
-    def step(self, using: str) -> int:
-        """Look at the next gates of each kind, release them; return how many jobs became ready."""
+    def step(self, using: str, look: queries.Where | None = None) -> int:
+        """Look at the next gates of each kind, release them; return how many jobs became ready.
+
+        `look` is a connection to look on that keeps its plans; None: as all else, on `using`.
+        """
+        look = look or using
         slots = get_settings().default_user_slots
         keys: Keys = {}
         for kind in (SESSION, USER, EXCLUSIVE):
             found = queries.find_open(
-                using,
+                look,
                 kind,
                 after=self.after.get(kind, ""),
                 most=SWEEP_GATES,
@@ -144,4 +148,4 @@ class Sweep:
             )
             keys[kind] = found.keys
             self.after[kind] = found.after or ""
-        return release_and_wake(using, keys) + taskgate.sweep(using)
+        return release_and_wake(using, keys) + taskgate.sweep(using, look)

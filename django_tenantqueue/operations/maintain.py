@@ -9,6 +9,7 @@ import psycopg
 
 from ..conf import get_settings
 from ..queries import control, enqueue, history, statistics
+from ..queries.base import Where
 from .gates import keys_of, release_and_wake
 
 logger = logging.getLogger("django_tenantqueue")
@@ -98,6 +99,6 @@ def relane(using: str, most: int = 5000) -> int:
     return control.relane_jobs(using, by_tenant=by_tenant, most=most)
 
 
-def seconds_to_next_due(using: str) -> float | None:
+def seconds_to_next_due(where: Where) -> float | None:
     """Return the seconds until the next scheduled job is due; None: there is none."""
-    return control.next_due(using)
+    return control.next_due(where)

@@ -17,6 +17,7 @@ from ..exceptions import TransitionRefused
 from ..gates import MONITOR
 from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
+from ..queries.gates import Where
 from ..states import State
 from . import control
 from .gates import release_and_wake
@@ -191,11 +192,14 @@ class Feeder:
 
     after: int = 0
 
-    def step(self, using: str) -> int:
-        """Look at the next monitors; return how many details became ready or were cancelled."""
+    def step(self, using: str, look: Where | None = None) -> int:
+        """Look at the next monitors; return how many details became ready or were cancelled.
+
+        `look` is a connection to look on that keeps its plans; None: as all else, on `using`.
+        """
         by_tenant = get_settings().priority_scope == "tenant"
         found = queries.find_open_monitors(
-            using, after=self.after, most=SWEEP_MONITORS, by_tenant=by_tenant
+            look or using, after=self.after, most=SWEEP_MONITORS, by_tenant=by_tenant
         )
         self.after = found[-1].id if len(found) == SWEEP_MONITORS else 0
         keys = {str(monitor.id) for monitor in found if monitor.is_open}

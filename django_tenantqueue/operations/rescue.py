@@ -11,6 +11,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
 from ..queries import enqueue, rescue
+from ..queries.base import Where
 from ..queries.rescue import Held, Verdict
 from .outcome import backoff_seconds
 
@@ -142,10 +143,13 @@ class Coroner:
         """Suspect nobody: what was seen before may be of another server."""
         self._suspects.clear()
 
-    def look(self, using: str, now: float) -> int:
-        """Look once; return how many dead workers' jobs were rescued. `now` is monotonic."""
+    def look(self, using: str, now: float, on: Where | None = None) -> int:
+        """Look once; return how many dead workers' jobs were rescued. `now` is monotonic.
+
+        `on` is a connection to look on that keeps its plans; None: as all else, on `using`.
+        """
         found = rescue.find_dead_workers(
-            using, settle_seconds=SETTLE_SECONDS, lease_seconds=LEASE_SECONDS
+            on or using, settle_seconds=SETTLE_SECONDS, lease_seconds=LEASE_SECONDS
         )
         self._suspects = {w: self._suspects.get(w, now) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]

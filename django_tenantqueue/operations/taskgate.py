@@ -138,15 +138,19 @@ def _wake(using: str, ready: int) -> None:
         enqueue_queries.wake_any_workers(using, most=ready)
 
 
-def settle(using: str, seconds: float = SETTLE_SECONDS) -> list[str]:
+def settle(using: Where, seconds: float = SETTLE_SECONDS) -> list[str]:
     """Count what was claimed before its task was capped; return the tasks that were looked at."""
     return queries.mark_task_jobs(using, settle_seconds=seconds)
 
 
-def sweep(using: str) -> int:
-    """Settle new controls, and let go what tasks allow and nobody has; return how many."""
-    settle(using)
-    found = queries.find_task_lines(using, most=SWEEP_TASKS)
+def sweep(using: str, look: Where | None = None) -> int:
+    """Settle new controls, and let go what tasks allow and nobody has; return how many.
+
+    `look`: see Sweep.step().
+    """
+    look = look or using
+    settle(look)
+    found = queries.find_task_lines(look, most=SWEEP_TASKS)
     capped = [name for name, is_capped in found if is_capped]
     free = [name for name, is_capped in found if not is_capped]
     ready = release_tasks(using, capped, waits=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..gates import JobGates
-from .base import array, fetch
+from .base import Where, array, fetch
 from .listing import read_in_order
 
 
@@ -94,9 +94,9 @@ def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Chang
     return {job_id: JobGates.read(gates) for job_id, gates in rows}
 
 
-def next_due(using: str) -> float | None:
+def next_due(where: Where) -> float | None:
     """Seconds until the next scheduled job is due; None: there is none."""
-    seconds: float | None = fetch(using, "next_due", {})[0][0]
+    seconds: float | None = fetch(where, "next_due", {})[0][0]
     return seconds
 
 

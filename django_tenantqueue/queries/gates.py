@@ -139,10 +139,10 @@ def release(where: Where, keys: Keys, *, user_slots: int) -> Released:
         return release_in_transaction(where, keys, user_slots=user_slots)
 
 
-def find_open(using: str, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:
+def find_open(where: Where, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:
     """Look at up to `most` gates of a kind that hold jobs, in the order of their keys."""
     params = {"after": after, "most": most, "num_slots": user_slots}
-    rows = fetch(using, _SWEEPS[kind], params)
+    rows = fetch(where, _SWEEPS[kind], params)
     keys = {key for key, is_open in rows if is_open}
     return OpenGates(keys, rows[-1][0] if len(rows) == most else None)
 

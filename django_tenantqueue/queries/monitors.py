@@ -206,10 +206,12 @@ def _exchange(
     return cursors[-1].fetchall()
 
 
-def find_open_monitors(using: str, *, after: int, most: int, by_tenant: bool) -> list[OpenMonitor]:
+def find_open_monitors(
+    where: Where, *, after: int, most: int, by_tenant: bool
+) -> list[OpenMonitor]:
     """Look at up to `most` monitors with unfinished jobs, in the order of their ids."""
     params = {"after": after, "most": most, "by_tenant": by_tenant}
-    return [OpenMonitor(*row) for row in fetch(using, "find_open_monitors", params)]
+    return [OpenMonitor(*row) for row in fetch(where, "find_open_monitors", params)]
 
 
 def count_details(using: str, ids: Sequence[int]) -> dict[int, DetailCounts]:

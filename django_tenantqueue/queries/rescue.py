@@ -10,7 +10,7 @@ import psycopg
 from django.db import transaction
 
 from ..gates import JobGates
-from .base import array, execute, fetch
+from .base import Where, array, execute, fetch
 from .gates import Halt, halt_sessions
 
 LOCK_CLASS = 0x7471
@@ -61,14 +61,14 @@ def end_lease(connection: psycopg.Connection[Any], worker_id: int) -> None:
     execute(connection, "end_lease", {"lock_class": LOCK_CLASS, "worker": worker_id})
 
 
-def find_dead_workers(using: str, *, settle_seconds: float, lease_seconds: float) -> list[int]:
+def find_dead_workers(where: Where, *, settle_seconds: float, lease_seconds: float) -> list[int]:
     """Return the ids of workers that look dead now; look twice before believing it."""
     params = {
         "lock_class": LOCK_CLASS,
         "settle_seconds": settle_seconds,
         "lease_seconds": lease_seconds,
     }
-    return [row[0] for row in fetch(using, "find_dead_workers", params)]
+    return [row[0] for row in fetch(where, "find_dead_workers", params)]
 
 
 def rescue_worker(

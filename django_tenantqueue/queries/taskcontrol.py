@@ -119,16 +119,16 @@ def open_task_lines(where: Where, names: Sequence[str], *, most: int) -> int:
     return len(fetch(where, "open_task_lines", {"names": list(names), "most": most}))
 
 
-def find_task_lines(using: str, *, most: int) -> list[tuple[str, bool]]:
+def find_task_lines(where: Where, *, most: int) -> list[tuple[str, bool]]:
     """Return the tasks that have a line and are not paused, and whether they are capped."""
     return [
-        (name, is_capped) for name, is_capped in fetch(using, "find_task_lines", {"most": most})
+        (name, is_capped) for name, is_capped in fetch(where, "find_task_lines", {"most": most})
     ]
 
 
-def mark_task_jobs(using: str, *, settle_seconds: float) -> list[str]:
+def mark_task_jobs(where: Where, *, settle_seconds: float) -> list[str]:
     """Count the jobs that were claimed before their task was held; return the tasks looked at."""
-    rows = fetch(using, "mark_task_jobs", {"settle_seconds": settle_seconds})
+    rows = fetch(where, "mark_task_jobs", {"settle_seconds": settle_seconds})
     return [row[0] for row in rows]
 
 

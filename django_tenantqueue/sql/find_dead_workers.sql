@@ -2,19 +2,21 @@
 -- (`lock_class`, id), or, for those without one, the last heartbeat is older than `lease_seconds`;
 -- and workers that jobs name but that have no row.
 -- Right after a restart of the server nobody has its locks back yet: then nobody is dead.
+-- The locks are read once for all: that stops whoever takes or frees one.
 -- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+WITH held AS MATERIALIZED (
+    SELECT l.objid
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+        AND l.classid = %(lock_class)s::integer::oid
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+)
 SELECT w.id
 FROM tenantqueue_worker w
 WHERE pg_postmaster_start_time()
         < clock_timestamp() - make_interval(secs => %(settle_seconds)s::float8)
     AND CASE
-        WHEN w.leased THEN NOT EXISTS (
-            SELECT
-            FROM pg_locks l
-            WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-                AND l.classid = %(lock_class)s::integer::oid AND l.objid = w.id::integer::oid
-                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-        )
+        WHEN w.leased THEN w.id::integer::oid NOT IN (SELECT held.objid FROM held)
         ELSE w.heartbeat_at
             < clock_timestamp() - make_interval(secs => %(lease_seconds)s::float8)
     END

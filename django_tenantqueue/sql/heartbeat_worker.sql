@@ -1,5 +1,6 @@
 -- Sign of life of one worker process, with what it is doing; tells it whether an operator wants it to
 -- drain. `error` is NULL when nothing has gone wrong since the last one.
+-- It waits for no disk, as sleep_worker.sql does not.
 -- Index: primary key. No indexed column is written, so that the update stays within its page.
 UPDATE tenantqueue_worker
 SET heartbeat_at = clock_timestamp(),
@@ -10,4 +11,4 @@ SET heartbeat_at = clock_timestamp(),
     last_error = coalesce(%(error)s::text, last_error),
     last_error_at = CASE WHEN %(error)s::text IS NULL THEN last_error_at ELSE clock_timestamp() END
 WHERE id = %(worker)s
-RETURNING draining OR stopping
+RETURNING draining OR stopping, set_config('synchronous_commit', 'off', true)

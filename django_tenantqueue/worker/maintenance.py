@@ -36,6 +36,8 @@ DISTANT_SECONDS = 4.0
 """How often all the others try to get either: the deputy might be stopped just then."""
 LONGEST_PAUSE = 0.5
 """How often due jobs are looked for at least."""
+LOCKED_SECONDS = 0.05
+"""How often due jobs are tried again whose rows somebody has locked."""
 RECORD_SECONDS = 10.0
 """How often a duty that finds nothing to do is recorded."""
 
@@ -78,10 +80,14 @@ class Maintenance:
         self._limited: object = None
         """Connection of Django's whose waits for locks are bounded."""
         self._coroner = Coroner()
+        self._due_in: float | None = None
+        """Seconds from the last look to when the next job was due."""
+        self._sweep = Sweep()
+        self._feeder = Feeder()
         self._duties = [
-            Duty("promote", maintain.promote, LONGEST_PAUSE, self._until_next_due),
-            Duty("let_through", Sweep().step, 0.5, _until_next_sweep),
-            Duty("feed", Feeder().step, 0.5),
+            Duty("promote", self._promote, LONGEST_PAUSE, self._until_next_due),
+            Duty("let_through", self._let_through, 0.5, _until_next_sweep),
+            Duty("feed", self._feed, 0.5),
             Duty("rescue", self._rescue, 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
@@ -154,6 +160,8 @@ class Maintenance:
 
     def _is_usable(self) -> bool:
         wrapper = connections[self.alias]
+        if self._led_on is not None and (self._led_on.closed or self._led_on.broken):
+            return False
         return wrapper.connection is not None and wrapper.is_usable()
 
     def _rescue(self, alias: str) -> int:
@@ -164,13 +172,38 @@ class Maintenance:
         if self._lease.uses_locks and self._lease.seconds_since_loss < SETTLE_SECONDS:
             self._coroner.forget()
             return 0
-        return self._coroner.look(alias, time.monotonic())
+        return self._coroner.look(alias, time.monotonic(), self._look)
+
+    @property
+    def _look(self) -> psycopg.Connection[Any] | None:
+        """The supervisor's own connection, whose statements are planned once.
+
+        A duty that finds nothing costs little more than its planning would. None behind a pooler.
+        """
+        return self._led_on if self._lease.uses_locks else None
+
+    def _let_through(self, alias: str) -> int:
+        return self._sweep.step(alias, self._look)
+
+    def _feed(self, alias: str) -> int:
+        return self._feeder.step(alias, self._look)
+
+    def _promote(self, alias: str) -> int:
+        """Make due jobs ready, if there are any."""
+        look = self._look or alias
+        self._due_in = maintain.seconds_to_next_due(look)
+        if self._due_in is None or self._due_in > 0.0:
+            return 0
+        promoted = maintain.promote(alias)
+        if promoted < maintain.PROMOTE_ROWS:
+            self._due_in = maintain.seconds_to_next_due(look)
+        return promoted
 
     def _until_next_due(self, promoted: object) -> float:
-        if promoted == maintain.PROMOTE_ROWS:
-            return 0.0
-        next_due = maintain.seconds_to_next_due(self.alias)
-        return LONGEST_PAUSE if next_due is None else max(0.0, next_due)
+        if self._due_in is None:
+            return LONGEST_PAUSE
+        # what is due and was left lies under somebody's lock
+        return max(0.0 if promoted else LOCKED_SECONDS, self._due_in)
 
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(

@@ -34,6 +34,15 @@ class Case:
     settings: dict[str, str] = field(default_factory=dict)
 
 
+def both(
+    params: Callable[[Filled], dict[str, Any]], indexes: tuple[str, ...], buffers: int
+) -> list[Case]:
+    """Return the cases of what the maintenance runs on its supervisor's own connection, which keeps
+    its plans as a worker's does, and behind a pooler on one of Django's.
+    """
+    return [Case(params, indexes, buffers, worker=worker) for worker in (False, True)]
+
+
 def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
     return lambda filled: {"ids": array(getattr(filled, name)), **more}
 
@@ -329,21 +338,15 @@ CASES: dict[str, list[Case]] = {
     ],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
-    "find_dead_workers": [
-        Case(
-            lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0},
-            SLOTS,
-            SLOT_INDEX,
-        )
-    ],
+    "find_dead_workers": both(
+        lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0}, SLOTS, SLOT_INDEX
+    ),
     "pause_stopped_monitors": [Case(lambda _: {}, (*HOT_KEY, *DETAIL_ENDS), 3000)],
-    "find_open_monitors": [
-        Case(
-            lambda _: {"after": 0, "most": 500, "by_tenant": False},
-            (*LINE, *INSIDE, *DETAIL_ENDS),
-            3000,
-        )
-    ],
+    "find_open_monitors": both(
+        lambda _: {"after": 0, "most": 500, "by_tenant": False},
+        (*LINE, *INSIDE, *DETAIL_ENDS),
+        3000,
+    ),
     "find_queue": [
         Case(lambda _: {"tenant": "tenant-7", "name": "default"}, ("tenantqueue_queue_unique",), 10)
     ],
@@ -363,14 +366,9 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     **{
-        f"find_open_{kind}s": [
-            Case(
-                swept,
-                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
-                4000,
-                worker=True,
-            )
-        ]
+        f"find_open_{kind}s": both(
+            swept, (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"), 4000
+        )
         for kind in ("session", "user", "exclusive")
     },
     **{
@@ -435,8 +433,8 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
-    "find_task_lines": [Case(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE)],
-    "mark_task_jobs": [Case(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 8000 * SCALE)],
+    "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
+    "mark_task_jobs": both(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 8000 * SCALE),
     "open_task_lines": [
         Case(
             lambda _: {"names": ["task-2", "task-7"], "most": 1000},
@@ -606,7 +604,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         ),
     ],
-    "next_due": [Case(lambda _: {}, DUE, 3000)],
+    "next_due": both(lambda _: {}, DUE, 3000),
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),

@@ -17,6 +17,7 @@ from django_tenantqueue.worker.lease import Lease
 from django_tenantqueue.worker.maintenance import (
     DISTANT_SECONDS,
     LOCK_KEY,
+    LOCKED_SECONDS,
     STANDBY_SECONDS,
     Duty,
     Maintenance,
@@ -125,6 +126,23 @@ def test_due_jobs_are_promoted_when_it_is_run(pair):
 
     pair[0].run_once()
 
+    assert state_of(due.pk) == "created"
+
+
+def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, monkeypatch):
+    due = make_job(state="scheduled", run_at=timezone.now())
+    tried = []
+    promote = maintain.promote
+    monkeypatch.setattr(maintain, "promote", lambda using: tried.append(using) or promote(using))
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [due.pk])
+        end = time.monotonic() + 10 * LOCKED_SECONDS
+        while time.monotonic() < end:
+            time.sleep(pair[0].run_once())
+    assert 2 <= len(tried) <= 11
+
+    time.sleep(LOCKED_SECONDS)
+    pair[0].run_once()
     assert state_of(due.pk) == "created"
 
 
