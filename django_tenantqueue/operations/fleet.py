@@ -80,11 +80,12 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
     alias = using or get_settings().database
-    found = Worker.objects.using(alias).filter(pk__in=list(worker_ids), **{column: False})
+    worker_ids = list(worker_ids)
+    found = Worker.objects.using(alias).filter(pk__in=worker_ids, **{column: False})
     changed = sorted(found.values_list("pk", flat=True))
     found.filter(pk__in=changed).update(**{column: True})
-    # their supervisors see that they are awake, and look why
-    stir = partial(queries.stir_workers, alias, changed)
+    # their supervisors see that they are awake, and look why; also of those told so before
+    stir = partial(queries.stir_workers, alias, worker_ids)
     transaction.on_commit(stir, using=alias, robust=True)
     return changed
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import array, fetch
+from .base import array, commits_alone, fetch
 from .listing import read_in_order
 
 
@@ -99,7 +99,8 @@ def list_claims(using: str, *, worker_id: int | None, most: int) -> list[Running
 
 def stir_workers(using: str, worker_ids: Sequence[int]) -> None:
     """Wake those of these workers that sleep."""
-    fetch(using, "stir_workers", {"ids": array(worker_ids)})
+    params = {"ids": array(worker_ids), "is_alone": commits_alone(using)}
+    fetch(using, "stir_workers", params)
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:

@@ -26,9 +26,12 @@ from .marks import Marks
 from .options import Options
 from .pace import MOST_AHEAD
 from .process import HELD_SIGNALS, WorkerProcess, die_with_parent
+from .vitals import HEARTBEAT_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
 
+DEAF_SECONDS = 1.2 * HEARTBEAT_SECONDS
+"""A child whose loop has not turned for so long may sleep and not hear."""
 RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pause before a child is replaced that died for the n-th time within a minute."""
 
@@ -55,7 +58,7 @@ class Children:
         """Number of a child to be started -> when (monotonic time)."""
         self._deaths: dict[int, list[float]] = {}
         self._forsaken: list[psycopg.Connection[Any]] = []
-        self._sleeps: list[int] = []
+        self._sleeps: list[tuple[int, int]] = []
         self._options = Options(config.database)
 
     def __len__(self) -> int:
@@ -70,9 +73,15 @@ class Children:
         return not self._by_pid and (self.stopping or not self._due)
 
     def sleep_on(self) -> bool:
-        """Return whether all sleep, and none has been awake since the last call."""
-        before, self._sleeps = self._sleeps, [child.marks.sleep_number for child in self]
-        return self._sleeps == before and all(before)
+        """Return whether all sleep, and none has been awake since the last call.
+
+        One that does not even give its signs of life cannot be woken: it does not count as asleep.
+        """
+        before = self._sleeps
+        self._sleeps = [(child.pid, child.marks.sleep_number) for child in self]
+        return self._sleeps == before and all(
+            child.marks.sleep_number and child.marks.stuck_seconds < DEAF_SECONDS for child in self
+        )
 
     def send(self, number: signal.Signals, only: Child | None = None) -> None:
         """Send a signal to all, or to one."""

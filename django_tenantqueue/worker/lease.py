@@ -26,18 +26,20 @@ from .connection import connect, is_rejecting
 logger = logging.getLogger("django_tenantqueue")
 
 CONNECT_SECONDS = 2
+USER_TIMEOUT = 9
 KEEPALIVE = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 3,
     "keepalives_interval": 2,
     "keepalives_count": 3,
-    "tcp_user_timeout": 9000,
+    "tcp_user_timeout": 1000 * USER_TIMEOUT,
 }
 SERVER_KEEPALIVE = (
     b"SET tcp_keepalives_idle = 8; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
 )
-"""On a dead path the client gives up 9 s after what it sent last, a probe or a keepalive, that is
-within 12 s; the server after 14 s."""
+SERVER_SECONDS = 8 + 3 * 2
+"""On a dead path the client gives up USER_TIMEOUT seconds after the first probe or keepalive that
+was not answered, that is 13 s after the last that was; the server after SERVER_SECONDS."""
 PROBE_SECONDS = 1.0
 """How often the connection is tried. That the server has ended it is seen at once."""
 QUIET_PROBE_SECONDS = 4.0
@@ -60,6 +62,11 @@ SIGNS_OF_RESTART = (
 )
 
 assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
+assert PROBE_SECONDS < LOOK_SECONDS
+assert (
+    QUIET_PROBE_SECONDS + USER_TIMEOUT + GRACE_SECONDS + CONNECT_SECONDS
+    < SERVER_SECONDS + LOOK_SECONDS
+)
 
 
 class Lease:
@@ -155,10 +162,11 @@ class Lease:
         """Try the connection now and then; take the locks again when it was lost.
 
         It is tried by reading what operators want of the children, which is returned. `quiet`: all
-        of them sleep, and have done so since the last call.
+        of them sleep, and have done so since the last call. Locks that could not be taken again are
+        tried as often as ever: others take their children for dead soon after they are free.
         """
         now = time.monotonic()
-        if not quiet:
+        if not quiet or self._missing:
             self._probe_at = min(self._probe_at, self._probed_at + PROBE_SECONDS)
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
@@ -168,10 +176,13 @@ class Lease:
             connection = self.open()
             orders = worker_queries.read_orders(connection, sorted(self._held))
             self._take_missing(connection)
+            if self._missing:
+                self._probe_at = now + PROBE_SECONDS
             return orders
         except psycopg.Error as error:
             if self.connection is not None and not self._is_broken and _is_of_statement(error):
                 logger.warning("the supervisor's connection is tried again: %s", error)
+                self._probe_at = now + PROBE_SECONDS
                 return []  # a statement was cancelled, say: the locks are held all the same
             if self._lost_at is None:
                 logger.warning("the supervisor lost its connection: %s", error)

@@ -131,7 +131,9 @@ class Maintenance:
                 logger.exception("maintenance duty %s failed", duty.name)
             error = f"{type(failure).__name__}: {failure}"
         now = time.monotonic()
-        pause = duty.interval if duty.pause_after is None else duty.pause_after(done)
+        pause = duty.interval
+        if duty.pause_after is not None and not error:
+            pause = duty.pause_after(done)
         duty.due_at = now + min(duty.interval, pause)
         duty.runs += 1
         if done or error or duty.record_at <= now:
@@ -202,8 +204,9 @@ class Maintenance:
     def _until_next_due(self, promoted: object) -> float:
         if self._due_in is None:
             return LONGEST_PAUSE
-        # what is due and was left lies under somebody's lock
-        return max(0.0 if promoted else LOCKED_SECONDS, self._due_in)
+        if self._due_in > 0.0:
+            return self._due_in
+        return 0.0 if promoted else LOCKED_SECONDS  # what is left lies under somebody's lock
 
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(

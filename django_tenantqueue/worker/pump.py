@@ -387,6 +387,7 @@ class Pump:
     def _reopen(self, error: psycopg.Error) -> None:
         """Connect again, for as long as it takes; jobs go on running meanwhile."""
         logger.warning("the connection to the database was lost: %s", error)
+        self.flight.marks.sleep(0)
         self._doubt(error)
         self.connection.close()
         pause = 0.1

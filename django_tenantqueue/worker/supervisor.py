@@ -82,6 +82,8 @@ class Supervisor:
             self._heartbeat_file.write(
                 list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
             )
+            if self._children.are_gone:
+                break
             self._sleep(
                 min(
                     self._maintain(),

@@ -54,7 +54,10 @@ def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
         order([sleeper.pk, awake.pk])
 
         heard = [n.channel for n in listener.notifies(timeout=0.2)]
-    assert heard == [f"tenantqueue_{sleeper.pk}"]
+        Worker.objects.filter(pk=sleeper.pk).update(sleeping_until=later)
+        assert order([sleeper.pk]) == []
+        again = [n.channel for n in listener.notifies(timeout=0.2)]
+    assert heard == again == [f"tenantqueue_{sleeper.pk}"]
     assert set(Worker.objects.filter(sleeping_until__isnull=False)) == {other}
 
 

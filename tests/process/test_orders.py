@@ -37,7 +37,7 @@ def test_worker_ends_within_two_seconds_when_an_operator_drains_it(workers: Work
 def test_idle_worker_ends_within_two_seconds_when_its_supervisor_asks_rarely(
     workers: Workers, order
 ):
-    runner = workers.start()
+    runner = workers.start("--no-maintenance")  # which asks on the same connection
     wait_until(lambda: seconds_since_probe() > 2.5, what="a supervisor asks less often")
     wait_until(lambda: seconds_since_probe() < 0.5, what="it has just asked")
 
@@ -49,7 +49,7 @@ def test_idle_worker_ends_within_two_seconds_when_its_supervisor_asks_rarely(
 
 
 def seconds_since_probe() -> float:
-    """Return how long ago the only supervisor last asked something, besides its duties."""
+    """Return how long ago the only supervisor last asked something."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT extract(epoch FROM clock_timestamp() - state_change)::float8 "

@@ -609,7 +609,9 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
     ],
-    "stir_workers": [Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 100)],
+    "stir_workers": [
+        Case(lambda _: {"ids": "{1,2,3}", "is_alone": False}, ("tenantqueue_worker_pkey",), 100)
+    ],
     "read_orders": [
         Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
     ],

@@ -240,6 +240,33 @@ def test_orders_are_read_soon_when_a_child_was_awake_for_a_moment(lease, clock, 
     assert len(asked) == 2
 
 
+def test_locks_are_taken_again_soon_when_the_lost_session_kept_them_for_a_while(lease, clock):
+    """Those who look for the dead give a child that sleeps no more time than another."""
+    (child,) = lease._held
+    end_backend(lease)
+    with connect("default", "the session that was lost") as old:
+        assert rescue.hold_lease(old, child)
+        lease.check(at_once=True)
+        lease.check(quiet=True)
+
+    clock.passed += PROBE_SECONDS
+    lease.check(quiet=True)
+
+    with connect("default", "another") as other:
+        assert not rescue.hold_lease(other, child)
+
+
+def test_orders_are_read_soon_when_a_statement_of_the_probe_is_cancelled(lease, monkeypatch):
+    def refuse(*args):
+        raise psycopg.errors.QueryCanceled("canceling statement due to user request")
+
+    monkeypatch.setattr(workers, "read_orders", refuse)
+    monkeypatch.setattr(psycopg.errors.QueryCanceled, "sqlstate", "57014")
+    lease.check(at_once=True, quiet=True)
+
+    assert lease.seconds_to_check <= PROBE_SECONDS
+
+
 def count_probes(lease: Lease, monkeypatch) -> list[float]:
     """Return a list that grows with each probe of this lease, which has just made one."""
     asked: list[float] = []

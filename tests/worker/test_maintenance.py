@@ -146,6 +146,26 @@ def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, 
     assert state_of(due.pk) == "created"
 
 
+def test_pause_ends_in_time_when_the_next_job_is_due_in_a_moment(pair, monkeypatch):
+    monkeypatch.setattr(maintain, "seconds_to_next_due", lambda where: LOCKED_SECONDS / 10)
+
+    promoted = pair[0]._promote("default")
+
+    assert promoted == 0
+    assert pair[0]._until_next_due(promoted) == LOCKED_SECONDS / 10
+
+
+def test_failing_duty_is_tried_again_after_its_interval(pair, monkeypatch):
+    make_job(state="scheduled", run_at=timezone.now())
+    tried = []
+    monkeypatch.setattr(maintain, "promote", lambda using: tried.append(using) or 1 / 0)
+    end = time.monotonic() + 5 * LOCKED_SECONDS
+    while time.monotonic() < end:
+        time.sleep(min(LOCKED_SECONDS, pair[0].run_once()))
+
+    assert len(tried) == 1
+
+
 def test_pause_ends_when_the_next_job_is_due(pair):
     make_job(state="scheduled", run_at=timezone.now() + timedelta(milliseconds=450))
 
