@@ -82,16 +82,7 @@ class Supervisor:
             self._heartbeat_file.write(
                 list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
             )
-            if self._children.are_gone:
-                break
-            self._sleep(
-                min(
-                    self._maintain(),
-                    self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
-                    self._lease.seconds_to_check,
-                    self._guard.seconds_to_next(self._children),
-                )
-            )
+            self._rest()
         self._rescue_last()
         self._heartbeat_file.remove()
         if self._maintenance is not None:
@@ -99,6 +90,19 @@ class Supervisor:
         connections.close_all()
         self._lease.close()
         return 0
+
+    def _rest(self) -> None:
+        """Do the maintenance and sleep until something is due, unless the last child has ended."""
+        if self._children.are_gone:
+            return
+        self._sleep(
+            min(
+                self._maintain(),
+                self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
+                self._lease.seconds_to_check,
+                self._guard.seconds_to_next(self._children),
+            )
+        )
 
     def _maintain(self) -> float:
         """Do the fleet's maintenance if it is due; return the seconds until something is due."""
