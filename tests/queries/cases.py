@@ -434,7 +434,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
-    "mark_task_jobs": both(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 8000 * SCALE),
+    "mark_task_jobs": both(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 12_000 * SCALE),
     "open_task_lines": [
         Case(
             lambda _: {"names": ["task-2", "task-7"], "most": 1000},
