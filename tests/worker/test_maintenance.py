@@ -88,6 +88,9 @@ def test_leader_is_replaced_when_the_deputy_hears_nothing(trio):
 
 def test_deputy_tries_again_when_its_connection_was_lost(trio):
     leader, deputy, distant = trio
+    with connection.cursor() as cursor:
+        backend = deputy._lease.connection.info.backend_pid
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
     deputy._lease.connection.close()
     distant.run_once()
 
