@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
+from django_tenantqueue.operations.recall import MOST_SPOTS
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import workers as worker_queries
 from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Walk
@@ -206,6 +207,9 @@ def register_worker(db: psycopg.Connection[Any], **changes: Any) -> int:
 class FakeWorker:
     """Claims and finishes on a worker's own connection, one statement at a time, as told."""
 
+    surveys = False
+    """It surveys before each claim."""
+
     def __init__(self, filters: Filters | None = None, *, clock: Clock | None = None) -> None:
         self.db = connect("default", "test")
         # A real worker stores again what a locked row has held up; this one waits for longer.
@@ -234,6 +238,8 @@ class FakeWorker:
         """Send one claim, with the ends of `finished`; `walk` and `verdict` tell what it saw."""
         for job in finished:
             self.claimer.finished(job.queue_id)
+        if self.surveys:
+            self.survey()
         request = self.claimer.request(room, room_async)
         answer = queries.exchange(
             self.db,
@@ -270,8 +276,14 @@ class FakeWorker:
             self.lock_queues(room)
             yield self.take(room)
 
+    def survey(self) -> None:
+        """Look for all places where jobs are ready, as a pump does when that is due."""
+        self.claimer.recall.surveyed(queries.survey_ready(self.db, most=MOST_SPOTS), seconds=0.001)
+
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""
+        if self.surveys:
+            self.survey()
         self._request = self.claimer.request(room, 0)
         self.db.execute(
             queries.statement("lock_queues"), queries._lock_params(self._request), prepare=True

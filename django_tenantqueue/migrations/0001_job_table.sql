@@ -84,8 +84,8 @@ CREATE TABLE tenantqueue_job_hot PARTITION OF tenantqueue_job (
 CREATE INDEX tenantqueue_job_ready ON tenantqueue_job_hot (lane, queue_id, priority, id)
     WHERE state = 'created';
 
--- What holds a slot. Serves the count inside the claim, and rescue.
-CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id)
+-- What holds a slot, and since when. Serves the count inside the claim, and rescue.
+CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
     WHERE state IN ('queued', 'running');
 
 -- What waits for its time. Serves promotion.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..queries.claim import MOST_ROOM, ClaimRequest, Exchange, Position, Walk
+from .recall import Recall
 
 BLOCKED_SECONDS = 0.25
 """How long a full or paused queue is left alone, unless one of its jobs finishes here. One that has
@@ -81,6 +82,7 @@ class Claimer:
         self.worker_id = worker_id
         self.filters = filters or Filters()
         self.wait_seconds = 0.0
+        self.recall = Recall(clock)
         self._clock = clock
         self._starts: dict[int, int] = {}
         # were it the same for all, processes that live briefly would serve the first queues only
@@ -119,6 +121,10 @@ class Claimer:
         room_async = min(room_async, self._async_room, MOST_ROOM // 2)
         room = room_threads + room_async
         lane, queue, used = self._last
+        skipped, places = self._skipped(), None
+        if self.recall.is_active:
+            places = self.recall.places(skipped, self._starts, self._first_start)
+            self._begin_pass()
         return ClaimRequest(
             worker_id=self.worker_id,
             room_threads=room_threads,
@@ -127,16 +133,18 @@ class Claimer:
             starts=self._starts,
             first_start=self._first_start,
             skip_lanes=list(self._resting_lanes),
-            skip_queues=self._skipped(),
+            skip_queues=skipped,
             last_lane=lane,
             last_queue=queue,
             last_used=used,
-            recheck=bool(self._resting_lanes) or self._position != Position(),
+            # not when it recalls: it sees all that it knows of, from the best lane on, then
+            recheck=places is None and (bool(self._resting_lanes) or self._position != Position()),
             most_visits=max(200, 2 * room),
             most_locks=min(room if self.expects_coroutines else room_threads or room, MOST_LOCKS),
             queues=self.filters.queues,
             exclude_queues=self.filters.exclude_queues,
             tenants=self.filters.tenants,
+            places=places,
         )
 
     def _expire(self, now: float) -> None:
@@ -185,6 +193,10 @@ class Claimer:
         """Remember what the answer to `request` shows, and say what to do next."""
         walk = answer.walk
         assert walk is not None, "the answer belongs to a request"
+        if request.places is not None:
+            self.recall.learn(request.places, walk, answer.taken)
+        else:
+            self.recall.walked(walk)
         self._adapt_async_room(answer)
         self._remember_turns(answer)
         self._remember_blocked(request, answer, walk)

@@ -44,6 +44,55 @@ claim then takes all that the rate has brought."""
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
 
+MOST_ARRIVALS = 2000
+"""Jobs that a claim which recalls looks for by their ids, at most."""
+TAKEN_MARGIN_SECONDS = 10.0
+"""Clocks may be set back by so much: see find_first_taken.sql."""
+
+Spot = tuple[int, int, int]
+"""A lane, the id of a queue, and a priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Since when slots of a queue have been taken, by the server's clock (seconds)."""
+
+    since: float
+    as_of: float
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a claim looks that does not walk over the queues: see operations/recall.py."""
+
+    at: float
+    """Monotonic time."""
+    floors: Mapping[Spot, int]
+    """The least ids at which something may be ready."""
+    arrivals_from: int
+    taken: Mapping[int, Taken]
+    settles: bool
+    """Lock wide queues alone, but for those that are `settled`."""
+    settled: Sequence[int]
+    withheld: int
+    """Spots that are not looked at since their queues are left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Where ready jobs begin, and what it took to find out."""
+
+    floors: dict[Spot, int]
+    last_id: int
+    awake: int
+    walked: int
+
+
+NOWHERE = Places(
+    at=0.0, floors={}, arrivals_from=0, taken={}, settles=False, settled=(), withheld=0
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """Where a walk over the queues stopped; the next one may go on from there."""
@@ -80,6 +129,8 @@ class ClaimRequest:
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
+    places: Places | None = None
+    """Look there, instead of walking over all queues."""
 
     def is_filled_by(self, jobs: Sequence[ClaimedJob]) -> bool:
         """Whether `jobs` take all the room of at least one kind."""
@@ -138,6 +189,13 @@ class Walk:
     position: Position
     complete: bool
     """It saw every queue that has ready jobs (those behind its position, when it went on)."""
+    walked: int = 0
+    """Index entries that it read."""
+    recalled: Mapping[Spot, int | None] = field(default_factory=dict)
+    """The first ready job of each spot that was looked at."""
+    last_arrival: int | None = None
+    arrivals_cut: bool = False
+    """There may be more behind the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +264,8 @@ class Exchange:
     walk: Walk | None
     fed: Released = field(default_factory=Released)
     """What was fed; its `later` names the gates that are still to be released."""
+    taken: dict[int, Taken] = field(default_factory=dict)
+    """Since when slots are taken of the queues that this claim had for itself."""
 
 
 def _finish_params(worker_id: int, done: Sequence[Finished], max_errors: int) -> dict[str, Any]:
@@ -240,8 +300,31 @@ def _reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int
     }
 
 
-def _lock_params(request: ClaimRequest) -> dict[str, Any]:
+def _taken_params(places: Places) -> dict[str, Any]:
     return {
+        "taken_queues": array(places.taken),
+        "taken_from": array(taken.since for taken in places.taken.values()),
+        "taken_as_of": max((taken.as_of for taken in places.taken.values()), default=0.0),
+    }
+
+
+def _first_taken_params(places: Places) -> dict[str, Any]:
+    return {"margin_seconds": TAKEN_MARGIN_SECONDS, **_taken_params(places)}
+
+
+def _lock_params(request: ClaimRequest) -> dict[str, Any]:
+    places = request.places or NOWHERE
+    return {
+        "recalls": request.places is not None,
+        "floor_lanes": array(lane for lane, _, _ in places.floors),
+        "floor_queues": array(queue_id for _, queue_id, _ in places.floors),
+        "floor_priorities": array(priority for _, _, priority in places.floors),
+        "floor_ids": array(places.floors.values()),
+        "arrivals_from": places.arrivals_from,
+        "most_arrivals": MOST_ARRIVALS,
+        "settles": places.settles,
+        "settled": array(places.settled),
+        **_taken_params(places),
         "from_lane": request.position.lane,
         "from_queue": request.position.queue_id,
         "from_start": request.position.start_id,
@@ -274,6 +357,8 @@ def _claim_params(request: ClaimRequest) -> dict[str, Any]:
         "last_lane": request.last_lane,
         "last_queue": request.last_queue,
         "last_used": request.last_used,
+        "recalls": request.places is not None,
+        **_taken_params(request.places or NOWHERE),
     }
 
 
@@ -300,7 +385,7 @@ def exchange(
     `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
     undoes everything of the call; the connection is usable again afterwards.
     """
-    done = again = walked = claimed = locked = fed = None
+    done = again = walked = claimed = locked = fed = taken = None
     halts = [halt for end in finished if (halt := end.halt())]
     prepare = connection.prepare_threshold is not None
     try:
@@ -335,6 +420,11 @@ def exchange(
                 claimed = connection.execute(
                     statement("claim_jobs"), _claim_params(request), prepare=prepare
                 )
+                if request.places is not None:
+                    params = _first_taken_params(request.places)
+                    taken = connection.execute(
+                        statement("find_first_taken"), params, prepare=prepare
+                    )
             connection.execute(b"COMMIT", prepare=prepare)
     except psycopg.Error:
         if not connection.broken:
@@ -348,6 +438,7 @@ def exchange(
         jobs=jobs,
         walk=_walk(walked.fetchone(), request) if walked is not None and request else None,
         fed=_fed(feed, locked, fed),
+        taken={row[0]: Taken(row[1], row[2]) for row in taken} if taken is not None else {},
     )
 
 
@@ -367,7 +458,10 @@ def _fed(
 def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
     assert row is not None, "an aggregate has one row"
     locks, contended, blocked, spent, spent_seconds, foreign, *rest = row
-    skipped, steps, held, lanes, open_lane, *position = rest
+    skipped, steps, held, lanes, open_lane, *rest = rest
+    *position, walked, recalled, last_arrival, arrivals = rest
+    if request.places is not None:
+        skipped += request.places.withheld
     return Walk(
         locks=locks,
         contended=contended,
@@ -381,7 +475,19 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
         open_lane=open_lane,
         position=Position(*position),
         complete=locks < request.most_locks and steps < request.most_visits,
+        walked=walked,
+        recalled={(spot[0], spot[1], spot[2]): spot[3] for spot in recalled or ()},
+        last_arrival=last_arrival,
+        arrivals_cut=arrivals >= MOST_ARRIVALS,
     )
+
+
+def survey_ready(connection: psycopg.Connection[Any], *, most: int) -> Survey:
+    """Return where ready jobs begin, of up to `most` lanes, queues and priorities."""
+    (row,) = fetch(connection, "survey_ready", {"most": most})
+    lanes, queues, priorities, ids, last_id, awake, walked = row
+    spots = zip(lanes or (), queues or (), priorities or (), strict=True)
+    return Survey(dict(zip(spots, ids or (), strict=True)), last_id, awake, walked)
 
 
 def return_jobs(

@@ -18,6 +18,7 @@ from ..conf import get_settings
 from ..gates import MONITOR, JobGates
 from ..operations.claim import Claimer, Filters
 from ..operations.outcome import Outcome
+from ..operations.recall import MOST_SPOTS
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
 from ..queries import claim as queries
@@ -138,8 +139,16 @@ class Pump:
         if waiting and claim and not len(self.flight) and self.line.is_crowded():
             claim = False
             self.timetable.hurry(now)
+        if claim and self.claimer.recall.is_survey_due:
+            self._survey()
         self._exchange(claim)
         return 0.0
+
+    def _survey(self) -> None:
+        """Look for all places where jobs are ready: see operations/recall.py."""
+        began = time.monotonic()
+        survey = queries.survey_ready(self.connection, most=MOST_SPOTS)
+        self.claimer.recall.surveyed(survey, seconds=time.monotonic() - began)
 
     def wait(self, seconds: float) -> None:
         """Sleep until woken by an executor, a notification, or after `seconds`."""

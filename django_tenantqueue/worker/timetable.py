@@ -72,6 +72,7 @@ class Timetable:
     def released(self) -> None:
         """Claim at once: gates have let jobs through, for which a worker in burst mode stays."""
         self.idle_rounds = 0
+        self._claimer.recall.hurry()
         self.hurry()
 
     def learn(
@@ -88,6 +89,7 @@ class Timetable:
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
+            self._claimer.recall.found_work()
             self._sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
                 self._call_others(connection, answer, now)
@@ -118,6 +120,10 @@ class Timetable:
         now: float,
     ) -> float:
         """Return the pause after a claim that left nothing for this worker."""
+        recall = self._claimer.recall
+        if self._burst and recall.is_active:
+            recall.leave()  # it ends when there is nothing anywhere
+            return 0.0
         if verdict is Verdict.EMPTY:
             self.idle_rounds += 1
             self._lookout.leave(connection)
@@ -127,7 +133,14 @@ class Timetable:
             self.idle_rounds += 1
             self._claimer.forget_blocked()
         blocked = verdict is Verdict.BLOCKED
+        if self._sleep.can_be_notified and not self._sleep.number:
+            look = recall.pause()
+            if look is not None:
+                return look
+        number = self._sleep.number
         look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
+        if self._sleep.number != number:
+            recall.announced()
         if look is not None:
             return look
         if not blocked:

@@ -24,7 +24,9 @@ from django_tenantqueue.models import (
     UniqueKey,
     Worker,
 )
+from django_tenantqueue.operations import recall
 from django_tenantqueue.operations.claim import Filters
+from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.worker.connection import connect
 from tests.concurrency.sleepers import Sleeper
 from tests.factories import Clock, FakeWorker
@@ -56,6 +58,17 @@ def wipe() -> None:
         for model in (*models, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()
+
+
+@pytest.fixture(params=["walks", "recalls"])
+def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let workers walk over the queues; or recall, as when the server cannot clean up."""
+    if request.param == "recalls":
+        monkeypatch.setattr(recall, "CHEAP_ENTRIES", -1_000_000)
+        monkeypatch.setattr(recall, "SETTLE_PORTION", 0.0)
+        monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
+        monkeypatch.setattr(FakeWorker, "surveys", True)
+    return str(request.param)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from django.db import connection
 from tests.concurrency.pumps import turned_pump
 from tests.factories import MORE_THAN_ENOUGH, make_jobs, make_queue
 
+pytestmark = pytest.mark.usefixtures("manner")
+
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("room", [1, 3, 10, 40, 50, 60, 72, 76, 100, 128])

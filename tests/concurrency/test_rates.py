@@ -17,6 +17,8 @@ from tests.factories import Clock, FakeWorker, make_jobs, make_queue, state_of
 from tests.intervals import breaches_of_rate
 from tests.process.workers import wait_until
 
+pytestmark = pytest.mark.usefixtures("manner")
+
 NEVER = 0.001
 """A rate that brings nothing while a test runs."""
 

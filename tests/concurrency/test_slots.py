@@ -15,6 +15,8 @@ from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Verdict
 from tests.factories import make_job, make_jobs, make_queue, most_at_once, state_of
 
+pytestmark = pytest.mark.usefixtures("manner")
+
 
 def test_no_more_than_the_slots_are_taken_when_one_claim_has_room_for_all(worker):
     queue = make_queue(num_slots=3)

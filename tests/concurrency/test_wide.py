@@ -14,6 +14,8 @@ from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries.claim import MOST_ROOM
 from tests.factories import FakeWorker, make_jobs, make_queue
 
+pytestmark = pytest.mark.usefixtures("manner")
+
 
 def most_connections() -> int:
     with connection.cursor() as cursor:

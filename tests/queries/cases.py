@@ -11,7 +11,14 @@ from typing import Any
 from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import array
-from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished, Position
+from django_tenantqueue.queries.claim import (
+    ClaimRequest,
+    Failed,
+    Finished,
+    Places,
+    Position,
+    Taken,
+)
 from django_tenantqueue.queries.taskcontrol import FIRST_LANE
 from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled
 
@@ -29,6 +36,8 @@ class Case:
     """It runs on a worker's connection."""
     before: str = ""
     """A statement of the same transaction that runs first."""
+    before_number: int = 0
+    """Which of its cases."""
     scans: bool = False
     """Its head comment says that it reads a table whole."""
     settings: dict[str, str] = field(default_factory=dict)
@@ -61,6 +70,19 @@ def listed(*, states: Any = None, queues: bool = False, name: Any = None, state:
 
 def request(**changes: Any) -> ClaimRequest:
     return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
+
+
+def places(filled: Filled) -> Places:
+    """Look where jobs of some queues begin, at what was put in last, and at few counts."""
+    return Places(
+        at=0.0,
+        floors={(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
+        arrivals_from=max(filled.ready) - 100,
+        taken={q: Taken(since=0.0, as_of=0.0) for q in filled.open_queues},
+        settles=True,
+        settled=filled.open_queues[:3],
+        withheld=0,
+    )
 
 
 def finished(filled: Filled) -> dict[str, Any]:
@@ -242,6 +264,14 @@ CASES: dict[str, list[Case]] = {
             20_000,
             worker=True,
             before="lock_queues",
+        ),
+        Case(
+            lambda filled: claim_queries._claim_params(request(places=places(filled))),
+            (*SLOTS, *READY),
+            20_000,
+            worker=True,
+            before="lock_queues",
+            before_number=3,
         ),
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
@@ -603,7 +633,24 @@ CASES: dict[str, list[Case]] = {
             20_000,
             worker=True,
         ),
+        Case(
+            lambda filled: claim_queries._lock_params(request(places=places(filled))),
+            (*READY, *SLOTS, *HOT_KEY),
+            20_000,
+            worker=True,
+        ),
     ],
+    "find_first_taken": [
+        Case(
+            lambda filled: claim_queries._first_taken_params(places(filled)),
+            SLOTS,
+            20_000,
+            worker=True,
+            before="lock_queues",
+            before_number=3,
+        )
+    ],
+    "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),

@@ -72,8 +72,9 @@ class Planner:
         self.web.connection.execute("SET plan_cache_mode = force_generic_plan")
         for raw in (self.worker, self.web.connection):
             # a claim gets these from lock_queues.sql, for the length of a transaction
-            for name in ("lanes", "queues"):
+            for name in ("lanes", "queues", "wide"):
                 raw.execute(f"SET tenantqueue.{name} = '{{}}'".encode())
+            raw.execute("SET tenantqueue.floors = '[]'")
         self.filled: Filled
 
     def close(self) -> None:
@@ -98,7 +99,7 @@ class Planner:
         case = CASES[name][number]
         with raw.transaction(force_rollback=True):
             if case.before:
-                raw.execute(execution(raw, case.before, 0, self.filled))
+                raw.execute(execution(raw, case.before, case.before_number, self.filled))
             return explained(psycopg.Cursor(raw), execution(raw, name, number, self.filled), None)
 
     def explain_with_values(self, name: str, number: int) -> dict[str, Any]:
@@ -111,7 +112,8 @@ class Planner:
                 raw.execute("SELECT set_config(%s, %s, true)", [setting, value])
             cursor = psycopg.Cursor(raw)
             if case.before:
-                cursor.execute(statement(case.before), CASES[case.before][0].params(self.filled))
+                before = CASES[case.before][case.before_number]
+                cursor.execute(statement(case.before), before.params(self.filled))
             return explained(cursor, sql.SQL(statement(name).decode()), case.params(self.filled))
 
 

@@ -1,0 +1,345 @@
+"""A snapshot is held: the server cannot remove what jobs leave behind, and claims stay cheap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.db import connection
+
+from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.operations import recall
+from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries.claim import MOST_ROOM, Taken
+from tests.concurrency.pumps import turned_pump
+from tests.factories import FakeWorker, make_job, make_jobs, make_queue, state_of
+
+GONE = 6000
+"""Jobs of a queue that have come and gone: more than COSTLY_ENTRIES."""
+
+
+@pytest.fixture
+def snapshot(open_connection) -> psycopg.Connection:
+    """Keep a snapshot for as long as the test lasts, or until it rolls back."""
+    holder = open_connection()
+    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    holder.execute("SELECT count(*) FROM tenantqueue_tenantqueue")
+    return holder
+
+
+@pytest.fixture
+def exact(monkeypatch) -> None:
+    """Believe what is known of slots to the moment, and ask for it with each claim."""
+    monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr(recall, "SETTLE_PORTION", 1.0)
+    monkeypatch.setattr(recall, "SETTLED_SECONDS", 0.0)
+
+
+def come_and_go(queue: TenantQueue, count: int = GONE, priority: int = 240) -> None:
+    """Put jobs in, take them and remove them, each in a transaction of its own."""
+    ids = make_jobs(queue, count, priority=priority)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE tenantqueue_job_hot SET state = 'queued', queued_at = clock_timestamp(), "
+            "worker_id = 999999, claim_seq = 1, attempt = 1 WHERE id = ANY (%s)",
+            [ids],
+        )
+        cursor.execute("DELETE FROM tenantqueue_job_hot WHERE id = ANY (%s)", [ids])
+
+
+def recalling(worker: FakeWorker) -> FakeWorker:
+    """Let it find its claims costly, and survey."""
+    worker.claim()
+    assert worker.claimer.recall.is_survey_due
+    worker.survey()
+    assert worker.claimer.recall.is_active
+    return worker
+
+
+def test_claim_reads_what_others_have_left_until_it_recalls(worker, snapshot):
+    queue = make_queue()
+    come_and_go(queue)
+
+    assert worker.claim() == []
+    walked = worker.walk.walked
+    worker.survey()
+    assert worker.claim() == []
+
+    assert walked >= GONE
+    assert worker.walk.walked < 50
+
+
+def test_claim_reads_little_to_find_jobs_when_others_have_come_and_gone(worker, snapshot):
+    queues = [make_queue(num_slots=50) for _ in range(3)]
+    for queue in queues:
+        come_and_go(queue, 4000)
+    recalling(worker)
+    for queue in queues:
+        make_jobs(queue, 4)
+    worker.claim_all()  # counts slots once
+    ids = [job_id for queue in queues for job_id in make_jobs(queue, 4)]
+
+    jobs = worker.claim(20)
+
+    assert sorted(job.id for job in jobs) == ids
+    assert len({job.queue_id for job in jobs[:3]}) == 3  # they take turns
+    assert worker.walk.walked < 200 + 3 * 4000  # what was queued within the margin is counted
+
+
+def test_slots_are_counted_from_where_they_are_taken(worker, snapshot, exact):
+    queue = make_queue(num_slots=3)
+    long = make_job(queue, state="running").pk
+    come_and_go(queue)
+    recalling(worker)
+    make_jobs(queue, 5)
+    assert len(worker.claim_all()) == 5
+    Job.objects.filter(pk=long).delete()
+    make_jobs(queue, 1)
+    assert len(worker.claim_and_finish()) == 1
+    make_jobs(queue, 9)
+
+    assert len(worker.claim()) == 3
+
+    assert worker.walk.walked < 100
+
+
+def test_slot_that_was_taken_long_ago_counts(worker, snapshot, exact):
+    queue = make_queue(num_slots=3)
+    make_job(queue, state="running")
+    come_and_go(queue)
+    recalling(worker)
+    make_jobs(queue, 12)
+
+    taken = [len(worker.claim_and_finish()) for _ in range(3)]
+
+    assert taken == [2, 2, 2]
+    assert queue.pk in worker.claimer.recall.places((), {}, 0).taken
+    assert len(worker.claim()) == 2
+    assert worker.claim() == []
+
+
+def test_slots_that_another_worker_has_taken_meanwhile_count(worker_factory, snapshot, exact):
+    queue = make_queue(num_slots=3)
+    come_and_go(queue)
+    worker, other = recalling(worker_factory()), worker_factory()
+    make_jobs(queue, 9)
+    worker.claim_and_finish()
+    assert len(other.claim(2)) == 2
+
+    assert len(worker.claim()) == 1
+    assert Job.objects.active().count() == 3
+
+
+def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exact):
+    queue = make_queue(num_slots=3)
+    come_and_go(queue)
+    recalling(worker)
+    make_jobs(queue, 3, state="running")
+    make_jobs(queue, 5)
+    tomorrow = time.time() + 86_400
+    memory = worker.claimer.recall
+    memory._taken[queue.pk] = (memory._clock(), Taken(since=tomorrow, as_of=tomorrow))
+
+    assert worker.claim() == []
+
+    assert Job.objects.active().count() == 3
+
+
+def make_wide_queue() -> TenantQueue:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('max_connections')::integer")
+        return make_queue(num_slots=int(cursor.fetchone()[0]) * MOST_ROOM + 1000)
+
+
+def exchange(worker: FakeWorker) -> queries.Exchange:
+    request = worker.claimer.request(2, 0)
+    answer = queries.exchange(worker.db, worker.id, request=request)
+    worker.claimer.learn(request, answer)
+    return answer
+
+
+def test_slots_of_a_wide_queue_are_asked_for_by_a_claim_that_has_it_alone(
+    worker, snapshot, exact, monkeypatch
+):
+    queue = make_wide_queue()
+    come_and_go(queue)
+    recalling(worker)
+    make_jobs(queue, 9)
+
+    monkeypatch.setattr(recall, "SETTLE_PORTION", 0.0)
+    shared = exchange(worker)
+    monkeypatch.setattr(recall, "SETTLE_PORTION", 1.0)
+    alone = exchange(worker)
+
+    assert (len(shared.jobs), len(alone.jobs)) == (2, 2)
+    assert shared.taken == {}
+    assert set(alone.taken) == {queue.pk}
+
+
+def test_wide_queue_goes_on_when_others_share_its_lock_all_the_time(
+    worker_factory, snapshot, monkeypatch
+):
+    queue = make_wide_queue()
+    come_and_go(queue)
+    worker, other = recalling(worker_factory()), worker_factory()
+    make_jobs(queue, 100)
+
+    with other.open_claim(1):
+        jobs = [job for _ in range(40) for job in worker.claim(1)]
+
+    assert len(jobs) > 5
+
+
+def test_jobs_of_a_queue_that_no_survey_has_seen_are_found(worker, snapshot):
+    come_and_go(make_queue())
+    recalling(worker)
+
+    (better,) = make_jobs(make_queue(), 1, priority=120)
+    (worse,) = make_jobs(make_queue(), 1, priority=300)
+
+    assert [job.id for job in worker.claim()] == [better, worse]
+
+
+def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, snapshot):
+    """With PRIORITY_SCOPE = "tenant"."""
+    queue = make_queue(num_slots=100)
+    come_and_go(queue)
+    recalling(worker)
+    made = [
+        (priority, job_id)
+        for priority in (300, 120, 240)
+        for job_id in make_jobs(queue, 3, priority=priority, lane=0)
+    ]
+
+    assert [job.id for job in worker.claim(20)] == [job_id for _, job_id in sorted(made)]
+
+
+def test_more_jobs_than_a_claim_reads_by_their_ids_are_all_found(worker, snapshot, monkeypatch):
+    monkeypatch.setattr(queries, "MOST_ARRIVALS", 20)
+    queue = make_queue(num_slots=100)
+    come_and_go(queue)
+    recalling(worker)
+    ids = [
+        job_id for priority in range(200, 208) for job_id in make_jobs(queue, 9, priority=priority)
+    ]
+
+    assert sorted(job.id for job in worker.claim_all(10)) == ids
+
+
+def test_pump_begins_to_recall_by_itself_and_walks_again_when_all_is_cleaned_up(snapshot):
+    queue = make_queue(num_slots=8)
+    come_and_go(queue)
+    with turned_pump() as turned:
+        memory = turned.pump.claimer.recall
+        turned.turn_until(lambda: memory.is_active)
+        make_jobs(queue, 3)
+        for running in turned.take(3):
+            turned.end(running)
+
+        snapshot.execute("ROLLBACK")
+        connection.cursor().execute("VACUUM tenantqueue_job_hot")
+        make_jobs(queue, 3)
+        turned.pump.notified()
+        turned.turn_until(lambda: not memory.is_active)
+        turned.take(3)
+
+
+@pytest.fixture
+def late() -> Callable[[], int]:
+    """Return a function that makes ready what lies behind all that a survey has seen."""
+    held = make_job(make_queue(), state="held").pk
+
+    def release() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE tenantqueue_job_hot SET state = 'created', held_by = NULL WHERE id = %s",
+                [held],
+            )
+        return held
+
+    return release
+
+
+def test_job_that_becomes_ready_out_of_order_is_found_by_a_survey(late, snapshot):
+    come_and_go(make_queue())
+    with turned_pump() as turned:
+        turned.turn_until(lambda: turned.pump.claimer.recall.is_active)
+        job_id = late()
+
+        (running,) = turned.take(1)
+
+        assert running.id == job_id
+        assert turned.pump.claimer.recall.is_active
+
+
+def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
+    late, snapshot, monkeypatch
+):
+    """Who made the job ready saw no sleeper, and so has woken nobody."""
+    come_and_go(make_queue())
+    with turned_pump() as turned:
+        memory, sleep = turned.pump.claimer.recall, turned.pump.sleep
+        turned.turn_until(lambda: memory.is_active)
+        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
+        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
+        announce = sleep._announce
+
+        def release_and_announce(*args):
+            late()
+            announce(*args)
+
+        monkeypatch.setattr(sleep, "_announce", release_and_announce)
+        turned.turn_until(lambda: turned.executor.jobs)
+
+
+def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
+    queue = make_queue(num_slots=8)
+    come_and_go(queue)
+    with turned_pump() as turned:
+        turned.turn_until(lambda: turned.pump.claimer.recall.is_active)
+        turned.turn_until_asleep()
+        sleeps = turned.pump.sleep._sleeps
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            make_jobs(queue, 1)
+            turned.pump.notified()
+            turned.turn_until(lambda: turned.executor.jobs)
+            turned.end(turned.executor.jobs[0])
+            turned.turn_until(lambda: not len(turned.pump.flight) and turned.pump.store.is_empty)
+            for _ in range(6):
+                turned.pump.wait(min(0.003, turned.pump.run_once()))
+
+        assert turned.pump.sleep._sleeps <= sleeps + 1
+
+
+def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, monkeypatch):
+    come_and_go(make_queue())
+    with turned_pump(burst=True) as turned:
+        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
+        turned.pump.claimer.recall.surveyed(
+            queries.survey_ready(turned.pump.connection, most=100), seconds=0.0
+        )
+        assert turned.pump.claimer.recall.is_active
+        late()
+
+        turned.turn_until(lambda: turned.executor.jobs or turned.pump.timetable.idle_rounds)
+
+        assert turned.executor.jobs
+
+
+def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snapshot):
+    queue = make_queue(num_slots=1)
+    come_and_go(queue)
+    recalling(worker)
+    first, second = make_jobs(queue, 2)
+    held = worker.claim()
+    assert worker.claim() == []
+    assert worker.verdict is Verdict.BLOCKED
+
+    worker.finish(held)
+
+    assert [job.id for job in worker.claim()] == [second]
+    assert state_of(first) == "success"

@@ -1,0 +1,289 @@
+"""What a worker remembers of places while the server cannot clean up. No database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from django_tenantqueue.operations import recall as module
+from django_tenantqueue.operations.claim import Claimer, Verdict
+from django_tenantqueue.operations.recall import Recall
+from django_tenantqueue.queries.claim import (
+    TAKEN_MARGIN_SECONDS,
+    Exchange,
+    Places,
+    Position,
+    Survey,
+    Taken,
+    Walk,
+)
+from tests.factories import Clock
+
+NOTHING = Walk(
+    locks=0,
+    contended=0,
+    blocked=[],
+    spent={},
+    foreign=[],
+    skipped=0,
+    steps=1,
+    held=[],
+    lanes=[],
+    open_lane=None,
+    position=Position(),
+    complete=True,
+)
+COSTLY = module.COSTLY_ENTRIES + 1
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock that stands."""
+    return Clock()
+
+
+@pytest.fixture
+def recall(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Recall:
+    """Return the memory of a worker that walks, without chance in its distances."""
+    monkeypatch.setattr(module.random, "uniform", lambda _least, _most: 1.0)
+    return Recall(clock)
+
+
+def survey(floors: dict[Any, int] | None = None, **changes: Any) -> Survey:
+    known = {(240, 1, 240): 10} if floors is None else floors
+    return replace(Survey(known, last_id=100, awake=1, walked=COSTLY), **changes)
+
+
+def begin(recall: Recall, floors: dict[Any, int] | None = None, **changes: Any) -> None:
+    recall.surveyed(survey(floors, **changes), seconds=0.05)
+    assert recall.is_active
+
+
+def places(recall: Recall) -> Places:
+    return recall.places((), {}, 0)
+
+
+def test_walk_goes_on_while_it_costs_little(recall):
+    recall.walked(replace(NOTHING, walked=module.COSTLY_ENTRIES))
+
+    assert not recall.is_survey_due
+    assert not recall.is_active
+
+
+def test_survey_is_due_when_a_walk_was_costly(recall):
+    recall.walked(replace(NOTHING, walked=COSTLY))
+
+    assert recall.is_survey_due
+    assert not recall.is_active
+
+
+def test_worker_walks_on_when_the_survey_finds_that_all_is_live(recall, clock):
+    recall.walked(replace(NOTHING, walked=COSTLY))
+
+    recall.surveyed(survey(walked=1 + module.CHEAP_ENTRIES - 1), seconds=0.05)
+
+    assert not recall.is_active
+    recall.walked(replace(NOTHING, walked=COSTLY))
+    assert not recall.is_survey_due  # not over and over
+    clock.now += module.AGAIN_SECONDS
+    recall.walked(replace(NOTHING, walked=COSTLY))
+    assert recall.is_survey_due
+
+
+def test_worker_walks_on_when_there_are_too_many_places_to_remember(recall, clock):
+    many = {(240, queue, 240): 1 for queue in range(module.MOST_SPOTS)}
+
+    recall.surveyed(survey(many, walked=1_000_000), seconds=0.05)
+
+    assert not recall.is_active
+    clock.now += module.CROWDED_SECONDS - 0.1
+    recall.walked(replace(NOTHING, walked=COSTLY))
+    assert not recall.is_survey_due
+
+
+def test_worker_walks_again_when_a_survey_shows_that_the_server_has_cleaned_up(recall):
+    begin(recall)
+
+    recall.surveyed(survey(walked=5), seconds=0.01)
+
+    assert not recall.is_active
+
+
+def test_second_survey_follows_soon_and_the_others_at_a_distance_by_cost_and_workers(recall, clock):
+    begin(recall, awake=4)
+    assert not recall.is_survey_due
+    clock.now += module.LEAST_SURVEY_SECONDS
+    assert recall.is_survey_due
+
+    recall.surveyed(survey(awake=4), seconds=0.05)
+    clock.now += 1.9  # 4 workers, 50 ms each, a tenth of a core: 2 s
+    assert not recall.is_survey_due
+    clock.now += 0.2
+    assert recall.is_survey_due
+
+
+def test_survey_comes_sooner_when_a_gate_has_let_jobs_through(recall, clock):
+    begin(recall, awake=4)
+    recall.surveyed(survey(awake=4), seconds=0.05)
+
+    recall.hurry()
+
+    clock.now += 0.4
+    assert not recall.is_survey_due
+    clock.now += 0.2
+    assert recall.is_survey_due
+
+
+def test_places_are_those_of_the_survey_and_what_comes_behind_its_last_id(recall):
+    begin(recall, {(240, 1, 240): 10, (120, 2, 120): 30})
+
+    assert places(recall).floors == {(240, 1, 240): 10, (120, 2, 120): 30}
+    assert places(recall).arrivals_from == 101
+
+
+def test_ids_are_looked_at_again_until_they_are_a_second_old(recall, clock):
+    begin(recall)
+    first = places(recall)
+    clock.now += 0.5
+    recall.learn(first, replace(NOTHING, last_arrival=150), {})  # seen when `first` was made
+    second = places(recall)
+    recall.learn(second, replace(NOTHING, last_arrival=200), {})
+
+    assert places(recall).arrivals_from == 101
+    clock.now += 0.6
+    assert places(recall).arrivals_from == 151
+    clock.now += 0.5
+    assert places(recall).arrivals_from == 201
+
+
+def test_claim_goes_on_behind_the_arrivals_when_there_are_more_than_it_reads(recall):
+    begin(recall)
+
+    recall.learn(places(recall), replace(NOTHING, last_arrival=2100, arrivals_cut=True), {})
+
+    assert places(recall).arrivals_from == 2101
+
+
+def test_place_moves_on_to_its_first_job_and_is_forgotten_when_there_is_none(recall):
+    begin(recall, {(240, 1, 240): 10, (120, 2, 120): 30})
+    found = {(240, 1, 240): 55, (120, 2, 120): None, (200, 3, 200): 140}
+
+    recall.learn(places(recall), replace(NOTHING, recalled=found), {})
+
+    assert places(recall).floors == {(240, 1, 240): 55, (200, 3, 200): 140}
+
+
+def test_what_a_claim_finds_is_nothing_to_a_worker_that_walks_again(recall):
+    begin(recall)
+    asked = places(recall)
+    recall.leave()
+
+    recall.learn(asked, replace(NOTHING, recalled={(240, 1, 240): 55}), {1: Taken(1.0, 2.0)})
+    begin(recall, {})
+
+    assert places(recall).floors == {}
+    assert places(recall).taken == {}
+
+
+def test_queues_that_are_left_alone_are_withheld(recall):
+    begin(recall, {(240, 1, 240): 10, (120, 2, 120): 30, (120, 1, 120): 7})
+
+    asked = recall.places([1], {}, 0)
+
+    assert asked.floors == {(120, 2, 120): 30}
+    assert asked.withheld == 2
+
+
+def test_best_places_are_looked_at_in_turn_when_there_are_too_many(recall, monkeypatch):
+    monkeypatch.setattr(module, "MOST_PLACES", 3)
+    begin(recall, {(240, queue, 240): queue for queue in range(1, 6)} | {(120, 9, 120): 1})
+
+    assert list(recall.places((), {240: 3}, 0).floors) == [
+        (120, 9, 120),
+        (240, 4, 240),
+        (240, 5, 240),
+    ]
+
+
+def test_counts_are_believed_for_less_time_than_the_clock_may_be_set_back(recall, clock):
+    begin(recall)
+    recall.learn(places(recall), NOTHING, {1: Taken(since=5.0, as_of=20.0)})
+
+    clock.now += module.TAKEN_SECONDS - 0.1
+    assert places(recall).taken == {1: Taken(since=5.0, as_of=20.0)}
+    clock.now += 0.2
+    assert places(recall).taken == {}
+    assert module.TAKEN_SECONDS < TAKEN_MARGIN_SECONDS
+
+
+def test_only_a_portion_of_claims_settles_and_fresh_counts_are_left_alone(
+    recall, clock, monkeypatch
+):
+    begin(recall)
+    recall.learn(places(recall), NOTHING, {1: Taken(since=5.0, as_of=20.0)})
+    drawn = iter([module.SETTLE_PORTION - 0.01, module.SETTLE_PORTION + 0.01])
+    monkeypatch.setattr(module.random, "random", lambda: next(drawn))
+
+    first = places(recall)
+    clock.now += module.SETTLED_SECONDS + 0.1
+    second = places(recall)
+
+    assert (first.settles, first.settled) == (True, [1])
+    assert (second.settles, second.settled) == (False, [])
+
+
+def test_worker_pauses_longer_and_longer_until_it_may_sleep(recall, clock):
+    begin(recall, awake=4)
+    recall.surveyed(survey(awake=4), seconds=0.05)
+    assert recall.pause() is None  # it may announce its first sleep at once
+    recall.announced()
+    assert recall.is_survey_due
+
+    pauses = [recall.pause() for _ in range(8)]
+
+    assert pauses == [0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.1, 0.1]
+    recall.found_work()
+    assert recall.pause() == 0.002
+    clock.now += 2.0  # when the next survey might come, too
+    assert recall.pause() is None
+
+
+def test_pauses_of_a_large_fleet_are_longer_so_that_all_of_it_looks_no_more_often(recall):
+    begin(recall, awake=160)
+    recall.announced()
+
+    assert [recall.pause() for _ in range(12)][-1] == 1.0
+
+
+def test_worker_that_walks_never_pauses(recall):
+    recall.announced()
+
+    assert recall.pause() is None
+
+
+def test_withheld_places_are_work_that_is_blocked(clock):
+    claimer = Claimer(1, clock=clock)
+    begin(claimer.recall, {(240, 5, 240): 10})
+    answer = Exchange(set(), set(), [], replace(NOTHING, blocked=[5]))
+    assert claimer.learn(claimer.request(8, 8), answer) is Verdict.BLOCKED
+
+    request = claimer.request(8, 8)
+
+    assert request.places is not None
+    assert request.places.floors == {}
+    assert request.places.withheld == 1
+
+
+def test_claim_that_recalls_begins_at_the_best_lane(clock):
+    claimer = Claimer(1, clock=clock)
+    unfinished = replace(NOTHING, complete=False, position=Position(240, 7, 3, False))
+    claimer.learn(claimer.request(8, 8), Exchange(set(), set(), [], unfinished))
+    assert claimer.request(8, 8).recheck
+
+    begin(claimer.recall)
+    request = claimer.request(8, 8)
+
+    assert request.position == Position()
+    assert not request.recheck
