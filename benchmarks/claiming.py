@@ -70,12 +70,10 @@ def measure_claims(bench: Bench, pairs: int) -> ClaimTime:
             request = claimer.request(0, ROOM)
             connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED", prepare=True)
             began = time.perf_counter()
-            walked = connection.execute(
-                statement("lock_queues"), queries._lock_params(request), prepare=True
-            ).fetchone()
-            claimed = connection.execute(
-                statement("claim_jobs"), queries._claim_params(request), prepare=True
-            ).fetchall()
+            name, params = queries.lock_statement(request)
+            walked = connection.execute(statement(name), params, prepare=True).fetchone()
+            name, params = queries.claim_statement(request)
+            claimed = connection.execute(statement(name), params, prepare=True).fetchall()
             taken.append((time.perf_counter() - began) * 1000)
             connection.execute("COMMIT", prepare=True)
             jobs = sorted((ClaimedJob(*row) for row in claimed), key=lambda job: job.nth_served)

@@ -278,22 +278,21 @@ class FakeWorker:
 
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a pump does when that is due."""
-        self.claimer.recall.surveyed(queries.survey_ready(self.db, most=MOST_SPOTS), seconds=0.001)
+        row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_SPOTS}).fetchone()
+        self.claimer.recall.surveyed(queries.as_survey(row), seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""
         if self.surveys:
             self.survey()
         self._request = self.claimer.request(room, 0)
-        self.db.execute(
-            queries.statement("lock_queues"), queries._lock_params(self._request), prepare=True
-        )
+        name, params = queries.lock_statement(self._request)
+        self.db.execute(queries.statement(name), params, prepare=True)
 
     def take(self, room: int = 10) -> list[ClaimedJob]:
         """Send the second half of a claim."""
-        rows = self.db.execute(
-            queries.statement("claim_jobs"), queries._claim_params(self._request), prepare=True
-        ).fetchall()
+        name, params = queries.claim_statement(self._request)
+        rows = self.db.execute(queries.statement(name), params, prepare=True).fetchall()
         return sorted((ClaimedJob(*row) for row in rows), key=lambda job: job.nth_served)
 
     def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:

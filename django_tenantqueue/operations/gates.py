@@ -43,24 +43,25 @@ def keys_of(jobs: Iterable[JobGates]) -> Keys:
     return keys
 
 
-def release(where: str | psycopg.Connection[Any], keys: Keys) -> int:
-    """Let jobs through these gates; return how many became ready.
+def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
+    """Let jobs through these gates; return how many became ready, and where.
 
     A gate that somebody else is releasing for more than 50 ms is left to the sweep.
     """
     settings = get_settings()
-    ready = 0
+    total = Released()
     batches = deque(_batches(keys))
     while batches:
         try:
             done = _release_batch(where, batches.popleft(), settings)
-            ready += done.ready
+            total.add(done)
             batches.extend(_batches(done.later))
         except (psycopg.Error, DatabaseError) as error:
             if not queries.is_lock_lost(error):
                 raise
             logger.info("jobs are let through later: %s", error)
-    return ready + taskgate.release_tasks(where, keys.get(TASK, ()))
+    total.ready += taskgate.release_tasks(where, keys.get(TASK, ()))
+    return total
 
 
 def _release_batch(
@@ -88,7 +89,7 @@ def _batches(keys: Keys) -> Iterator[Keys]:
 
 def release_and_wake(using: str, keys: Keys) -> int:
     """Let jobs through these gates and wake workers for them; return how many became ready."""
-    ready = release(using, keys)
+    ready = release(using, keys).ready
     if ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=ready)
     return ready

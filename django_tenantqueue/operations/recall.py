@@ -14,7 +14,8 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from ..queries.claim import Places, Spot, Survey, Taken, Walk
+from ..queries.claim import Places, Survey, Taken, Walk
+from ..queries.gates import Spot
 
 COSTLY_ENTRIES = 5000
 """A walk that has read more index entries than this is a reason to recall."""
@@ -31,16 +32,22 @@ MOST_PLACES = 500
 SURVEY_SHARE = 0.1
 """What the surveys of all workers that are awake may take of one core."""
 LEAST_SURVEY_SECONDS = 0.25
-"""Shortest time between two surveys of a worker."""
+MOST_SURVEY_SECONDS = 10.0
+"""Shortest and longest time between two surveys of a worker that is awake."""
+FAILED_SECONDS = 10.0
+"""So long after a survey that failed there is no other."""
+AWAY_SECONDS = 5.0
+"""A worker that has looked at no ids for longer does not go through all that passed meanwhile."""
 ARRIVAL_SECONDS = 1.0
 """Jobs whose ids are younger than this are looked for by their ids: their transactions may have
 committed in another order. What commits later still is found by a survey."""
 SETTLED_SECONDS = 3.0
 """Since when a queue's slots are taken is asked for so often, of wide queues; of others with each
 claim."""
-TAKEN_SECONDS = 9.0
-"""So long it is believed: less than TAKEN_MARGIN_SECONDS, so that a clock set back by more than
-these is noticed (see lock_queues.sql)."""
+TAKEN_SECONDS = 6.0
+"""So long it is believed, and LINE_SECONDS more by a claim that waits in line: less than
+TAKEN_MARGIN_SECONDS, so that a clock set back by more than these is noticed (see
+lock_recalled_queues.sql)."""
 SETTLE_PORTION = 0.5
 """The portion of claims that lock wide queues alone in order to ask. While others share its lock
 such a claim passes a queue over; so the next one may share it, too."""
@@ -65,6 +72,7 @@ class Recall:
         self._pause = FIRST_PAUSE_SECONDS
         self._longest_pause = MOST_PAUSE_SECONDS
         self._floors: dict[Spot, int] = {}
+        self._looked_at = 0.0
         self._seen: deque[tuple[float, int]] = deque()
         """Times, and the largest ids that were known then."""
         self._taken: dict[int, tuple[float, Taken]] = {}
@@ -91,19 +99,40 @@ class Recall:
         if survey.walked - len(survey.floors) < CHEAP_ENTRIES:
             self.leave()
             return
-        begins, self.is_active = not self.is_active, True
+        if self._seen and not self._looked_at + AWAY_SECONDS > now:
+            self._seen.clear()
+        if self._seen and survey.last_id < self._seen[-1][1]:
+            self._seen.clear()  # the sequence was set back
+        begins = not (self.is_active and self._seen)
+        self.is_active = True
         self._surveyed_at = now
-        self._spacing = max(LEAST_SURVEY_SECONDS, seconds * max(1, survey.awake) / SURVEY_SHARE)
+        self._spacing = min(
+            MOST_SURVEY_SECONDS,
+            max(LEAST_SURVEY_SECONDS, seconds * max(1, survey.awake) / SURVEY_SHARE),
+        )
         # the first does not see what is being committed, by ids that it takes for seen
         distance = LEAST_SURVEY_SECONDS if begins else self._spacing
         self._survey_at = now + distance * random.uniform(0.75, 1.25)
         self._longest_pause = MOST_PAUSE_SECONDS * max(1.0, survey.awake / PAUSING_WORKERS)
         self._floors = survey.floors
+        self._looked_at = now
         self._see(survey.last_id, now)
 
     def hurry(self) -> None:
-        """Survey sooner: a gate has let jobs through here."""
-        self._survey_at = min(self._survey_at, self._surveyed_at + self._spacing / 4)
+        """Survey sooner: something became ready out of order, or may have."""
+        if self.is_active:
+            self._survey_at = min(self._survey_at, self._surveyed_at + self._spacing / 4)
+
+    def failed(self) -> None:
+        """Go on as before: a survey took too long, or could not be made."""
+        self._is_wanted = False
+        self._survey_at = self._clock() + FAILED_SECONDS
+
+    def lower(self, places: Mapping[Spot, int]) -> None:
+        """Take where jobs became ready out of order."""
+        if self.is_active:
+            for spot, job_id in places.items():
+                self._floors[spot] = min(job_id, self._floors.get(spot, job_id))
 
     def leave(self, seconds: float = AGAIN_SECONDS) -> None:
         """Walk again, for so long at least."""
@@ -124,13 +153,12 @@ class Recall:
         left_alone = set(skipped)
         spots = [spot for spot in self._floors if spot[1] not in left_alone]
         withheld = len(self._floors) - len(spots)
-        if len(spots) > MOST_PLACES:
+        is_cut = len(spots) > MOST_PLACES
+        if is_cut:
             spots.sort(key=lambda spot: _place_in_line(spot, starts, first))
             del spots[MOST_PLACES:]
         for queue_id in [q for q, (at, _) in self._taken.items() if at + TAKEN_SECONDS <= now]:
             del self._taken[queue_id]
-        while len(self._seen) > 1 and self._seen[1][0] + ARRIVAL_SECONDS <= now:
-            self._seen.popleft()
         return Places(
             at=now,
             floors={spot: self._floors[spot] for spot in spots},
@@ -139,6 +167,7 @@ class Recall:
             settles=random.random() < SETTLE_PORTION,
             settled=[q for q, (at, _) in self._taken.items() if at + SETTLED_SECONDS > now],
             withheld=withheld,
+            is_cut=is_cut,
         )
 
     def learn(self, places: Places, walk: Walk, taken: Mapping[int, Taken]) -> None:
@@ -146,14 +175,21 @@ class Recall:
         if not self.is_active:
             return
         for spot, job_id in walk.recalled.items():
-            if job_id is None:
+            if spot not in places.floors and spot in self._floors:
+                # only what came last was looked at here: the spot was withheld, or cut off
+                self._floors[spot] = min(self._floors[spot], job_id or self._floors[spot])
+            elif job_id is None:
                 self._floors.pop(spot, None)
             else:
                 self._floors[spot] = job_id
-        if walk.last_arrival is not None:
-            if walk.arrivals_cut:
-                self._seen.clear()  # go on behind them at once
-            self._see(walk.last_arrival, places.at)
+        now = self._looked_at = self._clock()
+        if walk.arrivals_cut:
+            self._seen.clear()  # go on behind them at once
+            self.hurry()
+        # what was seen a second before a look has been looked at twice
+        while len(self._seen) > 1 and self._seen[1][0] + ARRIVAL_SECONDS <= places.at:
+            self._seen.popleft()
+        self._see(walk.last_arrival, now)
         for queue_id, answer in taken.items():
             self._taken[queue_id] = (places.at, answer)
 
@@ -176,9 +212,10 @@ class Recall:
 
     def announced(self) -> None:
         """A sleep was announced: look everywhere once more before it begins."""
-        now = self._clock()
-        self._survey_at = now
-        self._sleep_at = now + self._spacing
+        if self.is_active:
+            now = self._clock()
+            self._survey_at = now
+            self._sleep_at = now + self._spacing
 
     def found_work(self) -> None:
         """Look soon again when there is nothing more."""

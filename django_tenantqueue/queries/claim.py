@@ -7,7 +7,7 @@ of what comes next in one transaction and one round trip.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from .base import (
     statement,
     text_array,
 )
-from .gates import GATE_LOCK_CLASSES, Halt, Released, halt_params
+from .gates import GATE_LOCK_CLASSES, Halt, Released, Spot, halt_params
 from .monitors import as_released
 
 QUEUE_LOCK_CLASS = 0x74717175
@@ -46,19 +46,17 @@ NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
 MOST_ARRIVALS = 2000
 """Jobs that a claim which recalls looks for by their ids, at most."""
+SURVEY_TIMEOUT = b"SET LOCAL statement_timeout = '2s'"
 TAKEN_MARGIN_SECONDS = 10.0
 """Clocks may be set back by so much: see find_first_taken.sql."""
-
-Spot = tuple[int, int, int]
-"""A lane, the id of a queue, and a priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Since when slots of a queue have been taken, by the server's clock (seconds)."""
+    """Since when slots of a queue have been taken, and when that was told (microseconds)."""
 
-    since: float
-    as_of: float
+    since: int
+    as_of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,8 @@ class Places:
     settled: Sequence[int]
     withheld: int
     """Spots that are not looked at since their queues are left alone."""
+    is_cut: bool = False
+    """There are more spots than one claim looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,8 @@ class Walk:
     """Index entries that it read."""
     recalled: Mapping[Spot, int | None] = field(default_factory=dict)
     """The first ready job of each spot that was looked at."""
-    last_arrival: int | None = None
+    last_arrival: int = 0
+    """The last id that a job was given, or the last one that was looked at when there are more."""
     arrivals_cut: bool = False
     """There may be more behind the last one."""
 
@@ -304,7 +305,7 @@ def _taken_params(places: Places) -> dict[str, Any]:
     return {
         "taken_queues": array(places.taken),
         "taken_from": array(taken.since for taken in places.taken.values()),
-        "taken_as_of": max((taken.as_of for taken in places.taken.values()), default=0.0),
+        "taken_as_of": max((taken.as_of for taken in places.taken.values()), default=0),
     }
 
 
@@ -312,28 +313,13 @@ def _first_taken_params(places: Places) -> dict[str, Any]:
     return {"margin_seconds": TAKEN_MARGIN_SECONDS, **_taken_params(places)}
 
 
-def _lock_params(request: ClaimRequest) -> dict[str, Any]:
-    places = request.places or NOWHERE
-    return {
-        "recalls": request.places is not None,
-        "floor_lanes": array(lane for lane, _, _ in places.floors),
-        "floor_queues": array(queue_id for _, queue_id, _ in places.floors),
-        "floor_priorities": array(priority for _, _, priority in places.floors),
-        "floor_ids": array(places.floors.values()),
-        "arrivals_from": places.arrivals_from,
-        "most_arrivals": MOST_ARRIVALS,
-        "settles": places.settles,
-        "settled": array(places.settled),
-        **_taken_params(places),
-        "from_lane": request.position.lane,
-        "from_queue": request.position.queue_id,
-        "from_start": request.position.start_id,
-        "from_wrapped": request.position.wrapped,
-        "skip_lanes": array(request.skip_lanes),
+def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of the first half of a claim."""
+    places = request.places
+    params: dict[str, Any] = {
         "lanes": array(request.starts),
         "starts": array(request.starts.values()),
         "first_start": request.first_start,
-        "most_visits": request.most_visits,
         "most_locks": request.most_locks,
         "most_room": request.most_room,
         "lock_class": QUEUE_LOCK_CLASS,
@@ -343,23 +329,46 @@ def _lock_params(request: ClaimRequest) -> dict[str, Any]:
         "exclude_queues": request.exclude_queues,
         "tenants": request.tenants,
     }
+    if places is None:
+        return "lock_queues", {
+            **params,
+            "from_lane": request.position.lane,
+            "from_queue": request.position.queue_id,
+            "from_start": request.position.start_id,
+            "from_wrapped": request.position.wrapped,
+            "skip_lanes": array(request.skip_lanes),
+            "most_visits": request.most_visits,
+        }
+    return "lock_recalled_queues", {
+        **params,
+        **_taken_params(places),
+        "floor_lanes": array(lane for lane, _, _ in places.floors),
+        "floor_queues": array(queue_id for _, queue_id, _ in places.floors),
+        "floor_priorities": array(priority for _, _, priority in places.floors),
+        "floor_ids": array(places.floors.values()),
+        "arrivals_from": places.arrivals_from,
+        "most_arrivals": MOST_ARRIVALS,
+        "settles": places.settles,
+        "settled": array(places.settled),
+    }
 
 
-def _claim_params(request: ClaimRequest) -> dict[str, Any]:
-    return {
+def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of the second half of a claim."""
+    params = {
         "worker": request.worker_id,
         "room": request.room_threads + request.room_async,
         "room_threads": request.room_threads,
         "room_async": request.room_async,
         "most_locks": request.most_locks,
         "most_room": request.most_room,
-        "recheck": request.recheck,
         "last_lane": request.last_lane,
         "last_queue": request.last_queue,
         "last_used": request.last_used,
-        "recalls": request.places is not None,
-        **_taken_params(request.places or NOWHERE),
     }
+    if request.places is None:
+        return "claim_jobs", {**params, "recheck": request.recheck}
+    return "claim_recalled_jobs", {**params, **_taken_params(request.places)}
 
 
 def exchange(
@@ -414,12 +423,10 @@ def exchange(
                 params = {"lock_class": LINE_LOCK_CLASS}
                 connection.execute(statement("await_turn"), params, prepare=prepare)
             if request is not None:
-                walked = connection.execute(
-                    statement("lock_queues"), _lock_params(request), prepare=prepare
-                )
-                claimed = connection.execute(
-                    statement("claim_jobs"), _claim_params(request), prepare=prepare
-                )
+                name, params = lock_statement(request)
+                walked = connection.execute(statement(name), params, prepare=prepare)
+                name, params = claim_statement(request)
+                claimed = connection.execute(statement(name), params, prepare=prepare)
                 if request.places is not None:
                     params = _first_taken_params(request.places)
                     taken = connection.execute(
@@ -459,10 +466,8 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
     assert row is not None, "an aggregate has one row"
     locks, contended, blocked, spent, spent_seconds, foreign, *rest = row
     skipped, steps, held, lanes, open_lane, *rest = rest
-    *position, walked, recalled, last_arrival, arrivals = rest
-    if request.places is not None:
-        skipped += request.places.withheld
-    return Walk(
+    *position, walked = rest[:5]
+    walk = Walk(
         locks=locks,
         contended=contended,
         blocked=blocked or [],
@@ -475,16 +480,44 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
         open_lane=open_lane,
         position=Position(*position),
         complete=locks < request.most_locks and steps < request.most_visits,
-        walked=walked,
+        walked=walked or 0,
+    )
+    if request.places is None:
+        return walk
+    recalled, last_id, last_arrival, is_cut = rest[5:]
+    return replace(
+        walk,
+        skipped=skipped + request.places.withheld,
+        position=Position(),
+        complete=locks < request.most_locks and not (is_cut or request.places.is_cut),
         recalled={(spot[0], spot[1], spot[2]): spot[3] for spot in recalled or ()},
-        last_arrival=last_arrival,
-        arrivals_cut=arrivals >= MOST_ARRIVALS,
+        last_arrival=last_arrival if is_cut else last_id,
+        arrivals_cut=is_cut,
     )
 
 
 def survey_ready(connection: psycopg.Connection[Any], *, most: int) -> Survey:
-    """Return where ready jobs begin, of up to `most` lanes, queues and priorities."""
-    (row,) = fetch(connection, "survey_ready", {"most": most})
+    """Return where ready jobs begin, of up to `most` lanes, queues and priorities.
+
+    Raises psycopg.errors.QueryCanceled when that takes longer than SURVEY_TIMEOUT.
+    """
+    try:
+        with connection.pipeline():
+            prepare = connection.prepare_threshold is not None
+            connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
+            connection.execute(SURVEY_TIMEOUT, prepare=prepare)
+            cursor = execute(connection, "survey_ready", {"most": most})
+            connection.execute(b"COMMIT", prepare=prepare)
+    except psycopg.Error:
+        if not connection.broken:
+            connection.rollback()
+        raise
+    return as_survey(cursor.fetchone())
+
+
+def as_survey(row: tuple[Any, ...] | None) -> Survey:
+    """Return what the row of survey_ready.sql says."""
+    assert row is not None, "an aggregate has one row"
     lanes, queues, priorities, ids, last_id, awake, walked = row
     spots = zip(lanes or (), queues or (), priorities or (), strict=True)
     return Survey(dict(zip(spots, ids or (), strict=True)), last_id, awake, walked)
@@ -574,8 +607,8 @@ def exchange_in_transaction(
     jobs: list[ClaimedJob] = []
     walk = None
     if request is not None:
-        walked = fetch(using, "lock_queues", _lock_params(request))
-        jobs = [ClaimedJob(*row) for row in fetch(using, "claim_jobs", _claim_params(request))]
+        walked = fetch(using, *lock_statement(request))
+        jobs = [ClaimedJob(*row) for row in fetch(using, *claim_statement(request))]
         jobs.sort(key=lambda job: job.nth_served)
         walk = _walk(walked[0], request)
     return Exchange({row[0] for row in done}, {row[0] for row in again}, jobs, walk)

@@ -29,6 +29,8 @@ _ROWS = {SESSION: "serial", USER: "user"}
 
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
+Spot = tuple[int, int, int]
+"""A lane, the id of a queue, and a priority: jobs of one spot come in the order of their ids."""
 Where = str | psycopg.Connection[Any]
 
 
@@ -46,6 +48,21 @@ class Released:
 
     ready: int = 0
     later: Keys = field(default_factory=dict)
+    places: dict[Spot, int] = field(default_factory=dict)
+    """Where they became ready, and the least ids there."""
+
+    def note(self, job_id: int, *spot: int) -> None:
+        """Count a job that became ready at a spot."""
+        self.ready += 1
+        lane, queue_id, priority = spot
+        place = (lane, queue_id, priority)
+        self.places[place] = min(job_id, self.places.get(place, job_id))
+
+    def add(self, other: Released) -> None:
+        """Count what another release made ready; its `later` is left alone."""
+        self.ready += other.ready
+        for place, job_id in other.places.items():
+            self.places[place] = min(job_id, self.places.get(place, job_id))
 
 
 def is_lock_lost(error: BaseException) -> bool:
@@ -73,8 +90,10 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Rele
         if kind == EXCLUSIVE:
             _reject(where, chosen)
         some_passed = False
-        for _id, passes, state, user, exclusive, *monitor in fetch(where, name, params):
-            done.ready += passes and state == "created"
+        for job_id, passes, state, user, exclusive, *rest in fetch(where, name, params):
+            spot, monitor = rest[:3], rest[3:]
+            if passes and state == "created":
+                done.note(job_id, *spot)
             some_passed |= passes
             # what passed has come to its next gate, and what was taken back leaves those it was in
             if user is not None and kind == SESSION:

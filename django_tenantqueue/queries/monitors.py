@@ -144,11 +144,12 @@ def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
     """Return what was done, and the monitors that seem to have no details left."""
     done = Released()
     ended = []
-    for _id, passes, state, user, exclusive, session, monitor in rows:
+    for job_id, passes, state, user, exclusive, session, monitor, *spot in rows:
         if state == "done":
             ended.append(monitor)
             continue
-        done.ready += passes and state == "created"
+        if passes and state == "created":
+            done.note(job_id, *spot)
         # what was fed has come to its next gate, and what was taken back leaves those it was in;
         # an anchor has got another place in the line of its session
         for kind, key in ((SESSION, session), (USER, user), (EXCLUSIVE, exclusive)):

@@ -20,8 +20,6 @@
 -- debt from the future, by a clock that was set back, counts as none.
 -- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
--- `recalls`, `taken_from`: see lock_queues.sql. Jobs are then looked for where that statement found the
--- first of each lane, queue and priority.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
 -- for the update, and for the rates.
@@ -70,15 +68,6 @@ WITH RECURSIVE handed AS MATERIALIZED (
             WHERE better.queue_id = handed.queue_id AND better.lane = level.lane
         )
     )
-), floor AS MATERIALIZED (
-    SELECT f.lane, f.queue_id, f.priority, f.id
-    FROM jsonb_to_recordset(current_setting('tenantqueue.floors')::jsonb)
-        AS f (lane smallint, queue_id integer, priority smallint, id bigint)
-    WHERE %(recalls)s::boolean
-), taken_from AS MATERIALIZED (
-    SELECT since.queue_id, to_timestamp(since.seconds) AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::float8[]) AS since (queue_id, seconds)
-    WHERE to_timestamp(%(taken_as_of)s::float8) <= clock_timestamp()
 ), slot AS MATERIALIZED (
     SELECT
         queue.id, queue.weight,
@@ -114,18 +103,8 @@ WITH RECURSIVE handed AS MATERIALIZED (
         coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
         CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of, (
             SELECT count(*)
-            FROM (
-                SELECT coalesce(max(since.queued_at), '-infinity') AS queued_at
-                FROM taken_from since
-                WHERE since.queue_id = met.queue_id
-            ) since
-            CROSS JOIN LATERAL (
-                SELECT
-                FROM tenantqueue_job_hot j
-                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-                    AND j.queued_at >= since.queued_at
-                OFFSET 0
-            ) slot
+            FROM tenantqueue_job_hot j
+            WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
         ) AS taken,
         q.id = ANY (current_setting('tenantqueue.wide')::integer[]) AS is_wide
         FROM tenantqueue_tenantqueue q
@@ -155,36 +134,12 @@ WITH RECURSIVE handed AS MATERIALIZED (
         ) AS nth_of_queue
     FROM share
     CROSS JOIN LATERAL (
-        SELECT walked.id, walked.priority, walked.is_async
-        FROM (
-            SELECT j.id, j.priority, j.is_async
-            FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
-                AND NOT %(recalls)s::boolean
-            ORDER BY j.lane, j.queue_id, j.priority, j.id
-            LIMIT least(share.free, share.depth, %(room)s::integer)
-            FOR NO KEY UPDATE SKIP LOCKED
-        ) walked
-        UNION ALL
-        (
-            SELECT found.id, found.priority, found.is_async
-            FROM (
-                SELECT floor.priority, floor.id
-                FROM floor
-                WHERE floor.lane = share.lane AND floor.queue_id = share.queue_id
-                ORDER BY floor.priority
-            ) floor
-            CROSS JOIN LATERAL (
-                SELECT j.id, j.priority, j.is_async
-                FROM tenantqueue_job_hot j
-                WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
-                    AND j.priority = floor.priority AND j.id >= floor.id
-                ORDER BY j.lane, j.queue_id, j.priority, j.id
-                LIMIT least(share.free, share.depth, %(room)s::integer)
-                FOR NO KEY UPDATE SKIP LOCKED
-            ) found
-            LIMIT least(share.free, share.depth, %(room)s::integer)
-        )
+        SELECT j.id, j.priority, j.is_async
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT least(share.free, share.depth, %(room)s::integer)
+        FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), ranked AS (
     SELECT

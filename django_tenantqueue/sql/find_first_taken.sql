@@ -1,27 +1,30 @@
--- Of each queue that lock_queues.sql has locked for this claim alone: since when jobs may have been
--- queued that hold a slot of it (queued_at, in seconds). Runs in the claim's transaction, behind it: no
--- other claim of the queue is under way, and each that has been is seen. What later ones take is queued
--- by the clock then: the answer lies `margin_seconds` before the clock at least, so that it holds if that
--- is set back by less. `as_of` is the clock; see lock_queues.sql for who compares it.
+-- Of each queue that lock_recalled_queues.sql has locked for this claim alone: since when jobs may have
+-- been queued that hold a slot of it (`queued_at`, in microseconds). Runs in the claim's transaction, behind
+-- it: no other claim of the queue is under way, and each that has been is seen. What later ones take is
+-- queued by the clock then: the answer lies `margin_seconds` before the clock at least, so that it holds if
+-- that is set back by less. `as_of` is the clock; see lock_recalled_queues.sql for who compares it.
 -- A wide queue is left out: others may share its lock, and what they take cannot be seen yet.
 -- Index: tenantqueue_job_slots, from what is known on: up to its first living entry.
+WITH known AS MATERIALIZED (
+    SELECT since.queue_id, 'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
+    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::bigint[]) AS since (queue_id, microseconds)
+    WHERE 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond' <= clock_timestamp()
+)
 SELECT
     handed.queue_id,
-    extract(
-        epoch FROM least(
-            taken.queued_at,
-            clock_timestamp() - make_interval(secs => %(margin_seconds)s::float8)
+    (
+        1000000 * extract(
+            epoch FROM least(
+                taken.queued_at,
+                clock_timestamp() - make_interval(secs => %(margin_seconds)s::float8)
+            )
         )
-    )::float8 AS queued_at,
-    extract(epoch FROM clock_timestamp())::float8 AS as_of
+    )::bigint AS queued_at,
+    (1000000 * extract(epoch FROM clock_timestamp()))::bigint AS as_of
 FROM (
     SELECT DISTINCT unnest(current_setting('tenantqueue.queues')::integer[]) AS queue_id
 ) handed
-LEFT JOIN (
-    SELECT since.queue_id, to_timestamp(since.seconds) AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::float8[]) AS since (queue_id, seconds)
-    WHERE to_timestamp(%(taken_as_of)s::float8) <= clock_timestamp()
-) known ON known.queue_id = handed.queue_id
+LEFT JOIN known ON known.queue_id = handed.queue_id
 LEFT JOIN LATERAL (
     SELECT j.queued_at
     FROM tenantqueue_job_hot j

@@ -10,24 +10,16 @@
 -- shared: claims of it need not follow each other. See claim_jobs.sql for why it stays strict. A queue
 -- with a rate is never wide.
 -- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
--- the queues and their rates, and for jobs by their ids.
+-- the queues and their rates.
 -- Fullness and rate are looked at here only to leave such queues unlocked; what counts is the count in
 -- claim_jobs.sql, which has a later snapshot. For a queue that is `spent`, `spent_seconds` says when to
 -- look again: at its next start, or when what `batch_seconds` bring can be taken at once. The locked
 -- pairs are handed to it through transaction-local settings, so that both statements travel in one
 -- round trip.
 -- Lazy on purpose: the walk stops as soon as enough is locked, or after `most_visits` steps.
---
 -- `walked` counts the index entries that were read. It is far more than the steps when somebody's old
--- snapshot keeps the server from removing entries of jobs that have gone: each of them costs a look
--- into the table. Then the worker `recalls` where to look instead of walking (operations/recall.py).
--- It hands in `floors`: of each lane, queue and priority the least id at which anything may be ready;
--- what has been put in since is read by the primary key, from `arrivals_from` on. `recalled` says where
--- the first ready job of each is, if there is one. For the counts of slots, `taken_from` says of a queue
--- since when (queued_at, in seconds) those may have been queued that hold one: none hold one that
--- were queued sooner. It is not believed when the clock stands before `taken_as_of`: it was set back then.
--- A claim that `settles` locks as wide ones only queues that are `settled`, so that find_first_taken.sql
--- may look at the others.
+-- snapshot keeps the server from removing the entries of jobs that have gone: each of them costs a look
+-- into the table. The worker then takes lock_recalled_queues.sql; see operations/recall.py.
 WITH RECURSIVE began AS MATERIALIZED (
     SELECT
         pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
@@ -86,55 +78,7 @@ WITH RECURSIVE began AS MATERIALIZED (
         )
         LIMIT 1
     ) AS next (lane, queue_id, start_id, wrapped, is_queue)
-    WHERE visit.step < %(most_visits)s::integer AND NOT %(recalls)s::boolean
-), recent AS MATERIALIZED (
-    -- not by state, or the planner might take another index, whose entries are what is to be avoided
-    SELECT j.id, j.state, j.lane, j.queue_id, j.priority
-    FROM tenantqueue_job_hot j
-    WHERE %(recalls)s::boolean AND j.id >= %(arrivals_from)s::bigint
-    ORDER BY j.id
-    LIMIT %(most_arrivals)s::integer
-), recalled AS MATERIALIZED (
-    SELECT known.lane, known.queue_id, known.priority, job.id
-    FROM (
-        SELECT either.lane, either.queue_id, either.priority, min(either.id) AS id
-        FROM (
-            SELECT floor.lane, floor.queue_id, floor.priority, floor.id
-            FROM unnest(
-                %(floor_lanes)s::smallint[], %(floor_queues)s::integer[],
-                %(floor_priorities)s::smallint[], %(floor_ids)s::bigint[]
-            ) AS floor (lane, queue_id, priority, id)
-            UNION ALL
-            SELECT recent.lane, recent.queue_id, recent.priority, recent.id
-            FROM recent
-            WHERE recent.state = 'created'
-        ) either
-        GROUP BY either.lane, either.queue_id, either.priority
-    ) known
-    LEFT JOIN LATERAL (
-        SELECT j.id
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = known.lane AND j.queue_id = known.queue_id
-            AND j.priority = known.priority AND j.id >= known.id
-        ORDER BY j.lane, j.queue_id, j.priority, j.id
-        LIMIT 1
-    ) job ON true
-), met AS MATERIALIZED (
-    SELECT pair.lane, pair.queue_id, pair.start_id, pair.queue_id <= pair.start_id AS wrapped
-    FROM (
-        SELECT DISTINCT
-            recalled.lane::integer, recalled.queue_id,
-            coalesce(known.start_id, %(first_start)s::integer) AS start_id
-        FROM recalled
-        LEFT JOIN unnest(%(lanes)s::smallint[], %(starts)s::integer[]) AS known (lane, start_id)
-            ON known.lane = recalled.lane
-        WHERE recalled.id IS NOT NULL
-    ) pair
-    ORDER BY pair.lane, pair.queue_id <= pair.start_id, pair.queue_id
-), taken_from AS MATERIALIZED (
-    SELECT since.queue_id, to_timestamp(since.seconds) AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::float8[]) AS since (queue_id, seconds)
-    WHERE to_timestamp(%(taken_as_of)s::float8) <= clock_timestamp()
+    WHERE visit.step < %(most_visits)s::integer
 ), seen AS MATERIALIZED (
     SELECT
         row_number() OVER () AS nth, visit.*,
@@ -148,17 +92,12 @@ WITH RECURSIVE began AS MATERIALIZED (
             ELSE 'open'
         END AS status,
         queue.max_per_second IS NULL AND queue.num_slots - taken.slots
-            >= current_setting('max_connections')::integer * %(most_room)s::integer
-            AND (NOT %(settles)s::boolean OR visit.queue_id = ANY (%(settled)s::integer[])) AS is_wide,
+            >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide,
         (
             greatest(1, least(queue.burst / 2, queue.max_per_second * %(batch_seconds)s::float8))
             - queue.burst + taken.debt
         ) / queue.max_per_second AS spent_seconds
-    FROM (
-        SELECT * FROM visit
-        UNION ALL
-        SELECT met.*, true, 1 FROM met
-    ) visit
+    FROM visit
     LEFT JOIN LATERAL (
         SELECT
             q.id, q.paused, q.num_slots, q.max_per_second,
@@ -189,19 +128,8 @@ WITH RECURSIVE began AS MATERIALIZED (
             END AS debt
         FROM (
             SELECT
-            FROM (
-                SELECT coalesce(max(since.queued_at), '-infinity') AS queued_at
-                FROM taken_from since
-                WHERE since.queue_id = visit.queue_id
-            ) since
-            CROSS JOIN LATERAL (
-                -- by itself, lest all entries of the queue be read, and only then compared
-                SELECT
-                FROM tenantqueue_job_hot j
-                WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
-                    AND j.queued_at >= since.queued_at
-                OFFSET 0
-            ) slot
+            FROM tenantqueue_job_hot j
+            WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
             LIMIT queue.num_slots
         ) one
         WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
@@ -242,18 +170,6 @@ WITH RECURSIVE began AS MATERIALIZED (
         set_config(
             'tenantqueue.wide',
             coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_wide))::text, '{}'), true
-        ),
-        set_config(
-            'tenantqueue.floors',
-            coalesce(
-                (
-                    SELECT jsonb_agg(to_jsonb(recalled))
-                    FROM recalled
-                    WHERE recalled.id IS NOT NULL
-                )::text,
-                '[]'
-            ),
-            true
         )
     FROM (
         -- a queue that was contended in a better lane is not served in a later one
@@ -273,7 +189,7 @@ SELECT
     array_agg(spent_seconds) FILTER (WHERE status = 'spent') AS spent_seconds,
     array_agg(queue_id) FILTER (WHERE status = 'foreign') AS foreign_queues,
     count(*) FILTER (WHERE status = 'skipped') AS skipped,
-    max(step) AS steps,
+    coalesce(max(step), 0) AS steps,
     array_agg(queue_id) FILTER (WHERE held) AS held_queues,
     array_agg(DISTINCT lane) FILTER (WHERE is_queue) AS lanes,
     min(lane) FILTER (WHERE status = 'open') AS open_lane,
@@ -283,8 +199,5 @@ SELECT
     (array_agg(wrapped ORDER BY nth DESC))[1] AS wrapped,
     pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
         + pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_slots'))
-        - (SELECT began.entries FROM began) AS walked,
-    (SELECT array_agg(ARRAY[lane, queue_id, priority, id]) FROM recalled) AS recalled,
-    (SELECT max(recent.id) FROM recent) AS last_arrival,
-    (SELECT count(*) FROM recent) AS arrivals
+        - (SELECT began.entries FROM began) AS walked
 FROM told

@@ -135,14 +135,14 @@ WITH gate AS MATERIALIZED (
         AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
     RETURNING
         job.id, move.passes, job.state, job.user_key, job.exclusive_key, job.session_key,
-        job.monitor_id
+        job.monitor_id, job.lane, job.queue_id, job.priority
 )
 SELECT
     moved.id, coalesce(moved.passes, false), moved.state, moved.user_key, moved.exclusive_key,
-    moved.session_key, moved.monitor_id::text
+    moved.session_key, moved.monitor_id::text, moved.lane, moved.queue_id, moved.priority
 FROM moved
 UNION ALL
-SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text
+SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text, NULL, NULL, NULL
 FROM room
 WHERE room.may_end
     AND NOT EXISTS (SELECT FROM inside WHERE inside.monitor_id = room.id AND NOT inside.is_anchor)

@@ -110,4 +110,6 @@ FROM move
 WHERE job.id = move.id
     -- not redundant: see finish_jobs.sql
     AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
-RETURNING job.id, move.passes, job.state, job.user_key, job.exclusive_key
+RETURNING
+    job.id, move.passes, job.state, job.user_key, job.exclusive_key, job.lane, job.queue_id,
+    job.priority

@@ -11,7 +11,7 @@ WITH RECURSIVE began AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.lane, j.queue_id, j.priority, j.id
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND began.entries IS NOT NULL
+        WHERE j.state = 'created' AND coalesce(began.entries, 0) >= 0
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT 1
     ) one
@@ -38,6 +38,9 @@ SELECT
         FROM tenantqueue_worker w
         WHERE w.sleeping_until IS NULL OR w.sleeping_until <= statement_timestamp()
     ) AS awake,
-    pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
-        - (SELECT began.entries FROM began) AS walked
+    coalesce(
+        pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
+        - (SELECT began.entries FROM began),
+        0
+    ) AS walked
 FROM (SELECT * FROM spot LIMIT %(most)s::integer) found

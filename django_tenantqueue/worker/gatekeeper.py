@@ -12,7 +12,7 @@ from ..gates import MONITOR, JobGates
 from ..operations.gates import keys_of, release
 from ..operations.unique import keys_to_free
 from ..queries.claim import Failed, Finished
-from ..queries.gates import Keys
+from ..queries.gates import Keys, Released
 from ..queries.unique import free_keys
 
 POSTPONE_SECONDS = 0.02
@@ -67,8 +67,8 @@ class Gatekeeper:
         self._postponed.clear()
         return sorted(found)
 
-    def let_through(self, connection: psycopg.Connection[Any]) -> int:
-        """Free the keys and release the gates; return how many jobs became ready."""
+    def let_through(self, connection: psycopg.Connection[Any]) -> Released:
+        """Free the keys and release the gates; return how many jobs became ready, and where."""
         if self._unique:
             unique, self._unique = self._unique, []
             free_keys(connection, unique)
@@ -76,6 +76,6 @@ class Gatekeeper:
             self.note_keys({MONITOR: self._postponed})
             self._postponed = set()
         if not self._keys:
-            return 0
+            return Released()
         keys, self._keys = self._keys, {}
         return release(connection, keys)

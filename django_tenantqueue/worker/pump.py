@@ -139,16 +139,24 @@ class Pump:
         if waiting and claim and not len(self.flight) and self.line.is_crowded():
             claim = False
             self.timetable.hurry(now)
+        self._exchange(claim)
         if claim and self.claimer.recall.is_survey_due:
             self._survey()
-        self._exchange(claim)
         return 0.0
 
     def _survey(self) -> None:
-        """Look for all places where jobs are ready: see operations/recall.py."""
+        """Look for all places where jobs are ready (see operations/recall.py), and claim again."""
         began = time.monotonic()
-        survey = queries.survey_ready(self.connection, most=MOST_SPOTS)
+        try:
+            survey = queries.survey_ready(self.connection, most=MOST_SPOTS)
+        except psycopg.Error as error:
+            self.claimer.recall.failed()
+            if self._is_lost(error):
+                raise
+            logger.warning("looking for ready jobs behind dead index entries failed: %s", error)
+            return
         self.claimer.recall.surveyed(survey, seconds=time.monotonic() - began)
+        self.timetable.hurry()
 
     def wait(self, seconds: float) -> None:
         """Sleep until woken by an executor, a notification, or after `seconds`."""
@@ -259,6 +267,12 @@ class Pump:
             self.timetable.learn(self.connection, verdict, request, answer, began=began, now=now)
         elif answer.fed.ready:
             self.timetable.hurry()
+        if answer.rescheduled:
+            self.claimer.recall.hurry()
+        if answer.fed.ready and self.claimer.recall.is_active:
+            # a claim in the same transaction did not know of them
+            self.claimer.recall.lower(answer.fed.places)
+            self.timetable.hurry()
         if len(self.flight):
             self._gatekeeper.postpone(unfed, now)
         else:
@@ -282,10 +296,11 @@ class Pump:
 
     def _let_through(self) -> None:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
-        ready = self._gatekeeper.let_through(self.connection)
-        if ready:
+        done = self._gatekeeper.let_through(self.connection)
+        if done.ready:
+            self.claimer.recall.lower(done.places)
             self.timetable.released()
-            self._share(ready - self._takes_any())
+            self._share(done.ready - self._takes_any())
 
     def _takes_any(self) -> bool:
         """Whether this worker takes the next job that is ready, whatever its queue and kind."""
@@ -323,6 +338,7 @@ class Pump:
     def _duties(self, now: float) -> None:
         if self.returns.next_at is not None and self.returns.next_at <= now:
             self.returns.run_once(self.connection)
+            self.claimer.recall.hurry()
         if len(self.flight):
             self.watch.run_once(self.connection, now)
         if self.vitals.next_at <= now:
@@ -411,6 +427,7 @@ class Pump:
         self._attend_notifications()
         self.sleep.reconnected()
         self.lookout.reconnected()
+        self.claimer.recall.leave()  # it may be another server, with another clock
         self.timetable.hurry()
 
     # the end

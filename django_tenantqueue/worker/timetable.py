@@ -66,6 +66,7 @@ class Timetable:
         """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
         self._sleep.notified()
         self._claimer.notified()
+        self._claimer.recall.hurry()
         self._was_notified = True
         self.hurry()
 

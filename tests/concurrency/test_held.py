@@ -15,7 +15,15 @@ from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries.claim import MOST_ROOM, Taken
 from tests.concurrency.pumps import turned_pump
-from tests.factories import FakeWorker, make_job, make_jobs, make_queue, state_of
+from tests.factories import (
+    FakeWorker,
+    make_blocked_queues,
+    make_job,
+    make_jobs,
+    make_queue,
+    state_of,
+)
+from tests.testapp.tasks import noop
 
 GONE = 6000
 """Jobs of a queue that have come and gone: more than COSTLY_ENTRIES."""
@@ -139,7 +147,7 @@ def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exa
     recalling(worker)
     make_jobs(queue, 3, state="running")
     make_jobs(queue, 5)
-    tomorrow = time.time() + 86_400
+    tomorrow = int(1e6 * (time.time() + 86_400))
     memory = worker.claimer.recall
     memory._taken[queue.pk] = (memory._clock(), Taken(since=tomorrow, as_of=tomorrow))
 
@@ -229,6 +237,40 @@ def test_more_jobs_than_a_claim_reads_by_their_ids_are_all_found(worker, snapsho
     assert sorted(job.id for job in worker.claim_all(10)) == ids
 
 
+def test_free_queue_is_reached_behind_more_full_ones_than_a_claim_looks_at(
+    worker, snapshot, monkeypatch
+):
+    monkeypatch.setattr(recall, "MOST_PLACES", 30)
+    come_and_go(make_queue())
+    recalling(worker)
+    make_blocked_queues(200, priority=100)
+    (free,) = make_jobs(make_queue(), 1, priority=200)
+    worker.survey()
+
+    claims = [worker.claim(5) for _ in range(10)]
+
+    assert [job.id for jobs in claims for job in jobs] == [free]
+
+
+def test_older_jobs_come_first_when_newer_ones_came_while_their_queue_was_full(worker, snapshot):
+    queue = make_queue(num_slots=1)
+    come_and_go(queue)
+    recalling(worker)
+    ids = make_jobs(queue, 3)
+    held = worker.claim()
+    for _ in range(3):
+        worker.claim()
+        ids += make_jobs(queue, 1)
+
+    served = [job.id for job in held]
+    while held:
+        worker.finish(held)
+        held = worker.claim()
+        served += [job.id for job in held]
+
+    assert served == ids
+
+
 def test_pump_begins_to_recall_by_itself_and_walks_again_when_all_is_cleaned_up(snapshot):
     queue = make_queue(num_slots=8)
     come_and_go(queue)
@@ -315,6 +357,62 @@ def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
         assert turned.pump.sleep._sleeps <= sleeps + 1
 
 
+def test_ends_are_stored_and_jobs_claimed_when_a_survey_fails(snapshot, monkeypatch):
+    queue = make_queue(num_slots=8)
+    come_and_go(queue)
+
+    def fail(*_args: object, **_options: object) -> None:
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(queries, "survey_ready", fail)
+    ids = make_jobs(queue, 3)
+    with turned_pump(threads=1) as turned:
+        for job_id in ids:
+            (running,) = turned.take(1)
+            assert running.id == job_id
+            turned.end(running)
+        turned.turn_until(lambda: state_of(ids[-1]) == "success")
+
+
+def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch):
+    """It was enqueued long ago, and becomes ready behind all that the survey has seen."""
+    jobs = [noop.using(session="one", tenant="acme").delay() for _ in range(4)]
+    come_and_go(make_queue())
+    with turned_pump() as turned:
+        turned.turn_until(lambda: turned.executor.jobs)
+        memory = turned.pump.claimer.recall
+        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
+        monkeypatch.setattr(recall, "MOST_SURVEY_SECONDS", 60.0)
+        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
+        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
+        monkeypatch.setattr(turned.pump, "_survey", lambda: None)
+
+        for job in jobs:
+            (running,) = turned.take(1)
+            assert running.id == job.id
+            turned.end(running, gates=running.claimed.gates)
+
+        assert memory.is_active
+
+
+def test_worker_that_connects_anew_walks_again(snapshot, open_connection):
+    """It may have come to another server, with another clock and another sequence."""
+    come_and_go(make_queue())
+    with turned_pump() as turned:
+        memory = turned.pump.claimer.recall
+        turned.turn_until(lambda: memory.is_active)
+        snapshot.execute("ROLLBACK")
+        connection.cursor().execute("VACUUM tenantqueue_job_hot")
+        pid = turned.pump.connection.info.backend_pid
+
+        connection.cursor().execute("SELECT pg_terminate_backend(%s)", [pid])
+        make_jobs(make_queue(), 1)
+        turned.turn_until(lambda: turned.pump.connection.info.backend_pid != pid)
+
+        assert not memory.is_active
+        turned.take(1)
+
+
 def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, monkeypatch):
     come_and_go(make_queue())
     with turned_pump(burst=True) as turned:
@@ -336,8 +434,9 @@ def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snap
     recalling(worker)
     first, second = make_jobs(queue, 2)
     held = worker.claim()
-    assert worker.claim() == []
-    assert worker.verdict is Verdict.BLOCKED
+    for _ in range(2):  # it is found full, and then left alone
+        assert worker.claim() == []
+        assert worker.verdict is Verdict.BLOCKED
 
     worker.finish(held)
 

@@ -137,7 +137,7 @@ def test_plan_is_made_anew_when_the_named_gates_are_gone(worker):
     finish_and_feed(worker, worker.claim(1))
     worker.db.execute("DISCARD PLANS")
 
-    assert release(worker.db, {MONITOR: {str(monitor.pk)}}) == 0
+    assert release(worker.db, {MONITOR: {str(monitor.pk)}}).ready == 0
 
 
 def test_gate_is_handed_back_when_somebody_else_lets_through(worker, open_connection):
@@ -153,7 +153,7 @@ def test_gate_is_handed_back_when_somebody_else_lets_through(worker, open_connec
 
         assert answer.fed.ready == 0
         assert answer.fed.later == {MONITOR: {str(monitor.pk)}}
-        assert release(worker.db, answer.fed.later) == 0  # after 50 ms
+        assert release(worker.db, answer.fed.later).ready == 0  # after 50 ms
     assert Feeder().step("default") == 1
 
 

@@ -11,6 +11,7 @@ from django_tenantqueue.operations import recall as module
 from django_tenantqueue.operations.claim import Claimer, Verdict
 from django_tenantqueue.operations.recall import Recall
 from django_tenantqueue.queries.claim import (
+    LINE_SECONDS,
     TAKEN_MARGIN_SECONDS,
     Exchange,
     Places,
@@ -143,25 +144,111 @@ def test_places_are_those_of_the_survey_and_what_comes_behind_its_last_id(recall
     assert places(recall).arrivals_from == 101
 
 
+def look(recall: Recall, last_arrival: int, **changes: Any) -> int:
+    """Look, with such an answer; return where the look began."""
+    asked = places(recall)
+    recall.learn(asked, replace(NOTHING, last_arrival=last_arrival, **changes), {})
+    return asked.arrivals_from
+
+
 def test_ids_are_looked_at_again_until_they_are_a_second_old(recall, clock):
     begin(recall)
-    first = places(recall)
     clock.now += 0.5
-    recall.learn(first, replace(NOTHING, last_arrival=150), {})  # seen when `first` was made
-    second = places(recall)
-    recall.learn(second, replace(NOTHING, last_arrival=200), {})
-
-    assert places(recall).arrivals_from == 101
+    assert look(recall, 150) == 101
     clock.now += 0.6
-    assert places(recall).arrivals_from == 151
+    assert look(recall, 200) == 101
+    assert look(recall, 200) == 101
     clock.now += 0.5
-    assert places(recall).arrivals_from == 201
+    assert look(recall, 200) == 101
+    assert look(recall, 200) == 151
+    clock.now += 0.7
+    assert look(recall, 200) == 151
+    assert look(recall, 200) == 201
+
+
+def test_ids_of_the_last_look_are_looked_at_again_however_late_the_next_one_comes(recall, clock):
+    """A job with a smaller id may have been committed just after it."""
+    begin(recall)
+    clock.now += 0.1
+    look(recall, 150)
+
+    clock.now += 3.0
+
+    assert look(recall, 300) == 101
+    assert look(recall, 300) == 151  # what was seen a second before the last look is done with
+
+
+def test_ids_that_a_claim_found_after_its_wait_in_line_are_as_young_as_that(recall, clock):
+    begin(recall)
+    asked = places(recall)
+    clock.now += 2.5  # in line
+    recall.learn(asked, replace(NOTHING, last_arrival=150), {})
+
+    look(recall, 160)
+
+    assert look(recall, 160) == 101
+
+
+def test_worker_that_was_away_for_long_does_not_go_through_all_ids_that_passed(recall, clock):
+    begin(recall)
+    clock.now += module.AWAY_SECONDS + 1
+    recall.surveyed(survey(last_id=90_000), seconds=0.05)
+
+    assert places(recall).arrivals_from == 90_001
+    clock.now += 1.3 * module.LEAST_SURVEY_SECONDS
+    assert recall.is_survey_due  # for what was being committed
+
+
+def test_ids_are_looked_at_from_the_start_when_the_sequence_was_set_back(recall):
+    begin(recall)
+
+    recall.surveyed(survey(last_id=7), seconds=0.05)
+
+    assert places(recall).arrivals_from == 8
+
+
+def test_jobs_before_the_newest_are_not_forgotten_while_their_queue_is_left_alone(recall):
+    begin(recall, {(240, 1, 240): 10})
+    asked = recall.places([1], {}, 0)
+
+    recall.learn(asked, replace(NOTHING, recalled={(240, 1, 240): 100}), {})
+
+    assert places(recall).floors == {(240, 1, 240): 10}
+
+
+def test_jobs_that_a_gate_let_through_are_looked_for_where_they_are(recall):
+    begin(recall, {(240, 1, 240): 50})
+
+    recall.lower({(240, 1, 240): 7, (120, 2, 120): 9})
+
+    assert places(recall).floors == {(240, 1, 240): 7, (120, 2, 120): 9}
+
+
+def test_failed_survey_is_not_repeated_at_once(recall, clock):
+    recall.walked(replace(NOTHING, walked=COSTLY))
+
+    recall.failed()
+
+    clock.now += module.FAILED_SECONDS - 0.1
+    recall.walked(replace(NOTHING, walked=COSTLY))
+    assert not recall.is_survey_due
+
+
+def test_worker_that_walks_is_not_hurried_to_survey(recall, clock):
+    begin(recall)
+    recall.leave(module.CROWDED_SECONDS)
+
+    recall.hurry()
+    recall.announced()
+
+    recall.walked(replace(NOTHING, walked=COSTLY))
+    assert not recall.is_survey_due
 
 
 def test_claim_goes_on_behind_the_arrivals_when_there_are_more_than_it_reads(recall):
     begin(recall)
 
-    recall.learn(places(recall), replace(NOTHING, last_arrival=2100, arrivals_cut=True), {})
+    look(recall, 2100, arrivals_cut=True)
 
     assert places(recall).arrivals_from == 2101
 
@@ -180,7 +267,7 @@ def test_what_a_claim_finds_is_nothing_to_a_worker_that_walks_again(recall):
     asked = places(recall)
     recall.leave()
 
-    recall.learn(asked, replace(NOTHING, recalled={(240, 1, 240): 55}), {1: Taken(1.0, 2.0)})
+    recall.learn(asked, replace(NOTHING, recalled={(240, 1, 240): 55}), {1: Taken(1, 2)})
     begin(recall, {})
 
     assert places(recall).floors == {}
@@ -200,7 +287,10 @@ def test_best_places_are_looked_at_in_turn_when_there_are_too_many(recall, monke
     monkeypatch.setattr(module, "MOST_PLACES", 3)
     begin(recall, {(240, queue, 240): queue for queue in range(1, 6)} | {(120, 9, 120): 1})
 
-    assert list(recall.places((), {240: 3}, 0).floors) == [
+    asked = recall.places((), {240: 3}, 0)
+
+    assert asked.is_cut
+    assert list(asked.floors) == [
         (120, 9, 120),
         (240, 4, 240),
         (240, 5, 240),
@@ -209,20 +299,20 @@ def test_best_places_are_looked_at_in_turn_when_there_are_too_many(recall, monke
 
 def test_counts_are_believed_for_less_time_than_the_clock_may_be_set_back(recall, clock):
     begin(recall)
-    recall.learn(places(recall), NOTHING, {1: Taken(since=5.0, as_of=20.0)})
+    recall.learn(places(recall), NOTHING, {1: Taken(since=5, as_of=20)})
 
     clock.now += module.TAKEN_SECONDS - 0.1
-    assert places(recall).taken == {1: Taken(since=5.0, as_of=20.0)}
+    assert places(recall).taken == {1: Taken(since=5, as_of=20)}
     clock.now += 0.2
     assert places(recall).taken == {}
-    assert module.TAKEN_SECONDS < TAKEN_MARGIN_SECONDS
+    assert module.TAKEN_SECONDS + LINE_SECONDS < TAKEN_MARGIN_SECONDS
 
 
 def test_only_a_portion_of_claims_settles_and_fresh_counts_are_left_alone(
     recall, clock, monkeypatch
 ):
     begin(recall)
-    recall.learn(places(recall), NOTHING, {1: Taken(since=5.0, as_of=20.0)})
+    recall.learn(places(recall), NOTHING, {1: Taken(since=5, as_of=20)})
     drawn = iter([module.SETTLE_PORTION - 0.01, module.SETTLE_PORTION + 0.01])
     monkeypatch.setattr(module.random, "random", lambda: next(drawn))
 

@@ -36,8 +36,6 @@ class Case:
     """It runs on a worker's connection."""
     before: str = ""
     """A statement of the same transaction that runs first."""
-    before_number: int = 0
-    """Which of its cases."""
     scans: bool = False
     """Its head comment says that it reads a table whole."""
     settings: dict[str, str] = field(default_factory=dict)
@@ -72,13 +70,21 @@ def request(**changes: Any) -> ClaimRequest:
     return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
 
 
+def locks(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: claim_queries.lock_statement(request(**changes))[1]
+
+
+def claims(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: claim_queries.claim_statement(request(**changes))[1]
+
+
 def places(filled: Filled) -> Places:
     """Look where jobs of some queues begin, at what was put in last, and at few counts."""
     return Places(
         at=0.0,
         floors={(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
         arrivals_from=max(filled.ready) - 100,
-        taken={q: Taken(since=0.0, as_of=0.0) for q in filled.open_queues},
+        taken={q: Taken(since=0, as_of=0) for q in filled.open_queues},
         settles=True,
         settled=filled.open_queues[:3],
         withheld=0,
@@ -252,27 +258,28 @@ CASES: dict[str, list[Case]] = {
     "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
-            lambda _: claim_queries._claim_params(request()),
+            claims(),
             (*SLOTS, *READY, *RATE, *HOT_KEY),
             20_000,
             worker=True,
             before="lock_queues",
         ),
         Case(
-            lambda _: claim_queries._claim_params(request(recheck=True, position=Position(240))),
+            claims(recheck=True, position=Position(240)),
             (*SLOTS, *READY),
             20_000,
             worker=True,
             before="lock_queues",
         ),
+    ],
+    "claim_recalled_jobs": [
         Case(
-            lambda filled: claim_queries._claim_params(request(places=places(filled))),
-            (*SLOTS, *READY),
+            lambda filled: claims(places=places(filled))(filled),
+            (*SLOTS, *READY, *RATE, *HOT_KEY),
             20_000,
             worker=True,
-            before="lock_queues",
-            before_number=3,
-        ),
+            before="lock_recalled_queues",
+        )
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
     "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
@@ -614,31 +621,31 @@ CASES: dict[str, list[Case]] = {
     "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "lock_queues": [
         Case(
-            lambda _: claim_queries._lock_params(request()),
+            locks(),
             (*READY, *SLOTS, *RATE),
             20_000,
             worker=True,
         ),
         Case(
-            lambda _: claim_queries._lock_params(request(position=Position(240, 1000, 500, False))),
+            locks(position=Position(240, 1000, 500, False)),
             (*READY, *SLOTS),
             20_000,
             worker=True,
         ),
         Case(
-            lambda _: claim_queries._lock_params(
-                request(tenants=["tenant-1999"], skip_queues=list(range(400)), skip_lanes=[120])
-            ),
+            locks(tenants=["tenant-1999"], skip_queues=list(range(400)), skip_lanes=[120]),
             READY,
             20_000,
             worker=True,
         ),
+    ],
+    "lock_recalled_queues": [
         Case(
-            lambda filled: claim_queries._lock_params(request(places=places(filled))),
-            (*READY, *SLOTS, *HOT_KEY),
+            lambda filled: locks(places=places(filled))(filled),
+            (*READY, *SLOTS, *RATE, *HOT_KEY),
             20_000,
             worker=True,
-        ),
+        )
     ],
     "find_first_taken": [
         Case(
@@ -646,8 +653,7 @@ CASES: dict[str, list[Case]] = {
             SLOTS,
             20_000,
             worker=True,
-            before="lock_queues",
-            before_number=3,
+            before="lock_recalled_queues",
         )
     ],
     "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
