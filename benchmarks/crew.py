@@ -116,12 +116,13 @@ class MeteredPump(Pump):
         super().__init__(*args, **options)
         self.trips: list[Trip] = []
 
-    def _exchange(self, claim: bool) -> None:
+    def _exchange(self, claim: bool) -> bool:
         before, began = len(self.flight), time.monotonic()
-        super()._exchange(claim)
+        answered = super()._exchange(claim)
         if claim:
             taken = len(self.flight) - before
             self.trips.append(Trip(began, time.monotonic() - began, taken))
+        return answered
 
 
 class OneWorker:

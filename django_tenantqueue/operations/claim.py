@@ -123,8 +123,8 @@ class Claimer:
         lane, queue, used = self._last
         skipped, places = self._skipped(), None
         if self.recall.is_active:
-            left_alone = {queue_id for memory in self._memories()[:-1] for queue_id in memory}
-            places = self.recall.places(left_alone, self._starts, self._first_start)
+            skipped = list({queue_id for memory in self._memories()[:-1] for queue_id in memory})
+            places = self.recall.places(skipped, self._starts, self._first_start)
             self._begin_pass()
         return ClaimRequest(
             worker_id=self.worker_id,
@@ -205,7 +205,7 @@ class Claimer:
             # the next claim begins at the best lane again; the turns go on where they were
             self._begin_pass()
             return Verdict.LATER if _has_taken_all(request, answer, walk) else Verdict.AGAIN
-        if not walk.complete:
+        if not walk.complete and not (request.places is not None and walk.contended):
             self._position = walk.position  # none when it recalls: it leaves alone what it has seen
             return Verdict.AGAIN
         return self._end_pass()
@@ -250,7 +250,7 @@ class Claimer:
             memory, rest = (
                 (self._misfits, BLOCKED_SECONDS) if one_kind else (self._blocked, BARREN_SECONDS)
             )
-            if request.places is not None:
+            if request.places is not None and not walk.complete:
                 rest = BLOCKED_SECONDS  # no cursor leads past them
             for queue_id in walk.held:
                 memory[queue_id] = now + rest

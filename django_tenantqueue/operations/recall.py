@@ -31,13 +31,19 @@ MOST_PLACES = 500
 """So many of them one claim looks at."""
 SURVEY_SHARE = 0.1
 """What the surveys of all workers that are awake may take of one core."""
+FIRST_IDS = 1000
+"""So many of the last ids the claims after the first survey look at, too."""
 LEAST_SURVEY_SECONDS = 0.25
 MOST_SURVEY_SECONDS = 10.0
 """Shortest and longest time between two surveys of a worker that is awake."""
-FAILED_SECONDS = 10.0
-"""So long after a survey that failed there is no other."""
-AWAY_SECONDS = 5.0
+SURVEY_TIMEOUT = 2.0
+MOST_SURVEY_TIMEOUT = 60.0
+"""Seconds after which a survey is given up; each time twice as many, up to the most."""
+FAILED_FACTOR = 10.0
+"""There is no other for so many times as long."""
+AWAY_SECONDS = 15.0
 """A worker that has looked at no ids for longer does not go through all that passed meanwhile."""
+NO_ARRIVALS = 2**63 - 1
 ARRIVAL_SECONDS = 1.0
 """Jobs whose ids are younger than this are looked for by their ids: their transactions may have
 committed in another order. What commits later still is found by a survey."""
@@ -72,6 +78,10 @@ class Recall:
         self._pause = FIRST_PAUSE_SECONDS
         self._longest_pause = MOST_PAUSE_SECONDS
         self._floors: dict[Spot, int] = {}
+        self._not_before = 0.0
+        self._failures = 0
+        self._in_vain = 0
+        self._least_spacing = 0.0
         self._looked_at = 0.0
         self._seen: deque[tuple[float, int]] = deque()
         """Times, and the largest ids that were known then."""
@@ -82,7 +92,15 @@ class Recall:
     @property
     def is_survey_due(self) -> bool:
         """Whether to survey before the next claim."""
-        return self._is_wanted or (self.is_active and self._survey_at <= self._clock())
+        now = self._clock()
+        if self._not_before > now:
+            return False
+        return self._is_wanted or (self.is_active and self._survey_at <= now)
+
+    @property
+    def survey_timeout(self) -> float:
+        """How long a survey may take (seconds)."""
+        return min(MOST_SURVEY_TIMEOUT, SURVEY_TIMEOUT * 2.0**self._failures)
 
     def walked(self, walk: Walk) -> None:
         """Take what a claim that walked has read."""
@@ -93,40 +111,47 @@ class Recall:
         """Take what a survey found that took so long."""
         now = self._clock()
         self._is_wanted = False
+        self._failures = 0
         if len(survey.floors) >= MOST_SPOTS:
             self.leave(CROWDED_SECONDS)
             return
         if survey.walked - len(survey.floors) < CHEAP_ENTRIES:
-            self.leave()
+            # what is living costs, too: not over and over
+            seconds_off = min(CROWDED_SECONDS, AGAIN_SECONDS * 2.0**self._in_vain)
+            self._in_vain = 0 if self.is_active else min(10, self._in_vain + 1)
+            self.leave(seconds_off)
             return
-        if self._seen and not self._looked_at + AWAY_SECONDS > now:
-            self._seen.clear()
+        self._in_vain = 0
         if self._seen and survey.last_id < self._seen[-1][1]:
             self._seen.clear()  # the sequence was set back
         begins = not (self.is_active and self._seen)
         self.is_active = True
         self._surveyed_at = now
-        self._spacing = min(
-            MOST_SURVEY_SECONDS,
-            max(LEAST_SURVEY_SECONDS, seconds * max(1, survey.awake) / SURVEY_SHARE),
-        )
+        # never more than one core for all, however many they are
+        self._least_spacing = seconds * max(1, survey.awake)
+        wanted = max(LEAST_SURVEY_SECONDS, self._least_spacing / SURVEY_SHARE)
+        self._spacing = max(self._least_spacing, min(MOST_SURVEY_SECONDS, wanted))
         # the first does not see what is being committed, by ids that it takes for seen
         distance = LEAST_SURVEY_SECONDS if begins else self._spacing
         self._survey_at = now + distance * random.uniform(0.75, 1.25)
         self._longest_pause = MOST_PAUSE_SECONDS * max(1.0, survey.awake / PAUSING_WORKERS)
         self._floors = survey.floors
-        self._looked_at = now
+        if begins:  # some of the last ids may belong to what is being committed
+            self._see(max(0, survey.last_id - FIRST_IDS), now)
+            self._looked_at = now
         self._see(survey.last_id, now)
 
     def hurry(self) -> None:
         """Survey sooner: something became ready out of order, or may have."""
         if self.is_active:
-            self._survey_at = min(self._survey_at, self._surveyed_at + self._spacing / 4)
+            distance = max(self._least_spacing, self._spacing / 4)
+            self._survey_at = min(self._survey_at, self._surveyed_at + distance)
 
     def failed(self) -> None:
         """Go on as before: a survey took too long, or could not be made."""
         self._is_wanted = False
-        self._survey_at = self._clock() + FAILED_SECONDS
+        self._not_before = self._clock() + FAILED_FACTOR * self.survey_timeout
+        self._failures = min(10, self._failures + 1)
 
     def lower(self, places: Mapping[Spot, int]) -> None:
         """Take where jobs became ready out of order."""
@@ -150,6 +175,9 @@ class Recall:
         `starts`, `first`: the turns, see ClaimRequest.
         """
         now = self._clock()
+        is_away = self._looked_at + AWAY_SECONDS <= now
+        if is_away:
+            self._survey_at = now
         left_alone = set(skipped)
         spots = [spot for spot in self._floors if spot[1] not in left_alone]
         withheld = len(self._floors) - len(spots)
@@ -162,7 +190,7 @@ class Recall:
         return Places(
             at=now,
             floors={spot: self._floors[spot] for spot in spots},
-            arrivals_from=self._seen[0][1] + 1,
+            arrivals_from=NO_ARRIVALS if is_away else self._seen[0][1] + 1,
             taken={queue_id: taken for queue_id, (_, taken) in self._taken.items()},
             settles=random.random() < SETTLE_PORTION,
             settled=[q for q, (at, _) in self._taken.items() if at + SETTLED_SECONDS > now],
@@ -183,7 +211,7 @@ class Recall:
             else:
                 self._floors[spot] = job_id
         now = self._looked_at = self._clock()
-        if walk.arrivals_cut:
+        if walk.arrivals_cut or places.arrivals_from == NO_ARRIVALS:
             self._seen.clear()  # go on behind them at once
             self.hurry()
         # what was seen a second before a look has been looked at twice

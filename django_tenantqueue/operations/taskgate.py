@@ -21,7 +21,7 @@ from ..gates import JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import taskcontrol as queries
 from ..queries.claim import ClaimedJob
-from ..queries.gates import Where
+from ..queries.gates import Released, Where
 from ..queries.taskcontrol import Place
 from ..queries.workers import queue_range
 
@@ -91,7 +91,12 @@ def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -
 
     Without `waits` the room is offered anew that jobs have which were made ready a moment ago.
     """
-    ready = 0
+    return release_lines(where, names, waits=waits).ready
+
+
+def release_lines(where: Where, names: Collection[str], *, waits: bool = True) -> Released:
+    """Do what release_tasks() does; say where the jobs became ready, too."""
+    total = Released()
     for name in sorted(names):
         place = _place(where, name)
         done = queries.release_task(
@@ -102,7 +107,8 @@ def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -
             most=MOST_RELEASED,
             steps=MOST_STEPS,
         )
-        ready += done.released
+        for job_id, *spot in done.places or ():
+            total.note(job_id, *spot)
         if done.last_queue is not None:
             place = Place(done.last_queue)
         elif done.is_cut:
@@ -112,7 +118,7 @@ def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -
         _places[_key(where, name)] = place
     while len(_places) > MOST_PLACES:
         _places.pop(next(iter(_places)), None)
-    return ready
+    return total
 
 
 def _key(where: Where, name: str) -> tuple[str, str]:

@@ -46,7 +46,6 @@ NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
 MOST_ARRIVALS = 2000
 """Jobs that a claim which recalls looks for by their ids, at most."""
-SURVEY_TIMEOUT = b"SET LOCAL statement_timeout = '2s'"
 TAKEN_MARGIN_SECONDS = 10.0
 """Clocks may be set back by so much: see find_first_taken.sql."""
 
@@ -496,16 +495,17 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
     )
 
 
-def survey_ready(connection: psycopg.Connection[Any], *, most: int) -> Survey:
+def survey_ready(connection: psycopg.Connection[Any], *, most: int, seconds: float) -> Survey:
     """Return where ready jobs begin, of up to `most` lanes, queues and priorities.
 
-    Raises psycopg.errors.QueryCanceled when that takes longer than SURVEY_TIMEOUT.
+    Raises psycopg.errors.QueryCanceled when that takes longer than so many seconds.
     """
+    limit = b"SET LOCAL statement_timeout = %d" % int(1000 * seconds)
     try:
         with connection.pipeline():
             prepare = connection.prepare_threshold is not None
             connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
-            connection.execute(SURVEY_TIMEOUT, prepare=prepare)
+            connection.execute(limit, prepare=prepare)
             cursor = execute(connection, "survey_ready", {"most": most})
             connection.execute(b"COMMIT", prepare=prepare)
     except psycopg.Error:

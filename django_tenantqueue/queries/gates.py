@@ -51,9 +51,9 @@ class Released:
     places: dict[Spot, int] = field(default_factory=dict)
     """Where they became ready, and the least ids there."""
 
-    def note(self, job_id: int, *spot: int) -> None:
-        """Count a job that became ready at a spot."""
-        self.ready += 1
+    def note(self, job_id: int, *spot: int, moved: bool = False) -> None:
+        """Count a job that became ready at a spot; not one that only moved there."""
+        self.ready += not moved
         lane, queue_id, priority = spot
         place = (lane, queue_id, priority)
         self.places[place] = min(job_id, self.places.get(place, job_id))

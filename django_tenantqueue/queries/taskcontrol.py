@@ -41,13 +41,14 @@ class Place:
 class TaskRelease:
     """What a release did, and where the next one goes on."""
 
-    released: int
     last_queue: int | None
     lane: int
     queue_id: int
     wrapped: bool
     is_cut: bool
     """It ended at its most steps."""
+    places: list[list[int]] | None
+    """Of each job made ready: its id, lane, queue and priority."""
 
 
 @dataclass(frozen=True, slots=True)

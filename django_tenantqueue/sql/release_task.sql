@@ -115,17 +115,17 @@ WITH RECURSIVE control AS MATERIALIZED (
     WHERE job.id = locked.id
         -- not redundant: see finish_jobs.sql
         AND job.id = ANY (ARRAY(SELECT l.id FROM locked l))
-    RETURNING job.id
+    RETURNING job.id, job.lane, job.queue_id, job.priority
 )
 SELECT
-    (SELECT count(*) FROM released) AS released,
     (
         SELECT locked.queue_id
         FROM locked
         ORDER BY locked.lane DESC, locked.turn DESC, locked.step DESC
         LIMIT 1
     ) AS last_queue,
-    walk.lane, walk.queue_id, walk.wrapped, walk.step >= %(most_steps)s::integer AS is_cut
+    walk.lane, walk.queue_id, walk.wrapped, walk.step >= %(most_steps)s::integer AS is_cut,
+    (SELECT array_agg(ARRAY[id, lane, queue_id, priority]) FROM released) AS places
 FROM walk
 ORDER BY walk.step DESC
 LIMIT 1

@@ -139,8 +139,7 @@ class Pump:
         if waiting and claim and not len(self.flight) and self.line.is_crowded():
             claim = False
             self.timetable.hurry(now)
-        self._exchange(claim)
-        if claim and self.claimer.recall.is_survey_due:
+        if self._exchange(claim) and claim and self.claimer.recall.is_survey_due:
             self._survey()
         return 0.0
 
@@ -148,7 +147,9 @@ class Pump:
         """Look for all places where jobs are ready (see operations/recall.py), and claim again."""
         began = time.monotonic()
         try:
-            survey = queries.survey_ready(self.connection, most=MOST_SPOTS)
+            survey = queries.survey_ready(
+                self.connection, most=MOST_SPOTS, seconds=self.claimer.recall.survey_timeout
+            )
         except psycopg.Error as error:
             self.claimer.recall.failed()
             if self._is_lost(error):
@@ -214,7 +215,8 @@ class Pump:
 
     # the round trip
 
-    def _exchange(self, claim: bool) -> None:
+    def _exchange(self, claim: bool) -> bool:
+        """Store what has ended and claim, if told so; False: it was refused."""
         finished, failed = self.store.take()
         request = self.claimer.request(*self.flight.room()) if claim else None
         ends = bool(finished or failed)
@@ -243,7 +245,7 @@ class Pump:
             stored = self.store.store_singly(self.connection, finished, failed)
             self._gatekeeper.note(read_ends(stored))
             self._let_through()
-            return
+            return False
         self._exchanged_at = now = time.monotonic()
         self._group_seconds = max(
             GROUP_SECONDS, min(MOST_GROUP_SECONDS, GROUP_STRETCH * (now - began))
@@ -280,6 +282,7 @@ class Pump:
         if answer.fed.ready:
             self._share(answer.fed.ready - _details(answer.jobs, feed))
         self._let_through()
+        return True
 
     def _hand_out(self, jobs: Sequence[ClaimedJob]) -> None:
         """Give claimed jobs to the executors; those of controlled tasks need a slot of it first."""

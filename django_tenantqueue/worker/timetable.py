@@ -137,7 +137,7 @@ class Timetable:
         if self._sleep.can_be_notified and not self._sleep.number:
             look = recall.pause()
             if look is not None:
-                return look
+                return min(look, self._claimer.wait_seconds) if blocked else look
         number = self._sleep.number
         look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
         if self._sleep.number != number:

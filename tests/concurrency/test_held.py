@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations import recall
+from django_tenantqueue.operations import recall, taskgate
 from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.operations.taskcontrol import cap_task
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries.claim import MOST_ROOM, Taken
-from tests.concurrency.pumps import turned_pump
+from tests.concurrency.pumps import FakePump, turned_pump
 from tests.factories import (
     FakeWorker,
     make_blocked_queues,
@@ -56,6 +57,17 @@ def come_and_go(queue: TenantQueue, count: int = GONE, priority: int = 240) -> N
             [ids],
         )
         cursor.execute("DELETE FROM tenantqueue_job_hot WHERE id = ANY (%s)", [ids])
+
+
+def survey(turned: FakePump) -> queries.Survey:
+    return queries.survey_ready(turned.pump.connection, most=100, seconds=5.0)
+
+
+def survey_anew(worker: FakeWorker) -> None:
+    """Survey; ids that are known by then are not looked at any more."""
+    worker.claimer.recall.leave()
+    worker.survey()
+    assert worker.claimer.recall.is_active
 
 
 def recalling(worker: FakeWorker) -> FakeWorker:
@@ -222,7 +234,8 @@ def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, 
         for job_id in make_jobs(queue, 3, priority=priority, lane=0)
     ]
 
-    assert [job.id for job in worker.claim(20)] == [job_id for _, job_id in sorted(made)]
+    # no more than a claim takes is locked of each priority
+    assert [job.id for job in worker.claim_all(2)] == [job_id for _, job_id in sorted(made)]
 
 
 def test_more_jobs_than_a_claim_reads_by_their_ids_are_all_found(worker, snapshot, monkeypatch):
@@ -245,7 +258,7 @@ def test_free_queue_is_reached_behind_more_full_ones_than_a_claim_looks_at(
     recalling(worker)
     make_blocked_queues(200, priority=100)
     (free,) = make_jobs(make_queue(), 1, priority=200)
-    worker.survey()
+    survey_anew(worker)
 
     claims = [worker.claim(5) for _ in range(10)]
 
@@ -326,7 +339,7 @@ def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
         memory, sleep = turned.pump.claimer.recall, turned.pump.sleep
         turned.turn_until(lambda: memory.is_active)
         monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
+        memory.surveyed(survey(turned), seconds=0.0)
         announce = sleep._announce
 
         def release_and_announce(*args):
@@ -383,8 +396,9 @@ def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch):
         memory = turned.pump.claimer.recall
         monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
         monkeypatch.setattr(recall, "MOST_SURVEY_SECONDS", 60.0)
-        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
-        memory.surveyed(queries.survey_ready(turned.pump.connection, most=100), seconds=0.0)
+        monkeypatch.setattr(recall, "FIRST_IDS", 0)
+        memory.leave()
+        memory.surveyed(survey(turned), seconds=0.0)
         monkeypatch.setattr(turned.pump, "_survey", lambda: None)
 
         for job in jobs:
@@ -393,6 +407,48 @@ def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch):
             turned.end(running, gates=running.claimed.gates)
 
         assert memory.is_active
+
+
+def test_next_job_of_a_capped_task_is_found_without_a_survey(snapshot, monkeypatch):
+    cap_task(noop.name, 1)
+    taskgate.settle("default", 0.0)
+    jobs = [noop.using(tenant="acme").delay() for _ in range(3)]
+    come_and_go(make_queue())
+    with turned_pump() as turned:
+        turned.turn_until(lambda: turned.executor.jobs)
+        memory = turned.pump.claimer.recall
+        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
+        monkeypatch.setattr(recall, "MOST_SURVEY_SECONDS", 60.0)
+        monkeypatch.setattr(recall, "FIRST_IDS", 0)
+        memory.leave()
+        memory.surveyed(survey(turned), seconds=0.0)
+        monkeypatch.setattr(turned.pump, "_survey", lambda: None)
+
+        for job in jobs:
+            (running,) = turned.take(1)
+            assert running.id == job.id
+            turned.end(running, gates=running.claimed.gates)
+
+        assert memory.is_active
+
+
+def test_contended_places_are_not_looked_at_without_a_pause_when_there_are_too_many(
+    worker, snapshot, open_connection, monkeypatch
+):
+    monkeypatch.setattr(recall, "MOST_PLACES", 3)
+    come_and_go(make_queue())
+    recalling(worker)
+    for _ in range(6):
+        make_jobs(make_queue(), 1)
+    survey_anew(worker)
+    operator = open_connection()
+
+    with operator.transaction():
+        operator.execute("SELECT FROM tenantqueue_tenantqueue FOR NO KEY UPDATE")
+        assert worker.claim() == []
+
+    assert worker.verdict is Verdict.CONTENDED
+    assert len(worker.claim_all()) == 6
 
 
 def test_worker_that_connects_anew_walks_again(snapshot, open_connection):
@@ -417,9 +473,7 @@ def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, monk
     come_and_go(make_queue())
     with turned_pump(burst=True) as turned:
         monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        turned.pump.claimer.recall.surveyed(
-            queries.survey_ready(turned.pump.connection, most=100), seconds=0.0
-        )
+        turned.pump.claimer.recall.surveyed(survey(turned), seconds=0.0)
         assert turned.pump.claimer.recall.is_active
         late()
 
@@ -433,6 +487,7 @@ def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snap
     come_and_go(queue)
     recalling(worker)
     first, second = make_jobs(queue, 2)
+    survey_anew(worker)
     held = worker.claim()
     for _ in range(2):  # it is found full, and then left alone
         assert worker.claim() == []

@@ -49,6 +49,7 @@ def clock() -> Clock:
 def recall(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Recall:
     """Return the memory of a worker that walks, without chance in its distances."""
     monkeypatch.setattr(module.random, "uniform", lambda _least, _most: 1.0)
+    monkeypatch.setattr(module, "FIRST_IDS", 0)
     return Recall(clock)
 
 
@@ -86,11 +87,15 @@ def test_worker_walks_on_when_the_survey_finds_that_all_is_live(recall, clock):
     recall.surveyed(survey(walked=1 + module.CHEAP_ENTRIES - 1), seconds=0.05)
 
     assert not recall.is_active
-    recall.walked(replace(NOTHING, walked=COSTLY))
-    assert not recall.is_survey_due  # not over and over
-    clock.now += module.AGAIN_SECONDS
-    recall.walked(replace(NOTHING, walked=COSTLY))
-    assert recall.is_survey_due
+    for seconds in (1, 2, 4, 8, 10, 10):  # not over and over
+        clock.now += seconds - 0.1
+        recall.walked(replace(NOTHING, walked=COSTLY))
+        assert not recall.is_survey_due
+        clock.now += 0.2
+        recall.walked(replace(NOTHING, walked=COSTLY))
+        assert recall.is_survey_due
+        recall.surveyed(survey(walked=1), seconds=0.05)
+        clock.now -= 0.1
 
 
 def test_worker_walks_on_when_there_are_too_many_places_to_remember(recall, clock):
@@ -191,12 +196,14 @@ def test_ids_that_a_claim_found_after_its_wait_in_line_are_as_young_as_that(reca
 
 def test_worker_that_was_away_for_long_does_not_go_through_all_ids_that_passed(recall, clock):
     begin(recall)
-    clock.now += module.AWAY_SECONDS + 1
-    recall.surveyed(survey(last_id=90_000), seconds=0.05)
+    recall.surveyed(survey(), seconds=0.05)
+    clock.now += module.AWAY_SECONDS
+    assert not Recall(clock).is_survey_due
 
-    assert places(recall).arrivals_from == 90_001
-    clock.now += 1.3 * module.LEAST_SURVEY_SECONDS
-    assert recall.is_survey_due  # for what was being committed
+    assert look(recall, 90_000) == module.NO_ARRIVALS
+
+    assert recall.is_survey_due
+    assert look(recall, 90_000) == 90_001
 
 
 def test_ids_are_looked_at_from_the_start_when_the_sequence_was_set_back(recall):
@@ -229,9 +236,58 @@ def test_failed_survey_is_not_repeated_at_once(recall, clock):
 
     recall.failed()
 
-    clock.now += module.FAILED_SECONDS - 0.1
+    clock.now += 10 * module.SURVEY_TIMEOUT - 0.1
     recall.walked(replace(NOTHING, walked=COSTLY))
     assert not recall.is_survey_due
+    clock.now += 0.2
+    assert recall.is_survey_due
+
+
+def test_failed_survey_of_a_worker_that_recalls_is_not_repeated_whatever_hurries(recall, clock):
+    begin(recall)
+    clock.now += 1.0
+
+    recall.failed()
+    recall.hurry()
+    recall.announced()
+    places(recall)
+
+    assert not recall.is_survey_due
+    assert recall.is_active
+    clock.now += 10 * module.SURVEY_TIMEOUT
+    assert recall.is_survey_due
+
+
+def test_survey_that_fails_again_may_take_longer_until_one_succeeds(recall):
+    timeouts = []
+    for _ in range(7):
+        timeouts.append(recall.survey_timeout)
+        recall.failed()
+
+    assert timeouts == [2, 4, 8, 16, 32, 60, 60]
+    begin(recall)
+    assert recall.survey_timeout == 2
+
+
+def test_surveys_of_all_never_take_more_than_one_core(recall, clock):
+    begin(recall, awake=100)
+    recall.surveyed(survey(awake=100), seconds=0.5)
+
+    recall.hurry()
+
+    clock.now += 49.0  # 100 workers, half a second each
+    assert not recall.is_survey_due
+    clock.now += 2.0
+    assert recall.is_survey_due
+
+
+def test_claims_after_the_first_survey_look_at_its_last_ids_too(recall, monkeypatch):
+    """What was given them may be committed behind the survey's back."""
+    monkeypatch.setattr(module, "FIRST_IDS", 30)
+
+    begin(recall)
+
+    assert places(recall).arrivals_from == 71
 
 
 def test_worker_that_walks_is_not_hurried_to_survey(recall, clock):
