@@ -254,6 +254,7 @@ def test_free_queue_is_reached_behind_more_full_ones_than_a_claim_looks_at(
     worker, snapshot, monkeypatch
 ):
     monkeypatch.setattr(recall, "MOST_PLACES", 30)
+    monkeypatch.setattr(recall, "FIRST_IDS", 0)
     come_and_go(make_queue())
     recalling(worker)
     make_blocked_queues(200, priority=100)
@@ -482,7 +483,8 @@ def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, monk
         assert turned.executor.jobs
 
 
-def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snapshot):
+def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snapshot, monkeypatch):
+    monkeypatch.setattr(recall, "FIRST_IDS", 0)
     queue = make_queue(num_slots=1)
     come_and_go(queue)
     recalling(worker)
