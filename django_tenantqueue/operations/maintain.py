@@ -41,17 +41,10 @@ def make_history(using: str, today: date | None = None) -> list[str]:
     for _ in range(get_settings().history_ahead + 1):
         if month not in have:
             try:
-                history.make_leaf(using, month)
+                if history.make_leaf(using, month):
+                    made.append(history.leaf_name(month))
             except psycopg.errors.LockNotAvailable as error:
                 logger.info("history of %s is made later: %s", month, error)
-            except (
-                psycopg.errors.DuplicateTable,
-                psycopg.errors.InvalidObjectDefinition,
-                psycopg.errors.UniqueViolation,  # of the catalogue: both at the same instant
-            ):
-                pass  # another worker was faster
-            else:
-                made.append(history.leaf_name(month))
         month = history.next_month(month)
     return made
 
@@ -74,11 +67,10 @@ def drop_history(using: str, today: date | None = None) -> list[str]:
             break
         try:
             history.empty_leaf(using, leaf)
-            history.drop_leaf(using, leaf)
+            if history.drop_leaf(using, leaf):
+                dropped.append(leaf.name)
         except psycopg.errors.LockNotAvailable as error:
             logger.info("history leaf %s is dropped later: %s", leaf.name, error)
-            continue
-        dropped.append(leaf.name)
     return dropped
 
 

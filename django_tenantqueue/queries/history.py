@@ -7,7 +7,8 @@ had is tried again at the next round.
 Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
 EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
 EXCLUSIVE on that leaf alone, after the rows of monitors that are paused. Dropping it: ACCESS
-EXCLUSIVE on the history for an instant.
+EXCLUSIVE on the history for an instant. Each takes an advisory lock before all else, so that two
+never make or drop the same leaf at once, which the catalogue answers with one of several errors.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from psycopg import sql
 from .base import ready_connection, statement
 
 LOCK_TIMEOUT = "100ms"
+LOCK_CLASS = 0x74716869
+"""First key of the advisory lock of whoever changes the partitions; the second is 0."""
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
 DEFAULT_LEAF = f"{HISTORY}_default"
@@ -50,11 +53,25 @@ def leaf_name(month: date) -> str:
 
 @contextmanager
 def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
-    """Yield a cursor in a transaction whose statements wait for locks 100 ms at most."""
+    """Yield a cursor in a transaction that alone changes the partitions.
+
+    Its statements wait for locks 100 ms at most, and raise psycopg.errors.LockNotAvailable then.
+    """
     raw = ready_connection(connections[using])
     with raw.transaction(), psycopg.Cursor(raw) as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LOCK_CLASS])
         yield cursor
+
+
+def _exists(cursor: psycopg.Cursor[Any], name: str) -> bool:
+    """Look into the table: to_regclass() may answer with what a session remembers from before."""
+    cursor.execute(
+        "SELECT FROM pg_class leaf JOIN pg_class history USING (relnamespace) "
+        "WHERE history.oid = %s::regclass AND leaf.relname = %s",
+        [HISTORY, name],
+    )
+    return cursor.rowcount > 0
 
 
 def list_leaves(using: str) -> list[Leaf]:
@@ -74,10 +91,11 @@ def list_leaves(using: str) -> list[Leaf]:
     return leaves
 
 
-def make_leaf(using: str, month: date) -> None:
+def make_leaf(using: str, month: date) -> bool:
     """Make the leaf of a month aside, move stray rows of it out of the default, and attach it.
 
-    Raises psycopg.errors.LockNotAvailable when the default leaf is being read.
+    Return whether it was missing. Raises psycopg.errors.LockNotAvailable when the default leaf is
+    being read, or somebody else is changing the partitions.
     """
     name = sql.Identifier(leaf_name(month))
     start = sql.Literal(datetime(month.year, month.month, 1, tzinfo=UTC).isoformat())
@@ -86,6 +104,8 @@ def make_leaf(using: str, month: date) -> None:
     history, default = sql.Identifier(HISTORY), sql.Identifier(DEFAULT_LEAF)
     within = sql.SQL("finished_at >= {} AND finished_at < {}").format(start, end)
     with _bounded(using) as cursor:
+        if _exists(cursor, leaf_name(month)):
+            return False
         cursor.execute(
             sql.SQL(
                 "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS, "
@@ -112,22 +132,28 @@ def make_leaf(using: str, month: date) -> None:
                 history, name, start, end
             )
         )
+    return True
 
 
 def empty_leaf(using: str, leaf: Leaf) -> None:
-    """Free the space of a leaf. Raises LockNotAvailable while somebody reads it.
+    """Free the space of a leaf, if it is there. Raises LockNotAvailable while somebody reads it.
 
     Monitors that have stopped after failures are paused: the failures may be among what goes.
     """
     with _bounded(using) as cursor:
+        if not _exists(cursor, leaf.name):
+            return
         cursor.execute(statement("pause_stopped_monitors"))
         cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(leaf.name)))
 
 
-def drop_leaf(using: str, leaf: Leaf) -> None:
-    """Drop an empty leaf.
+def drop_leaf(using: str, leaf: Leaf) -> bool:
+    """Drop an empty leaf; return whether it was there.
 
     Raises LockNotAvailable while a transaction that finished a job is open.
     """
     with _bounded(using) as cursor:
+        if not _exists(cursor, leaf.name):
+            return False
         cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(leaf.name)))
+    return True
