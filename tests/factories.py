@@ -17,12 +17,28 @@ from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.recall import MOST_SPOTS
 from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries import recall as recall_queries
 from django_tenantqueue.queries import workers as worker_queries
-from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Walk
+from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Position, Walk
 from django_tenantqueue.states import ACTIVE, FINAL, State
 from django_tenantqueue.worker.connection import connect
 
 _numbers = itertools.count(1)
+NOTHING = Walk(
+    locks=0,
+    contended=0,
+    blocked=[],
+    spent={},
+    foreign=[],
+    skipped=0,
+    steps=1,
+    held=[],
+    lanes=[],
+    open_lane=None,
+    position=Position(),
+    complete=True,
+)
+"""The walk of a claim that found no queue with ready jobs."""
 MORE_THAN_ENOUGH = 10_000
 """Statements after which a loop that waits for something to be claimed is given up."""
 
@@ -279,7 +295,7 @@ class FakeWorker:
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a pump does when that is due."""
         row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_SPOTS}).fetchone()
-        self.claimer.recall.surveyed(queries.as_survey(row), seconds=0.001)
+        self.claimer.recall.surveyed(recall_queries.as_survey(row), seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""

@@ -60,7 +60,7 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
             if not queries.is_lock_lost(error):
                 raise
             logger.info("jobs are let through later: %s", error)
-    total.add(taskgate.release_lines(where, keys.get(TASK, ())))
+    total.add(taskgate.release_tasks(where, keys.get(TASK, ())))
     return total
 
 

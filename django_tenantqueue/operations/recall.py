@@ -14,8 +14,9 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
-from ..queries.claim import Places, Survey, Taken, Walk
+from ..queries.claim import Walk
 from ..queries.gates import Spot
+from ..queries.recall import Places, Survey, Taken
 
 COSTLY_ENTRIES = 5000
 """A walk that has read more index entries than this is a reason to recall."""
@@ -23,10 +24,11 @@ CHEAP_ENTRIES = 1000
 """A survey that has passed over fewer of them than this is a reason to walk again."""
 AGAIN_SECONDS = 1.0
 CROWDED_SECONDS = 10.0
-"""So long a worker walks at least, then; and when there are too many spots to remember."""
+"""So long a worker walks at least, then: twice as long each time, up to what it is when there are
+too many spots to remember."""
 MOST_SPOTS = 2000
 """Lanes, queues and priorities with ready jobs that are remembered. When there are more, a worker
-walks: where so much is ready, the next job is not far."""
+walks."""
 MOST_PLACES = 500
 """So many of them one claim looks at."""
 SURVEY_SHARE = 0.1
@@ -44,6 +46,7 @@ FAILED_FACTOR = 10.0
 AWAY_SECONDS = 15.0
 """A worker that has looked at no ids for longer does not go through all that passed meanwhile."""
 NO_ARRIVALS = 2**63 - 1
+"""An id that no job reaches."""
 ARRIVAL_SECONDS = 1.0
 """Jobs whose ids are younger than this are looked for by their ids: their transactions may have
 committed in another order. What commits later still is found by a survey."""
@@ -91,7 +94,7 @@ class Recall:
 
     @property
     def is_survey_due(self) -> bool:
-        """Whether to survey before the next claim."""
+        """Whether to survey now."""
         now = self._clock()
         if self._not_before > now:
             return False

@@ -86,16 +86,11 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     return taken
 
 
-def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -> int:
-    """Make jobs ready from the lines of these tasks, as many as each allows; return how many.
+def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -> Released:
+    """Make jobs ready from the lines of these tasks, as many as each allows.
 
     Without `waits` the room is offered anew that jobs have which were made ready a moment ago.
     """
-    return release_lines(where, names, waits=waits).ready
-
-
-def release_lines(where: Where, names: Collection[str], *, waits: bool = True) -> Released:
-    """Do what release_tasks() does; say where the jobs became ready, too."""
     total = Released()
     for name in sorted(names):
         place = _place(where, name)
@@ -108,7 +103,7 @@ def release_lines(where: Where, names: Collection[str], *, waits: bool = True) -
             steps=MOST_STEPS,
         )
         for job_id, *spot in done.places or ():
-            total.note(job_id, *spot)
+            total.note(job_id, spot)
         if done.last_queue is not None:
             place = Place(done.last_queue)
         elif done.is_cut:
@@ -133,7 +128,7 @@ def _place(where: Where, name: str) -> Place:
 
 def let_through(using: str, names: Collection[str]) -> int:
     """Let a first batch of jobs of these tasks go, whatever holds them now; return how many."""
-    ready = release_tasks(using, names, waits=False)
+    ready = release_tasks(using, names, waits=False).ready
     ready += queries.open_task_lines(using, sorted(names), most=OPENED_ROWS)
     _wake(using, ready)
     return ready
@@ -159,7 +154,7 @@ def sweep(using: str, look: Where | None = None) -> int:
     found = queries.find_task_lines(look, most=SWEEP_TASKS)
     capped = [name for name, is_capped in found if is_capped]
     free = [name for name, is_capped in found if not is_capped]
-    ready = release_tasks(using, capped, waits=False)
+    ready = release_tasks(using, capped, waits=False).ready
     if free:
         ready += queries.open_task_lines(using, free, most=OPENED_ROWS)
     _wake(using, ready)

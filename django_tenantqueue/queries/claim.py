@@ -27,6 +27,7 @@ from .base import (
 )
 from .gates import GATE_LOCK_CLASSES, Halt, Released, Spot, halt_params
 from .monitors import as_released
+from .recall import Places, Taken, first_taken_params, places_params, taken_params
 
 QUEUE_LOCK_CLASS = 0x74717175
 """First key of the advisory lock on a queue during a claim; the second is the queue's id."""
@@ -42,54 +43,6 @@ BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are put off so long, if its burst is large enough to lose none: one
 claim then takes all that the rate has brought."""
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
-
-
-MOST_ARRIVALS = 2000
-"""Jobs that a claim which recalls looks for by their ids, at most."""
-TAKEN_MARGIN_SECONDS = 10.0
-"""Clocks may be set back by so much: see find_first_taken.sql."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Since when slots of a queue have been taken, and when that was told (microseconds)."""
-
-    since: int
-    as_of: int
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where a claim looks that does not walk over the queues: see operations/recall.py."""
-
-    at: float
-    """Monotonic time."""
-    floors: Mapping[Spot, int]
-    """The least ids at which something may be ready."""
-    arrivals_from: int
-    taken: Mapping[int, Taken]
-    settles: bool
-    """Lock wide queues alone, but for those that are `settled`."""
-    settled: Sequence[int]
-    withheld: int
-    """Spots that are not looked at since their queues are left alone."""
-    is_cut: bool = False
-    """There are more spots than one claim looks at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """Where ready jobs begin, and what it took to find out."""
-
-    floors: dict[Spot, int]
-    last_id: int
-    awake: int
-    walked: int
-
-
-NOWHERE = Places(
-    at=0.0, floors={}, arrivals_from=0, taken={}, settles=False, settled=(), withheld=0
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,18 +253,6 @@ def _reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int
     }
 
 
-def _taken_params(places: Places) -> dict[str, Any]:
-    return {
-        "taken_queues": array(places.taken),
-        "taken_from": array(taken.since for taken in places.taken.values()),
-        "taken_as_of": max((taken.as_of for taken in places.taken.values()), default=0),
-    }
-
-
-def _first_taken_params(places: Places) -> dict[str, Any]:
-    return {"margin_seconds": TAKEN_MARGIN_SECONDS, **_taken_params(places)}
-
-
 def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters of the first half of a claim."""
     places = request.places
@@ -338,18 +279,7 @@ def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
             "skip_lanes": array(request.skip_lanes),
             "most_visits": request.most_visits,
         }
-    return "lock_recalled_queues", {
-        **params,
-        **_taken_params(places),
-        "floor_lanes": array(lane for lane, _, _ in places.floors),
-        "floor_queues": array(queue_id for _, queue_id, _ in places.floors),
-        "floor_priorities": array(priority for _, _, priority in places.floors),
-        "floor_ids": array(places.floors.values()),
-        "arrivals_from": places.arrivals_from,
-        "most_arrivals": MOST_ARRIVALS,
-        "settles": places.settles,
-        "settled": array(places.settled),
-    }
+    return "lock_recalled_queues", {**params, **places_params(places)}
 
 
 def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
@@ -367,7 +297,7 @@ def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
     }
     if request.places is None:
         return "claim_jobs", {**params, "recheck": request.recheck}
-    return "claim_recalled_jobs", {**params, **_taken_params(request.places)}
+    return "claim_recalled_jobs", {**params, **taken_params(request.places)}
 
 
 def exchange(
@@ -427,7 +357,7 @@ def exchange(
                 name, params = claim_statement(request)
                 claimed = connection.execute(statement(name), params, prepare=prepare)
                 if request.places is not None:
-                    params = _first_taken_params(request.places)
+                    params = first_taken_params(request.places)
                     taken = connection.execute(
                         statement("find_first_taken"), params, prepare=prepare
                     )
@@ -493,34 +423,6 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
         last_arrival=last_arrival if is_cut else last_id,
         arrivals_cut=is_cut,
     )
-
-
-def survey_ready(connection: psycopg.Connection[Any], *, most: int, seconds: float) -> Survey:
-    """Return where ready jobs begin, of up to `most` lanes, queues and priorities.
-
-    Raises psycopg.errors.QueryCanceled when that takes longer than so many seconds.
-    """
-    limit = b"SET LOCAL statement_timeout = %d" % int(1000 * seconds)
-    try:
-        with connection.pipeline():
-            prepare = connection.prepare_threshold is not None
-            connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
-            connection.execute(limit, prepare=prepare)
-            cursor = execute(connection, "survey_ready", {"most": most})
-            connection.execute(b"COMMIT", prepare=prepare)
-    except psycopg.Error:
-        if not connection.broken:
-            connection.rollback()
-        raise
-    return as_survey(cursor.fetchone())
-
-
-def as_survey(row: tuple[Any, ...] | None) -> Survey:
-    """Return what the row of survey_ready.sql says."""
-    assert row is not None, "an aggregate has one row"
-    lanes, queues, priorities, ids, last_id, awake, walked = row
-    spots = zip(lanes or (), queues or (), priorities or (), strict=True)
-    return Survey(dict(zip(spots, ids or (), strict=True)), last_id, awake, walked)
 
 
 def return_jobs(

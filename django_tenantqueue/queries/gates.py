@@ -51,18 +51,20 @@ class Released:
     places: dict[Spot, int] = field(default_factory=dict)
     """Where they became ready, and the least ids there."""
 
-    def note(self, job_id: int, *spot: int, moved: bool = False) -> None:
+    def note(self, job_id: int, spot: Sequence[int], *, moved: bool = False) -> None:
         """Count a job that became ready at a spot; not one that only moved there."""
         self.ready += not moved
         lane, queue_id, priority = spot
-        place = (lane, queue_id, priority)
-        self.places[place] = min(job_id, self.places.get(place, job_id))
+        self._lower((lane, queue_id, priority), job_id)
 
     def add(self, other: Released) -> None:
         """Count what another release made ready; its `later` is left alone."""
         self.ready += other.ready
-        for place, job_id in other.places.items():
-            self.places[place] = min(job_id, self.places.get(place, job_id))
+        for spot, job_id in other.places.items():
+            self._lower(spot, job_id)
+
+    def _lower(self, spot: Spot, job_id: int) -> None:
+        self.places[spot] = min(job_id, self.places.get(spot, job_id))
 
 
 def is_lock_lost(error: BaseException) -> bool:
@@ -93,7 +95,7 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Rele
         for job_id, passes, state, user, exclusive, *rest in fetch(where, name, params):
             spot, monitor = rest[:3], rest[3:]
             if passes and state == "created":
-                done.note(job_id, *spot)
+                done.note(job_id, spot)
             some_passed |= passes
             # what passed has come to its next gate, and what was taken back leaves those it was in
             if user is not None and kind == SESSION:

@@ -149,7 +149,7 @@ def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
             ended.append(monitor)
             continue
         if state == "created":  # without passing: its priority was changed
-            done.note(job_id, *spot, moved=not passes)
+            done.note(job_id, spot, moved=not passes)
         # what was fed has come to its next gate, and what was taken back leaves those it was in;
         # an anchor has got another place in the line of its session
         for kind, key in ((SESSION, session), (USER, user), (EXCLUSIVE, exclusive)):

@@ -18,7 +18,6 @@ from ..conf import get_settings
 from ..gates import MONITOR, JobGates
 from ..operations.claim import Claimer, Filters
 from ..operations.outcome import Outcome
-from ..operations.recall import MOST_SPOTS
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
 from ..queries import claim as queries
@@ -34,6 +33,7 @@ from .marks import Marks
 from .returns import RETRIABLE, Returns
 from .sleep import Sleep
 from .store import RETRY_SECONDS, Store
+from .survey import survey
 from .timetable import Timetable
 from .vitals import Vitals
 from .waiter import Waiter
@@ -144,20 +144,15 @@ class Pump:
         return 0.0
 
     def _survey(self) -> None:
-        """Look for all places where jobs are ready (see operations/recall.py), and claim again."""
-        began = time.monotonic()
+        """Look for all places where jobs are ready, and claim again."""
         try:
-            survey = queries.survey_ready(
-                self.connection, most=MOST_SPOTS, seconds=self.claimer.recall.survey_timeout
-            )
+            survey(self.connection, self.claimer.recall)
         except psycopg.Error as error:
-            self.claimer.recall.failed()
             if self._is_lost(error):
                 raise
             logger.warning("looking for ready jobs behind dead index entries failed: %s", error)
-            return
-        self.claimer.recall.surveyed(survey, seconds=time.monotonic() - began)
-        self.timetable.hurry()
+        else:
+            self.timetable.hurry()
 
     def wait(self, seconds: float) -> None:
         """Sleep until woken by an executor, a notification, or after `seconds`."""

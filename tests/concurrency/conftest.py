@@ -26,7 +26,7 @@ from django_tenantqueue.models import (
 )
 from django_tenantqueue.operations import recall
 from django_tenantqueue.operations.claim import Filters
-from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries import recall as queries
 from django_tenantqueue.worker.connection import connect
 from tests.concurrency.sleepers import Sleeper
 from tests.factories import Clock, FakeWorker
@@ -83,6 +83,15 @@ def worker_factory(transactional_db: None) -> Iterator[Callable[..., FakeWorker]
     yield make
     for worker in made:
         worker.close()
+
+
+@pytest.fixture
+def snapshot(open_connection) -> psycopg.Connection:
+    """Keep a snapshot for as long as the test lasts, or until it rolls back."""
+    holder = open_connection()
+    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    holder.execute("SELECT count(*) FROM tenantqueue_tenantqueue")
+    return holder
 
 
 @pytest.fixture

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
-import psycopg
 import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations import recall, taskgate
+from django_tenantqueue.operations import recall
 from django_tenantqueue.operations.claim import Verdict
-from django_tenantqueue.operations.taskcontrol import cap_task
 from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries.claim import MOST_ROOM, Taken
-from tests.concurrency.pumps import FakePump, turned_pump
+from django_tenantqueue.queries import recall as recall_queries
+from django_tenantqueue.queries.claim import MOST_ROOM
+from django_tenantqueue.queries.recall import Taken
+from tests.concurrency.held import GONE, come_and_go
 from tests.factories import (
     FakeWorker,
     make_blocked_queues,
@@ -24,43 +23,14 @@ from tests.factories import (
     make_queue,
     state_of,
 )
-from tests.testapp.tasks import noop
-
-GONE = 6000
-"""Jobs of a queue that have come and gone: more than COSTLY_ENTRIES."""
-
-
-@pytest.fixture
-def snapshot(open_connection) -> psycopg.Connection:
-    """Keep a snapshot for as long as the test lasts, or until it rolls back."""
-    holder = open_connection()
-    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    holder.execute("SELECT count(*) FROM tenantqueue_tenantqueue")
-    return holder
 
 
 @pytest.fixture
 def exact(monkeypatch) -> None:
     """Believe what is known of slots to the moment, and ask for it with each claim."""
-    monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr(recall_queries, "TAKEN_MARGIN_SECONDS", 0.0)
     monkeypatch.setattr(recall, "SETTLE_PORTION", 1.0)
     monkeypatch.setattr(recall, "SETTLED_SECONDS", 0.0)
-
-
-def come_and_go(queue: TenantQueue, count: int = GONE, priority: int = 240) -> None:
-    """Put jobs in, take them and remove them, each in a transaction of its own."""
-    ids = make_jobs(queue, count, priority=priority)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE tenantqueue_job_hot SET state = 'queued', queued_at = clock_timestamp(), "
-            "worker_id = 999999, claim_seq = 1, attempt = 1 WHERE id = ANY (%s)",
-            [ids],
-        )
-        cursor.execute("DELETE FROM tenantqueue_job_hot WHERE id = ANY (%s)", [ids])
-
-
-def survey(turned: FakePump) -> queries.Survey:
-    return queries.survey_ready(turned.pump.connection, most=100, seconds=5.0)
 
 
 def survey_anew(worker: FakeWorker) -> None:
@@ -239,7 +209,7 @@ def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, 
 
 
 def test_more_jobs_than_a_claim_reads_by_their_ids_are_all_found(worker, snapshot, monkeypatch):
-    monkeypatch.setattr(queries, "MOST_ARRIVALS", 20)
+    monkeypatch.setattr(recall_queries, "MOST_ARRIVALS", 20)
     queue = make_queue(num_slots=100)
     come_and_go(queue)
     recalling(worker)
@@ -285,154 +255,6 @@ def test_older_jobs_come_first_when_newer_ones_came_while_their_queue_was_full(w
     assert served == ids
 
 
-def test_pump_begins_to_recall_by_itself_and_walks_again_when_all_is_cleaned_up(snapshot):
-    queue = make_queue(num_slots=8)
-    come_and_go(queue)
-    with turned_pump() as turned:
-        memory = turned.pump.claimer.recall
-        turned.turn_until(lambda: memory.is_active)
-        make_jobs(queue, 3)
-        for running in turned.take(3):
-            turned.end(running)
-
-        snapshot.execute("ROLLBACK")
-        connection.cursor().execute("VACUUM tenantqueue_job_hot")
-        make_jobs(queue, 3)
-        turned.pump.notified()
-        turned.turn_until(lambda: not memory.is_active)
-        turned.take(3)
-
-
-@pytest.fixture
-def late() -> Callable[[], int]:
-    """Return a function that makes ready what lies behind all that a survey has seen."""
-    held = make_job(make_queue(), state="held").pk
-
-    def release() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE tenantqueue_job_hot SET state = 'created', held_by = NULL WHERE id = %s",
-                [held],
-            )
-        return held
-
-    return release
-
-
-def test_job_that_becomes_ready_out_of_order_is_found_by_a_survey(late, snapshot):
-    come_and_go(make_queue())
-    with turned_pump() as turned:
-        turned.turn_until(lambda: turned.pump.claimer.recall.is_active)
-        job_id = late()
-
-        (running,) = turned.take(1)
-
-        assert running.id == job_id
-        assert turned.pump.claimer.recall.is_active
-
-
-def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
-    late, snapshot, monkeypatch
-):
-    """Who made the job ready saw no sleeper, and so has woken nobody."""
-    come_and_go(make_queue())
-    with turned_pump() as turned:
-        memory, sleep = turned.pump.claimer.recall, turned.pump.sleep
-        turned.turn_until(lambda: memory.is_active)
-        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        memory.surveyed(survey(turned), seconds=0.0)
-        announce = sleep._announce
-
-        def release_and_announce(*args):
-            late()
-            announce(*args)
-
-        monkeypatch.setattr(sleep, "_announce", release_and_announce)
-        turned.turn_until(lambda: turned.executor.jobs)
-
-
-def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
-    queue = make_queue(num_slots=8)
-    come_and_go(queue)
-    with turned_pump() as turned:
-        turned.turn_until(lambda: turned.pump.claimer.recall.is_active)
-        turned.turn_until_asleep()
-        sleeps = turned.pump.sleep._sleeps
-        end = time.monotonic() + 0.2
-        while time.monotonic() < end:
-            make_jobs(queue, 1)
-            turned.pump.notified()
-            turned.turn_until(lambda: turned.executor.jobs)
-            turned.end(turned.executor.jobs[0])
-            turned.turn_until(lambda: not len(turned.pump.flight) and turned.pump.store.is_empty)
-            for _ in range(6):
-                turned.pump.wait(min(0.003, turned.pump.run_once()))
-
-        assert turned.pump.sleep._sleeps <= sleeps + 1
-
-
-def test_ends_are_stored_and_jobs_claimed_when_a_survey_fails(snapshot, monkeypatch):
-    queue = make_queue(num_slots=8)
-    come_and_go(queue)
-
-    def fail(*_args: object, **_options: object) -> None:
-        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
-
-    monkeypatch.setattr(queries, "survey_ready", fail)
-    ids = make_jobs(queue, 3)
-    with turned_pump(threads=1) as turned:
-        for job_id in ids:
-            (running,) = turned.take(1)
-            assert running.id == job_id
-            turned.end(running)
-        turned.turn_until(lambda: state_of(ids[-1]) == "success")
-
-
-def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch):
-    """It was enqueued long ago, and becomes ready behind all that the survey has seen."""
-    jobs = [noop.using(session="one", tenant="acme").delay() for _ in range(4)]
-    come_and_go(make_queue())
-    with turned_pump() as turned:
-        turned.turn_until(lambda: turned.executor.jobs)
-        memory = turned.pump.claimer.recall
-        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        monkeypatch.setattr(recall, "MOST_SURVEY_SECONDS", 60.0)
-        monkeypatch.setattr(recall, "FIRST_IDS", 0)
-        memory.leave()
-        memory.surveyed(survey(turned), seconds=0.0)
-        monkeypatch.setattr(turned.pump, "_survey", lambda: None)
-
-        for job in jobs:
-            (running,) = turned.take(1)
-            assert running.id == job.id
-            turned.end(running, gates=running.claimed.gates)
-
-        assert memory.is_active
-
-
-def test_next_job_of_a_capped_task_is_found_without_a_survey(snapshot, monkeypatch):
-    cap_task(noop.name, 1)
-    taskgate.settle("default", 0.0)
-    jobs = [noop.using(tenant="acme").delay() for _ in range(3)]
-    come_and_go(make_queue())
-    with turned_pump() as turned:
-        turned.turn_until(lambda: turned.executor.jobs)
-        memory = turned.pump.claimer.recall
-        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        monkeypatch.setattr(recall, "MOST_SURVEY_SECONDS", 60.0)
-        monkeypatch.setattr(recall, "FIRST_IDS", 0)
-        memory.leave()
-        memory.surveyed(survey(turned), seconds=0.0)
-        monkeypatch.setattr(turned.pump, "_survey", lambda: None)
-
-        for job in jobs:
-            (running,) = turned.take(1)
-            assert running.id == job.id
-            turned.end(running, gates=running.claimed.gates)
-
-        assert memory.is_active
-
-
 def test_contended_places_are_not_looked_at_without_a_pause_when_there_are_too_many(
     worker, snapshot, open_connection, monkeypatch
 ):
@@ -450,37 +272,6 @@ def test_contended_places_are_not_looked_at_without_a_pause_when_there_are_too_m
 
     assert worker.verdict is Verdict.CONTENDED
     assert len(worker.claim_all()) == 6
-
-
-def test_worker_that_connects_anew_walks_again(snapshot, open_connection):
-    """It may have come to another server, with another clock and another sequence."""
-    come_and_go(make_queue())
-    with turned_pump() as turned:
-        memory = turned.pump.claimer.recall
-        turned.turn_until(lambda: memory.is_active)
-        snapshot.execute("ROLLBACK")
-        connection.cursor().execute("VACUUM tenantqueue_job_hot")
-        pid = turned.pump.connection.info.backend_pid
-
-        connection.cursor().execute("SELECT pg_terminate_backend(%s)", [pid])
-        make_jobs(make_queue(), 1)
-        turned.turn_until(lambda: turned.pump.connection.info.backend_pid != pid)
-
-        assert not memory.is_active
-        turned.take(1)
-
-
-def test_burst_does_not_end_before_it_has_looked_everywhere(late, snapshot, monkeypatch):
-    come_and_go(make_queue())
-    with turned_pump(burst=True) as turned:
-        monkeypatch.setattr(recall, "LEAST_SURVEY_SECONDS", 60.0)
-        turned.pump.claimer.recall.surveyed(survey(turned), seconds=0.0)
-        assert turned.pump.claimer.recall.is_active
-        late()
-
-        turned.turn_until(lambda: turned.executor.jobs or turned.pump.timetable.idle_rounds)
-
-        assert turned.executor.jobs
 
 
 def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snapshot, monkeypatch):

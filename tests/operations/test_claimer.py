@@ -5,22 +5,8 @@ from dataclasses import replace
 import pytest
 
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
-from django_tenantqueue.queries.claim import Exchange, Position, Walk
-
-NOTHING = Walk(
-    locks=0,
-    contended=0,
-    blocked=[],
-    spent={},
-    foreign=[],
-    skipped=0,
-    steps=1,
-    held=[],
-    lanes=[],
-    open_lane=None,
-    position=Position(),
-    complete=True,
-)
+from django_tenantqueue.queries.claim import Exchange
+from tests.factories import NOTHING
 
 
 def look(claimer: Claimer, **walk: object) -> Verdict:

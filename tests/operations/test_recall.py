@@ -10,32 +10,10 @@ import pytest
 from django_tenantqueue.operations import recall as module
 from django_tenantqueue.operations.claim import Claimer, Verdict
 from django_tenantqueue.operations.recall import Recall
-from django_tenantqueue.queries.claim import (
-    LINE_SECONDS,
-    TAKEN_MARGIN_SECONDS,
-    Exchange,
-    Places,
-    Position,
-    Survey,
-    Taken,
-    Walk,
-)
-from tests.factories import Clock
+from django_tenantqueue.queries.claim import LINE_SECONDS, Exchange, Position
+from django_tenantqueue.queries.recall import TAKEN_MARGIN_SECONDS, Places, Survey, Taken
+from tests.factories import NOTHING, Clock
 
-NOTHING = Walk(
-    locks=0,
-    contended=0,
-    blocked=[],
-    spent={},
-    foreign=[],
-    skipped=0,
-    steps=1,
-    held=[],
-    lanes=[],
-    open_lane=None,
-    position=Position(),
-    complete=True,
-)
 COSTLY = module.COSTLY_ENTRIES + 1
 
 

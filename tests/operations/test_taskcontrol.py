@@ -367,7 +367,7 @@ def test_queue_is_passed_over_when_nobody_takes_what_is_ready() -> None:
     assert released() == [stuck.pk]
     Job.objects.filter(state="created").update(task_at="2020-01-01T00:00:00Z")
 
-    assert taskgate.release_tasks("default", [NOOP]) == 1
+    assert taskgate.release_tasks("default", [NOOP]).ready == 1
 
     assert Job.objects.filter(state="created", queue=free).count() == 1
 
@@ -375,9 +375,9 @@ def test_queue_is_passed_over_when_nobody_takes_what_is_ready() -> None:
 def test_job_that_is_ready_counts_for_a_while() -> None:
     settled(1)
     hold(make_queue(), 5)
-    assert taskgate.release_tasks("default", [NOOP]) == 1
+    assert taskgate.release_tasks("default", [NOOP]).ready == 1
 
-    assert taskgate.release_tasks("default", [NOOP]) == 0
+    assert taskgate.release_tasks("default", [NOOP]).ready == 0
 
 
 def test_walk_goes_on_when_it_was_cut(monkeypatch) -> None:
@@ -388,7 +388,7 @@ def test_walk_goes_on_when_it_was_cut(monkeypatch) -> None:
     free = make_queue()
     hold(free, 1, priority=300)
 
-    done = [taskgate.release_tasks("default", [NOOP]) for _ in range(8)]
+    done = [taskgate.release_tasks("default", [NOOP]).ready for _ in range(8)]
 
     assert sum(done) == 1
     assert Job.objects.get(state="created").queue_id == free.pk

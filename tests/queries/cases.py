@@ -649,7 +649,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "find_first_taken": [
         Case(
-            lambda filled: claim_queries._first_taken_params(places(filled)),
+            lambda filled: claim_queries.first_taken_params(places(filled)),
             SLOTS,
             20_000,
             worker=True,
