@@ -61,6 +61,17 @@ def end_lease(connection: psycopg.Connection[Any], worker_id: int) -> None:
     execute(connection, "end_lease", {"lock_class": LOCK_CLASS, "worker": worker_id})
 
 
+def has_followed(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server may have taken the place of another one since it was started.
+
+    Services that only resemble PostgreSQL do not say: there it may have.
+    """
+    try:
+        return bool(fetch(connection, "has_followed", {})[0][0])
+    except (psycopg.NotSupportedError, psycopg.ProgrammingError):
+        return True
+
+
 def find_dead_workers(where: Where, *, settle_seconds: float, lease_seconds: float) -> list[int]:
     """Return the ids of workers that look dead now; look twice before believing it."""
     params = {

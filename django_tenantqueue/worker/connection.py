@@ -59,7 +59,8 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
 
     Plans are prepared once and kept (planning the claim costs more than running it); behind a
     transaction pooler, declared by TENANTQUEUE["POOLER"], nothing is prepared or set. `options` are
-    further parameters of libpq.
+    further parameters of libpq. Raises psycopg.OperationalError, for a standby, too: its locks are
+    not those of the server that it follows.
     """
     params = dict(connections[alias].get_connection_params())
     params.pop("cursor_factory", None)
@@ -70,6 +71,9 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     params.setdefault("connect_timeout", 10)
     params |= options
     connection = psycopg.connect(**params, autocommit=True, context=adapters)
+    if connection.pgconn.parameter_status(b"in_hot_standby") == b"on":
+        connection.close()
+        raise psycopg.OperationalError("the server is a standby: nothing can be written there")
     if not get_settings().pooler:
         connection.execute(SESSION, prepare=False)
     if role := connections[alias].settings_dict["OPTIONS"].get("assume_role"):

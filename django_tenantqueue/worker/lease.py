@@ -3,8 +3,9 @@
 When the supervisor dies, the server frees the locks and others rescue the jobs. When it loses the
 connection it takes the locks again; if it cannot, its children must die before anyone rescues their
 jobs. A server that is down or starting up is another matter: nobody rescues then, nor for
-SETTLE_SECONDS after its start, nor does one whose own connection is younger than that because it
-had to connect again, as all have to when another server takes over.
+SETTLE_SECONDS after its start. When another server takes over, which has been running all the time,
+all have to connect again. So nobody rescues whose own connection is younger than that, if it had to
+be made anew, or the server was a standby once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Lease:
         self._held: set[int] = set()
         self._missing: set[int] = set()
         self._lost_at: float | None = None
-        self._again_at: float | None = None
+        self._changed_at: float | None = None
         self._was_open = False
         self._probed_at = 0.0
         self._probe_at = 0.0
@@ -95,9 +96,9 @@ class Lease:
         )
 
     @property
-    def seconds_since_loss(self) -> float:
-        """How long ago the connection had to be made anew; inf: never."""
-        return inf if self._again_at is None else time.monotonic() - self._again_at
+    def seconds_since_change(self) -> float:
+        """How long ago at least another server took over; inf: there was none but this one."""
+        return inf if self._changed_at is None else time.monotonic() - self._changed_at
 
     @property
     def seconds_to_check(self) -> float:
@@ -120,10 +121,10 @@ class Lease:
         if self.connection is None or self._is_broken:
             self.connection = None
             connection = connect(self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE)
-            if self._was_open:
-                self._again_at = time.monotonic()
-            self._was_open = True
             if self.uses_locks:
+                if self._was_open or queries.has_followed(connection):
+                    self._changed_at = time.monotonic()
+                self._was_open = True
                 connection.execute(SERVER_KEEPALIVE, prepare=False)
                 self._missing = set(self._held)
                 self._take_missing(connection)

@@ -167,11 +167,11 @@ class Maintenance:
         return wrapper.connection is not None and wrapper.is_usable()
 
     def _rescue(self, alias: str) -> int:
-        """Look for dead workers, but not soon after this one had to connect again.
+        """Look for dead workers, but not soon after another server may have taken over.
 
-        A server that took over from another one has nobody's locks yet.
+        It has nobody's locks yet.
         """
-        if self._lease.uses_locks and self._lease.seconds_since_loss < SETTLE_SECONDS:
+        if self._lease.seconds_since_change < SETTLE_SECONDS:
             self._coroner.forget()
             return 0
         return self._coroner.look(alias, time.monotonic(), self._look)

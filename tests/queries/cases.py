@@ -507,6 +507,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
+    "has_followed": [Case(lambda _: {}, worker=True)],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
     "insert_anchor": [

@@ -248,6 +248,7 @@ def test_locks_are_taken_again_soon_when_the_lost_session_kept_them_for_a_while(
         assert rescue.hold_lease(old, child)
         lease.check(at_once=True)
         lease.check(quiet=True)
+        rescue.end_lease(old, child)
 
     clock.passed += PROBE_SECONDS
     lease.check(quiet=True)
@@ -294,14 +295,14 @@ def test_waiter_wakes_when_the_server_ends_the_connection(lease):
 
 
 def test_loss_is_remembered_when_the_connection_was_made_anew(lease, clock):
-    assert lease.seconds_since_loss == inf
+    assert lease.seconds_since_change == inf
     end_backend(lease)
     lease.check(at_once=True)
     lease.check()
 
-    assert lease.seconds_since_loss < 1.0
+    assert lease.seconds_since_change < 1.0
     clock.passed += SETTLE_SECONDS
-    assert lease.seconds_since_loss >= SETTLE_SECONDS
+    assert lease.seconds_since_change >= SETTLE_SECONDS
 
 
 def test_nobody_is_taken_for_dead_when_the_own_connection_was_made_anew(lease, clock, monkeypatch):
@@ -325,13 +326,39 @@ def test_nobody_is_taken_for_dead_when_the_own_connection_was_made_anew(lease, c
     assert maintenance._coroner._suspects
 
 
-def test_dead_are_looked_for_at_once_when_a_pooler_changes_the_connections(lease, monkeypatch):
+@pytest.mark.parametrize("answer", [True, psycopg.errors.FeatureNotSupported()])
+def test_nobody_is_taken_for_dead_when_the_server_may_have_taken_over_before(
+    clock, monkeypatch, answer
+):
+    def fetch(*_):
+        if isinstance(answer, Exception):
+            raise answer
+        return [(answer,)]
+
+    lease = Lease("default", "test")
+    with monkeypatch.context() as patched:
+        patched.setattr(rescue, "fetch", fetch)
+        lease.open()
+    maintenance = Maintenance(lease)
+    monkeypatch.setattr(rescue, "find_dead_workers", lambda using, **options: [4711])
+    maintenance._rescue("default")
+    assert not maintenance._coroner._suspects
+
+    clock.passed += SETTLE_SECONDS
+    maintenance._rescue("default")
+    assert maintenance._coroner._suspects
+    lease.close()
+
+
+def test_dead_are_looked_for_at_once_when_a_pooler_changes_the_connections(monkeypatch):
     with override_settings(TENANTQUEUE={"POOLER": True}):
         pooled = Lease("default", "test")
-    pooled._again_at = time.monotonic()
+        pooled.open().close()
+        pooled.open()
     maintenance = Maintenance(pooled)
     monkeypatch.setattr(rescue, "find_dead_workers", lambda using, **options: [4711])
 
     maintenance._rescue("default")
 
     assert maintenance._coroner._suspects
+    pooled.close()

@@ -88,16 +88,22 @@ def test_leader_is_replaced_when_the_deputy_hears_nothing(trio):
 
 def test_deputy_tries_again_when_its_connection_was_lost(trio):
     leader, deputy, distant = trio
-    with connection.cursor() as cursor:
-        backend = deputy._lease.connection.info.backend_pid
-        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
-    deputy._lease.connection.close()
+    end_session(deputy)
     distant.run_once()
 
     assert deputy.run_once() == DISTANT_SECONDS
     leader.close()
     distant.run_once()
     assert distant.leading
+
+
+def end_session(maintenance: Maintenance) -> None:
+    """End a supervisor's connection; the server has freed its locks then."""
+    with connection.cursor() as cursor:
+        backend = maintenance._lease.connection.info.backend_pid
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+        assert cursor.fetchone() == (True,)
+    maintenance._lease.connection.close()
 
 
 @pytest.fixture
@@ -294,7 +300,7 @@ def test_duty_is_recorded_when_it_did_something_and_else_now_and_then(pair):
 def test_another_takes_over_when_the_leaders_connection_breaks(pair):
     first, second = pair
     first.run_once()
-    first._lease.connection.close()
+    end_session(first)
     second.run_once()
 
     first.run_once()
