@@ -22,6 +22,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from .base import ready_connection, statement
 
@@ -58,7 +59,11 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
     Its statements wait for locks 100 ms at most, and raise psycopg.errors.LockNotAvailable then.
     """
     raw = ready_connection(connections[using])
+    is_idle = raw.info.transaction_status == TransactionStatus.IDLE
     with raw.transaction(), psycopg.Cursor(raw) as cursor:
+        if is_idle:
+            # or what was changed while the lock was waited for would not be seen
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
         cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LOCK_CLASS])
         yield cursor

@@ -64,11 +64,13 @@ def end_lease(connection: psycopg.Connection[Any], worker_id: int) -> None:
 def has_followed(connection: psycopg.Connection[Any]) -> bool:
     """Whether the server may have taken the place of another one since it was started.
 
-    Services that only resemble PostgreSQL do not say: there it may have.
+    Services that only resemble PostgreSQL may refuse to say: there it may have.
     """
     try:
         return bool(fetch(connection, "has_followed", {})[0][0])
-    except (psycopg.NotSupportedError, psycopg.ProgrammingError):
+    except psycopg.Error as error:
+        if error.sqlstate is None or connection.broken:
+            raise
         return True
 
 

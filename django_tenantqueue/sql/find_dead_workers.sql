@@ -1,7 +1,8 @@
 -- Workers that hold jobs or a row but give no sign of life: nobody holds their advisory lock
 -- (`lock_class`, id), or, for those without one, the last heartbeat is older than `lease_seconds`;
 -- and workers that jobs name but that have no row.
--- Right after a restart of the server nobody has its locks back yet: then nobody is dead.
+-- Right after a restart of the server, or after a crash of one of its processes, which resets its
+-- statistics, nobody has its locks back yet: then nobody is dead.
 -- The locks are read once for all: that stops whoever takes or frees one.
 -- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
 WITH held AS MATERIALIZED (
@@ -13,7 +14,7 @@ WITH held AS MATERIALIZED (
 )
 SELECT w.id
 FROM tenantqueue_worker w
-WHERE pg_postmaster_start_time()
+WHERE greatest(pg_postmaster_start_time(), (SELECT b.stats_reset FROM pg_stat_bgwriter b))
         < clock_timestamp() - make_interval(secs => %(settle_seconds)s::float8)
     AND CASE
         WHEN w.leased THEN w.id::integer::oid NOT IN (SELECT held.objid FROM held)

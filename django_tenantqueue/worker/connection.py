@@ -54,6 +54,14 @@ def is_rejecting(alias: str, timeout: int) -> bool:
     return pq.PGconn.ping(conninfo.encode()) == pq.Ping.REJECT
 
 
+def _is_standby(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server is a standby; a pooler's word, which may be of long ago, is verified."""
+    if connection.pgconn.parameter_status(b"in_hot_standby") != b"on":
+        return False
+    ((is_standby,),) = connection.execute("SELECT pg_is_in_recovery()", prepare=False)
+    return bool(is_standby)
+
+
 def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connection[Any]:
     """Open a connection of its own to the database of `alias`, in autocommit mode.
 
@@ -71,7 +79,7 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     params.setdefault("connect_timeout", 10)
     params |= options
     connection = psycopg.connect(**params, autocommit=True, context=adapters)
-    if connection.pgconn.parameter_status(b"in_hot_standby") == b"on":
+    if _is_standby(connection):
         connection.close()
         raise psycopg.OperationalError("the server is a standby: nothing can be written there")
     if not get_settings().pooler:

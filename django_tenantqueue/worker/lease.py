@@ -4,8 +4,8 @@ When the supervisor dies, the server frees the locks and others rescue the jobs.
 connection it takes the locks again; if it cannot, its children must die before anyone rescues their
 jobs. A server that is down or starting up is another matter: nobody rescues then, nor for
 SETTLE_SECONDS after its start. When another server takes over, which has been running all the time,
-all have to connect again. So nobody rescues whose own connection is younger than that, if it had to
-be made anew, or the server was a standby once.
+all have to connect again. So nobody rescues whose own connection is younger than that, if it was
+not made at the first attempt, or the server was a standby once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from math import inf
 from typing import Any
 
 import psycopg
+from django.db import connections
 
 from ..conf import get_settings
 from ..operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from ..queries import rescue as queries
 from ..queries import workers as worker_queries
 from ..queries.workers import Orders
+from .addresses import list_addresses
 from .connection import connect, is_rejecting
 
 logger = logging.getLogger("django_tenantqueue")
@@ -52,6 +54,12 @@ GRACE_SECONDS = 0.8
 """So long after the loss of the connection the children must be killed: an attempt to connect, or a
 question whether the server starts up, that begins by then ends CONNECT_SECONDS later at most."""
 
+SIGNS_OF_STANDBY = (
+    "is a standby",
+    "session is read-only",
+    "hot standby mode",
+    "system is not accepting connections",
+)
 SIGNS_OF_RESTART = (
     "refused",
     "No such file",  # of a socket
@@ -70,6 +78,18 @@ assert (
 )
 
 
+class Unreachable(psycopg.OperationalError):
+    """None of the addresses that were tried is that of a server that can be written to.
+
+    `errors`: the host and the error of each. `complete`: all addresses were tried.
+    """
+
+    def __init__(self, errors: list[tuple[str, psycopg.Error]], *, complete: bool) -> None:
+        super().__init__("\n".join(str(error) for _, error in errors))
+        self.errors = errors
+        self.complete = complete
+
+
 class Lease:
     """Holds the locks of one supervisor's children."""
 
@@ -82,18 +102,21 @@ class Lease:
         self._missing: set[int] = set()
         self._lost_at: float | None = None
         self._changed_at: float | None = None
-        self._was_open = False
+        self._is_first = True
+        """Nothing was tried yet."""
+        self._turn = 0
+        """The address to begin with, by its number."""
         self._probed_at = 0.0
         self._probe_at = 0.0
 
     @property
     def is_overdue(self) -> bool:
         """Whether the locks have been lost for so long that the children must die."""
-        return (
-            bool(self._held)
-            and self._lost_at is not None
-            and time.monotonic() - self._lost_at > GRACE_SECONDS
-        )
+        return bool(self._held) and self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        return self._lost_at is not None and time.monotonic() - self._lost_at > GRACE_SECONDS
 
     @property
     def seconds_since_change(self) -> float:
@@ -120,17 +143,40 @@ class Lease:
         """Return the connection, opened and with all locks held. Raises psycopg.Error."""
         if self.connection is None or self._is_broken:
             self.connection = None
-            connection = connect(self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE)
+            is_first, self._is_first = self._is_first, False
+            if not is_first and self._lost_at is None:
+                self._lost_at = time.monotonic()
+            connection = self._connect()
             if self.uses_locks:
-                if self._was_open or queries.has_followed(connection):
+                if not is_first or queries.has_followed(connection):
                     self._changed_at = time.monotonic()
-                self._was_open = True
                 connection.execute(SERVER_KEEPALIVE, prepare=False)
                 self._missing = set(self._held)
                 self._take_missing(connection)
             self.connection = connection
             self._lost_at = None
         return self.connection
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """Try the addresses of the server, none after the grace but one.
+
+        The next attempt goes on behind it. Raises Unreachable.
+        """
+        places = list_addresses(connections[self.alias].get_connection_params())
+        errors: list[tuple[str, psycopg.Error]] = []
+        while len(errors) < len(places) and not (errors and self._is_late):
+            place = places[self._turn % len(places)]
+            try:
+                connection = connect(
+                    self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE, **place
+                )
+            except psycopg.OperationalError as error:
+                errors.append((place.get("host", ""), error))
+                self._turn += 1
+            else:
+                self._turn = 0
+                return connection
+        raise Unreachable(errors, complete=len(errors) == len(places))
 
     def _take_missing(self, connection: psycopg.Connection[Any]) -> None:
         """Take the locks that the server still keeps for the connection that was lost."""
@@ -172,7 +218,7 @@ class Lease:
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
         self._probed_at, self._probe_at = now, now + QUIET_PROBE_SECONDS
-        connection = self.connection
+        connection, was_held = self.connection, self.is_held
         try:
             connection = self.open()
             orders = worker_queries.read_orders(connection, sorted(self._held))
@@ -185,8 +231,9 @@ class Lease:
                 logger.warning("the supervisor's connection is tried again: %s", error)
                 self._probe_at = now + PROBE_SECONDS
                 return []  # a statement was cancelled, say: the locks are held all the same
-            if self._lost_at is None:
+            if was_held:
                 logger.warning("the supervisor lost its connection: %s", error)
+            if self._lost_at is None:
                 self._lost_at = now
             was_open = connection is not None
             self._probe_at = now if was_open else now + RETRY_SECONDS
@@ -195,9 +242,20 @@ class Lease:
             return []
 
     def _is_down(self, error: psycopg.Error, lost_at: float) -> bool:
-        """Whether the server answers nobody: it is stopped, starting up or shutting down."""
-        if any(sign in str(error) for sign in SIGNS_OF_RESTART):
-            return True
+        """Whether the server answers nobody: it is stopped, starting up or shutting down.
+
+        Of several hosts one does and all the others do, too, or are standbys.
+        """
+        errors = [("", error)]
+        if isinstance(error, Unreachable):
+            errors = error.errors
+            if not error.complete:
+                return False
+        down = {host for host, one in errors if _has(one, SIGNS_OF_RESTART)}
+        others = {host for host, _ in errors} - down
+        if down or len(others) > 1:
+            standbys = {host for host, one in errors if _has(one, SIGNS_OF_STANDBY)}
+            return bool(down) and others <= standbys
         # in words of another language: libpq knows the code, and psycopg does not. It takes up to
         # CONNECT_SECONDS, for which there is no time after an attempt that took as long
         lost_for = time.monotonic() - lost_at
@@ -208,6 +266,10 @@ class Lease:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+def _has(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
+    return any(sign in str(error) for sign in signs)
 
 
 def _is_of_statement(error: psycopg.Error) -> bool:

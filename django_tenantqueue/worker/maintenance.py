@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import psycopg
@@ -80,6 +81,7 @@ class Maintenance:
         self._limited: object = None
         """Connection of Django's whose waits for locks are bounded."""
         self._coroner = Coroner()
+        self._interrupted_at = -inf
         self._due_in: float | None = None
         """Seconds from the last look to when the next job was due."""
         self._sweep = Sweep()
@@ -106,6 +108,8 @@ class Maintenance:
                 return self._round() if self._lead_for_transaction() else STANDBY_SECONDS
         except (psycopg.Error, DjangoError) as error:
             logger.warning("maintenance is interrupted: %s", error)
+            if not self._lease.uses_locks:
+                self._interrupted_at = time.monotonic()
             self._let_go()
             return STANDBY_SECONDS
 
@@ -169,9 +173,12 @@ class Maintenance:
     def _rescue(self, alias: str) -> int:
         """Look for dead workers, but not soon after another server may have taken over.
 
-        It has nobody's locks yet.
+        It has nobody's locks yet. Behind a pooler all heartbeats are old after a longer loss.
         """
-        if self._lease.seconds_since_change < SETTLE_SECONDS:
+        if (
+            self._lease.seconds_since_change < SETTLE_SECONDS
+            or time.monotonic() - self._interrupted_at < SETTLE_SECONDS
+        ):
             self._coroner.forget()
             return 0
         return self._coroner.look(alias, time.monotonic(), self._look)

@@ -91,7 +91,7 @@ class Cluster:
             raise PostgresError(f"The server in {self.data} does not stop: {done.stdout.strip()}")
 
     def crash(self) -> None:
-        """End the server without a word to anybody, as when its machine loses power."""
+        """End the server at once, without a checkpoint; its port refuses connections then."""
         with self._locked():
             self._pg_ctl("stop", "-m", "immediate", "-w", "-t", "30")
 

@@ -231,12 +231,15 @@ def test_stray_rows_move_when_their_month_is_made(worker):
 
 
 @override_settings(TENANTQUEUE={"HISTORY_KEEP": 1})
-def test_both_succeed_when_two_make_and_drop_the_same_leaves_at_once(threads):
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_both_succeed_when_two_make_and_drop_the_same_leaves_at_once(threads, isolation):
     """The catalogue has several errors for it, each of an instant of its own: many tries."""
     together = threading.Barrier(2)
 
     def make_and_drop():
         made, dropped = Counter[str](), Counter[str]()
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET default_transaction_isolation = '{isolation}'")
         try:
             for _ in range(10):
                 together.wait(20)

@@ -44,7 +44,10 @@ def claim(worker, room: int = 10) -> list[ClaimedJob]:
     jobs = worker.claim(room)
     held = [job for job in jobs if job.is_controlled]
     free = [job for job in jobs if not job.is_controlled]
-    return free + taskgate.take(worker.db, worker.id, held).granted
+    taken = taskgate.take(worker.db, worker.id, held)
+    if taken.left:  # a release that came too late for such a job has locked its row all the same
+        worker.give_back(taken.left)
+    return free + taken.granted
 
 
 def end(worker, jobs: list[ClaimedJob]) -> None:

@@ -1,11 +1,17 @@
 """The server is stopped and started again while jobs run."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 import psycopg
 
+from django_tenantqueue.queries.rescue import find_dead_workers
 from example_project.postgres import Cluster
+from tests.timing import assert_within
 
 from .workers import ROOT, SETTINGS, Gate, Workers, wait_until
 
@@ -53,3 +59,36 @@ def test_running_jobs_succeed_once_when_the_server_is_restarted(
     rows(url, "UPDATE tenantqueue_tenantqueue SET paused = false RETURNING id")
     wait_until(lambda: len(rows(url, done)) == 40)
     assert {child.pid for child in runner.children()} == children
+
+
+DEAD = """
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from tests.factories import make_worker
+make_worker(leased=True)
+"""
+
+
+def test_nobody_is_dead_right_after_a_crash_of_the_servers_processes(cluster: Cluster):
+    """One of them that is killed takes the sessions of all with it, and their locks."""
+    url = cluster.start()
+    env = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", DEAD], cwd=ROOT, env=env, check=True)
+
+    def dead(settle_seconds: float) -> list[int]:
+        with suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+            return find_dead_workers(connection, settle_seconds=settle_seconds, lease_seconds=30.0)
+        return []
+
+    wait_until(lambda: dead(3.0))
+    with suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+        os.kill(connection.info.backend_pid, signal.SIGKILL)
+        connection.execute("SELECT 1")
+    crashed_at = time.monotonic()
+
+    wait_until(lambda: dead(0.0))
+    found = dead(3.0)
+    assert_within(3.0, time.monotonic() - crashed_at)
+    assert found == []
+    wait_until(lambda: dead(3.0))

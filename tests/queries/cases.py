@@ -3,222 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import listing
 from django_tenantqueue.queries.base import array
-from django_tenantqueue.queries.claim import (
-    ClaimRequest,
-    Failed,
-    Finished,
-    Places,
-    Position,
-    Taken,
+from django_tenantqueue.queries.claim import Position
+from tests.queries.case import Case, both
+from tests.queries.filled import OUR_WORKER, RARE, SCALE
+from tests.queries.params import (
+    buried,
+    claims,
+    failed,
+    finished,
+    gated,
+    gates,
+    ids,
+    listed,
+    locks,
+    monitors,
+    new_job,
+    places,
+    rescued,
+    swept,
+    task_release,
+    unique_jobs,
 )
-from django_tenantqueue.queries.taskcontrol import FIRST_LANE
-from tests.queries.filled import OUR_WORKER, RARE, SCALE, Filled
-
-
-@dataclass(frozen=True)
-class Case:
-    """How one statement is tried."""
-
-    params: Callable[[Filled], dict[str, Any]]
-    indexes: tuple[str, ...] = ()
-    """What the plan must use. Its head comment names them."""
-    buffers: int = 100
-    """The pages it may touch; a look-up by primary key takes about four, a change ten more."""
-    worker: bool = False
-    """It runs on a worker's connection."""
-    before: str = ""
-    """A statement of the same transaction that runs first."""
-    scans: bool = False
-    """Its head comment says that it reads a table whole."""
-    settings: dict[str, str] = field(default_factory=dict)
-
-
-def both(
-    params: Callable[[Filled], dict[str, Any]], indexes: tuple[str, ...], buffers: int
-) -> list[Case]:
-    """Return the cases of what the maintenance runs on its supervisor's own connection, which keeps
-    its plans as a worker's does, and behind a pooler on one of Django's.
-    """
-    return [Case(params, indexes, buffers, worker=worker) for worker in (False, True)]
-
-
-def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda filled: {"ids": array(getattr(filled, name)), **more}
-
-
-def listed(*, states: Any = None, queues: bool = False, name: Any = None, state: Any = None):
-    return lambda filled: {
-        "before": listing.NEWEST,
-        "page": 100,
-        "most": 1000,
-        "states": states,
-        "queues": filled.open_queues[:3] if queues else None,
-        "name": name,
-        "state": state,
-    }
-
-
-def request(**changes: Any) -> ClaimRequest:
-    return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
-
-
-def locks(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: claim_queries.lock_statement(request(**changes))[1]
-
-
-def claims(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: claim_queries.claim_statement(request(**changes))[1]
-
-
-def places(filled: Filled) -> Places:
-    """Look where jobs of some queues begin, at what was put in last, and at few counts."""
-    return Places(
-        at=0.0,
-        floors={(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
-        arrivals_from=max(filled.ready) - 100,
-        taken={q: Taken(since=0, as_of=0) for q in filled.open_queues},
-        settles=True,
-        settled=filled.open_queues[:3],
-        withheld=0,
-    )
-
-
-def finished(filled: Filled) -> dict[str, Any]:
-    ends = [Finished(job_id, 1, "success", 0.1, '{"rows": 1}') for job_id in filled.held]
-    return claim_queries._finish_params(OUR_WORKER, ends, 10)
-
-
-def failed(filled: Filled) -> dict[str, Any]:
-    ends = [Failed(job_id, 1, 5.0, '{"error": {"message": "no"}}') for job_id in filled.held]
-    return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
-
-
-def buried(filled: Filled) -> dict[str, Any]:
-    return {
-        "worker": OUR_WORKER,
-        "ids": array(filled.held),
-        "error": '{"message": "died"}',
-        "crashed": True,
-        "max_errors": 10,
-    }
-
-
-def rescued(filled: Filled) -> dict[str, Any]:
-    return {
-        **buried(filled),
-        "counted": array(number % 2 == 0 for number in range(len(filled.held))),
-        "delays": array(0.5 for _ in filled.held),
-    }
-
-
-def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda filled: {
-        "queue_id": filled.open_queues[0],
-        "lane": 240,
-        "priority": 240,
-        "is_async": False,
-        "run_at": None,
-        "delay_seconds": 0.0,
-        "expires_at": None,
-        "max_attempts": 5,
-        "timeout_seconds": None,
-        "hard_timeout_seconds": None,
-        "name": "noop",
-        "source_type": "task",
-        "source_id": "",
-        "source_method": "noop",
-        "args": '{"args": []}',
-        "labels": None,
-        "created_by": None,
-        "context": None,
-        "unseen": False,
-        "has_room": False,
-        **changes,
-    }
-
-
-def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: {"keys": ["7", "8"], "by_tenant": False, **more}
-
-
-def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    plain = new_job(**changes)
-    return lambda filled: {
-        **plain(filled),
-        "held_by": "session",
-        "monitor_id": None,
-        "session_key": "tenant/7",
-        "session_skip": False,
-        "session_halt": False,
-        "user_key": None,
-        "exclusive_keys": None,
-        "unique_mode": None,
-    }
-
-
-def gates(_: Filled) -> dict[str, Any]:
-    """Release twenty gates: half of them are taken."""
-    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
-
-
-def swept(_: Filled) -> dict[str, Any]:
-    return {"after": "tenant/2", "most": 100, "num_slots": 2}
-
-
-def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    """Return the parameters for jobs with keys: new ones, keys that block, and stale ones."""
-
-    def params(filled: Filled) -> dict[str, Any]:
-        keys = [f"new/{nth}" for nth in range(made)]
-        keys += [f"acme/{job_id}" for job_id in filled.ready[:made]]
-        keys += [f"gone/{nth + 1}" for nth in range(made)]
-        return new_job(
-            **{
-                "args": f"[{','.join(['{}'] * len(keys))}]",
-                "errors": f"[{','.join(['{}'] * len(keys))}]",
-                "keys": keys,
-                "held_by": None,
-                "monitor_id": None,
-                "session_key": None,
-                "session_skip": False,
-                "session_halt": False,
-                "user_key": None,
-                "unique_mode": "until_executed",
-                "excludes": False,
-                "ttl": 600.0,
-                "passed_over": "{}",
-                **changes,
-            }
-        )(filled)
-
-    return params
-
 
 KEYS = ("tenantqueue_uniquekey_pkey",)
-
-
-def task_release(filled: Filled) -> dict[str, Any]:
-    """Make jobs of the task ready that has a line in every queue."""
-    return {
-        "name": "task-7",
-        "start": filled.open_queues[5],
-        "from_lane": FIRST_LANE,
-        "from_queue": 0,
-        "from_wrapped": True,
-        "wait_seconds": 1.0,
-        "most": 100,
-        "most_steps": 200,
-    }
-
-
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
 TASK_LINE = ("tenantqueue_job_task_line",)
 TASK_INSIDE = ("tenantqueue_job_task_inside",)

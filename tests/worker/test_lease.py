@@ -49,14 +49,16 @@ class Server:
         self.seconds = 0.0
         """How long an attempt to connect takes."""
         self.attempts = 0
+        self.ports: list[str] = []
         self.pings = 0
 
     def connect(self, *args, **options):
         """Connect, or refuse to."""
         self.attempts += 1
+        self.ports.append(options.get("port"))
         self.clock.passed += self.seconds
         if self.refusal is not None:
-            raise psycopg.OperationalError(self.refusal)
+            raise psycopg.OperationalError(self.refusal.format(**options))
         return connect(*args, **options)
 
     def ping(self, alias: str, timeout: int) -> bool:
@@ -84,8 +86,9 @@ def server(monkeypatch, clock):
 
 
 @pytest.fixture
-def lease(server):
+def lease(server, monkeypatch):
     """Return a lease that holds the lock of one child."""
+    monkeypatch.setattr(rescue, "has_followed", lambda _: False)  # whatever server the tests have
     made = Lease("default", "test")
     made.register(NewWorker("test.0", "here", 1, 1, "0", (), (), (), 1, 1))
     made.check()
@@ -153,6 +156,83 @@ def test_children_live_when_the_server_answers_nobody(lease, server, clock, refu
     server.refusal = refusal
 
     assert not try_for(lease, 60.0, clock)
+
+
+REFUSED = "connection failed: Connection refused"
+STANDBY = "the server is a standby: nothing can be written there"
+READ_ONLY = "connection failed: session is read-only"
+UNREACHABLE = "connection failed: Network is unreachable"
+CROWDED = "FATAL:  sorry, too many clients already"
+
+
+@pytest.mark.parametrize(
+    ("answers", "live"),
+    [
+        ({"db1": [REFUSED], "db2": [REFUSED]}, True),
+        ({"db1": [REFUSED], "db2": [READ_ONLY]}, True),
+        ({"db1": [STANDBY], "db2": [REFUSED]}, True),
+        ({"db1": [UNREACHABLE, REFUSED]}, True),
+        ({"db1": [REFUSED], "db2": [CROWDED]}, False),
+        ({"db1": [REFUSED], "db2": [READ_ONLY], "db3": [UNREACHABLE]}, False),
+        ({"db1": [STANDBY], "db2": [READ_ONLY]}, False),
+        ({"db1": [STANDBY]}, False),
+        ({"db1": [UNREACHABLE, CROWDED]}, False),
+    ],
+)
+def test_children_live_when_no_host_can_be_the_server_that_others_see(
+    lease, server, clock, monkeypatch, answers, live
+):
+    places = [{"host": host, "hostaddr": a} for host, each in answers.items() for a in each]
+    monkeypatch.setattr(module, "list_addresses", lambda _: places)
+    end_backend(lease)
+    server.refusal = "{hostaddr}"
+
+    assert try_for(lease, 60.0, clock) is not live
+
+
+def test_children_must_die_in_time_when_no_address_answers(lease, server, clock, monkeypatch):
+    """One after the other is tried, and each takes as long as a single one may."""
+    tried = [{"host": "db", "hostaddr": "timeout expired", "port": str(n)} for n in range(4)]
+    monkeypatch.setattr(module, "list_addresses", lambda _: tried)
+    end_backend(lease)
+    lost_at = clock.monotonic()
+    server.refusal, server.seconds = "{hostaddr}", 2.0
+    server.ports.clear()
+
+    assert try_for(lease, 10.0, clock)
+
+    assert clock.monotonic() - lost_at < LOOK_SECONDS
+    assert server.ports == ["0"]
+
+
+def test_next_address_is_tried_when_the_last_one_does_not_answer(lease, server, clock, monkeypatch):
+    port = connection.settings_dict["PORT"]
+    here = {"host": "127.0.0.1", "hostaddr": "127.0.0.1", "port": str(port)}
+    places = [{"host": "db", "hostaddr": "timeout expired", "port": "1"}, here]
+    monkeypatch.setattr(module, "list_addresses", lambda _: places)
+    end_backend(lease)
+    server.refusal, server.seconds = "{hostaddr}", 2.0
+    server.ports.clear()
+    lease.check(at_once=True)
+    lease.check()
+    server.refusal = None
+
+    lease.check(at_once=True)
+
+    assert server.ports == ["1", str(port)]
+    assert lease.is_held
+
+
+def test_nobody_is_taken_for_dead_when_the_first_attempt_to_connect_failed(server, clock):
+    server.refusal = "the database system is starting up"
+    lease = Lease("default", "test")
+    with pytest.raises(psycopg.OperationalError, match="starting up"):
+        lease.open()
+    server.refusal = None
+    lease.open()
+
+    assert lease.seconds_since_change < 1.0
+    lease.close()
 
 
 def test_children_live_when_the_server_says_so_in_another_language(lease, server, clock):
@@ -362,3 +442,22 @@ def test_dead_are_looked_for_at_once_when_a_pooler_changes_the_connections(monke
 
     assert maintenance._coroner._suspects
     pooled.close()
+
+
+def test_nobody_is_taken_for_dead_when_maintenance_lost_the_server_behind_a_pooler(monkeypatch):
+    """All heartbeats are old then."""
+    with override_settings(TENANTQUEUE={"POOLER": True}):
+        maintenance = Maintenance(Lease("default", "test"))
+    monkeypatch.setattr(rescue, "find_dead_workers", lambda using, **options: [4711])
+
+    def refuse() -> bool:
+        raise psycopg.OperationalError("the server is gone")
+
+    monkeypatch.setattr(maintenance, "_lead_for_transaction", refuse)
+    maintenance.run_once()
+    maintenance._rescue("default")
+    assert not maintenance._coroner._suspects
+
+    maintenance._interrupted_at -= SETTLE_SECONDS
+    maintenance._rescue("default")
+    assert maintenance._coroner._suspects
