@@ -11,7 +11,9 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+expect.set_options(timeout=30_000)  # a stalled machine is not what these tests are about
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+import psycopg
 
 from django_tenantqueue.exceptions import TenantQueueError, UnknownTask
 from django_tenantqueue.operations.outcome import judge
@@ -16,6 +18,7 @@ from django_tenantqueue.worker.config import WorkerConfig
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.pump import Pump
 from tests.factories import register_worker
+from tests.timing import TooLate
 
 SECONDS = 8.0
 """Longest wait for something that happens at once; shorter than a worker's sleep."""
@@ -68,7 +71,8 @@ class FakePump:
             pause = self.pump.run_once()
             if condition():
                 return
-            assert time.monotonic() < end, "the pump does not get there"
+            if time.monotonic() >= end:
+                raise TooLate("the pump does not get there")
             self.pump.wait(min(pause, end - time.monotonic()))
 
     def turn_until_asleep(self) -> None:
@@ -76,7 +80,8 @@ class FakePump:
         pause = 0.0
         end = time.monotonic() + SECONDS
         while pause < 1.0:
-            assert time.monotonic() < end, "the pump does not fall asleep"
+            if time.monotonic() >= end:
+                raise TooLate("the pump does not fall asleep")
             self.pump.wait(pause)
             pause = self.pump.run_once()
 
@@ -111,7 +116,11 @@ class FakePump:
 
     def close(self) -> None:
         """Close the connection and the pipe."""
-        self.pump.connection.close()
+        if not self.pump.connection.closed:
+            # the server takes a moment until it frees a lock of a connection that was closed
+            with suppress(psycopg.Error):
+                self.pump.lookout.leave(self.pump.connection)
+            self.pump.connection.close()
         self.pump.waiter.close()
 
 

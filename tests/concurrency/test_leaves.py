@@ -126,6 +126,7 @@ def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threa
         return request_cancel(using, ids)
 
     monkeypatch.setattr(control.queries, "request_cancel", counted)
+    monkeypatch.setattr(control, "CLAIM_SECONDS", 20.0)
     job = make_job()
     with worker.open_claim() as jobs:
         assert [taken.id for taken in jobs] == [job.pk]

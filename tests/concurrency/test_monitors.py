@@ -19,6 +19,7 @@ from django_tenantqueue.queries import monitors as queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.claim import Finished, exchange
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.states import State
 from django_tenantqueue.worker import gatekeeper
 from tests.concurrency.pumps import turned_pump
 from tests.factories import make_job, make_queue, state_of
@@ -79,6 +80,12 @@ def test_no_more_are_in_flight_when_releases_race(worker_factory, threads):
     assert most_at_once(rows) <= 4
 
 
+def wait_for_claim(job: Job) -> None:
+    """Wait until no claim is under way that has locked this job."""
+    with transaction.atomic():
+        Job.objects.filter(pk=job.pk, final=False).select_for_update().values_list("pk").first()
+
+
 def test_limit_holds_when_it_is_edited_while_releases_race(worker_factory, threads):
     monitor = start(300, parallel=8)
     limits = Limits(8)
@@ -103,6 +110,8 @@ def test_limit_holds_when_it_is_edited_while_releases_race(worker_factory, threa
             tune_monitor(monitor.pk, parallel=parallel)
             # a release that somebody else held up is made up for by the duty
             Feeder().step("default")
+            for fed in monitor.details().filter(state=State.CREATED):
+                wait_for_claim(fed)  # which may have begun before, and count from now on
             limits.change(parallel, before=before, after=clock())
             done.wait(0.02)
 

@@ -16,6 +16,7 @@ from django_tenantqueue.queries.claim import BATCH_SECONDS
 from tests.factories import Clock, FakeWorker, make_jobs, make_queue, state_of
 from tests.intervals import breaches_of_rate
 from tests.process.workers import wait_until
+from tests.timing import assert_within
 
 pytestmark = pytest.mark.usefixtures("manner")
 
@@ -45,7 +46,7 @@ def look_again(worker: FakeWorker, room: int = 10) -> int:
 
 
 @pytest.mark.parametrize(
-    ("rate", "burst", "starts"), [(NEVER, 3, 3), (NEVER, None, 1), (2.5, None, 3), (4.0, 1, 1)]
+    ("rate", "burst", "starts"), [(NEVER, 3, 3), (NEVER, None, 1), (2.5, None, 3), (0.25, 1, 1)]
 )
 def test_burst_starts_at_once_when_nothing_has_started_before(worker, rate, burst, starts):
     queue = make_queue(num_slots=10, max_per_second=rate, burst=burst)
@@ -58,10 +59,10 @@ def test_burst_starts_at_once_when_nothing_has_started_before(worker, rate, burs
 
 
 @pytest.mark.parametrize(
-    ("seconds", "starts"), [(0, 0), (9, 0), (10.1, 1), (29, 2), (30.1, 3), (3600, 3)]
+    ("seconds", "starts"), [(0, 0), (900, 0), (1001, 1), (2900, 2), (3001, 3), (36000, 3)]
 )
 def test_rate_brings_starts_back_when_time_passes(worker, seconds, starts):
-    queue = make_queue(num_slots=10, max_per_second=0.1, burst=3)
+    queue = make_queue(num_slots=10, max_per_second=0.001, burst=3)
     make_jobs(queue, 10)
     worker.claim(10)
 
@@ -71,11 +72,11 @@ def test_rate_brings_starts_back_when_time_passes(worker, seconds, starts):
 
 
 def test_fraction_of_a_start_is_kept_when_another_is_taken(worker):
-    queue = make_queue(num_slots=10, max_per_second=0.1, burst=3)
+    queue = make_queue(num_slots=10, max_per_second=0.001, burst=3)
     make_jobs(queue, 10)
     worker.claim(10)
 
-    for seconds, starts in ((16, 1), (5, 1), (5, 0), (5, 1)):
+    for seconds, starts in ((1600, 1), (500, 1), (500, 0), (500, 1)):
         let_pass(queue, seconds)
         assert look_again(worker) == starts
 
@@ -306,9 +307,11 @@ def test_worker_looks_again_when_the_rate_brings_the_next_starts(
     queue = make_queue(num_slots=1000, max_per_second=rate, burst=burst)
     make_jobs(queue, 1100)
     worker.claim(1)
-    QueueRate.objects.update(debt=queue.burst_size, as_of=timezone.now() + timedelta(seconds=0.5))
+    ahead = timezone.now() + timedelta(seconds=0.5)
+    QueueRate.objects.update(debt=queue.burst_size, as_of=ahead)
 
     worker.claim(100)
+    assert_within(0.5, timezone.now() - ahead + timedelta(seconds=0.5))
 
     assert worker.verdict is Verdict.BLOCKED
     assert worker.claimer.wait_seconds == pytest.approx(seconds)
@@ -320,14 +323,15 @@ def test_worker_looks_again_when_the_rate_brings_the_next_starts(
 def test_soonest_start_is_waited_for_when_several_queues_have_rates(worker_factory):
     clock = Clock()
     worker = worker_factory(clock=clock)
-    for rate in (NEVER, 20.0, 0.5):
-        queue = make_queue(num_slots=10, max_per_second=rate, burst=1)
+    queues = [make_queue(num_slots=10, max_per_second=rate, burst=1) for rate in (NEVER, 20.0, 0.5)]
+    for queue in queues:
         make_jobs(queue, 2)
-        QueueRate.objects.create(
-            queue=queue, debt=1.0, as_of=timezone.now() + timedelta(seconds=0.9)
-        )
     make_jobs(make_queue(paused=True), 1)
+    began = timezone.now()
+    for queue in queues:
+        QueueRate.objects.create(queue=queue, debt=1.0, as_of=began + timedelta(seconds=0.9))
 
     assert worker.claim() == []
+    assert_within(0.9, timezone.now() - began)
 
     assert worker.claimer.wait_seconds == pytest.approx(0.05)

@@ -14,6 +14,7 @@ from django_tenantqueue.operations import enqueue
 from django_tenantqueue.queries import workers as queries
 from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
 from django_tenantqueue.worker import sleep as sleeping
+from django_tenantqueue.worker.line import MOST_REST_SECONDS
 from django_tenantqueue.worker.sleep import Sleep
 from django_tenantqueue.worker.waiter import wait_readable
 from tests.concurrency.pumps import FakePump, turned_pump
@@ -220,7 +221,7 @@ def test_pump_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(pump: FakePump
         )
         for _ in range(20):
             pause = pump.pump.run_once()
-            assert pause <= 0.02, "it would sleep on a contended queue"
+            assert pause <= MOST_REST_SECONDS, "it would sleep on a contended queue"
         assert not pump.executor.jobs
 
     pump.turn_until(lambda: pump.executor.jobs)

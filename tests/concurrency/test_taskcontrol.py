@@ -159,7 +159,7 @@ def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_throug
         assert claim(after) == []
     # it could not see the cap
     assert [job.is_controlled for job in jobs] == [False, False]
-    assert taskgate.settle("default") == [NOOP]
+    assert taskgate.settle("default", 60.0) == [NOOP]
     made.refresh_from_db()
     assert made.settled_at is None
     taskgate.settle("default", 0.0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
@@ -41,6 +43,18 @@ def test_stop_sets_one_column_of_those_that_were_not_told_yet() -> None:
     assert not Worker.objects.get(pk=other.pk).stopping
 
 
+def heard_by(listener) -> list[str]:
+    """Return the channels of what came before a word of our own."""
+    with connection.cursor() as cursor:
+        cursor.execute("NOTIFY a_word")
+    heard = []
+    for notification in listener.notifies(timeout=20.0):
+        if notification.channel == "a_word":
+            break
+        heard.append(notification.channel)
+    return heard
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("order", [fleet.drain, fleet.stop])
 def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
@@ -50,13 +64,14 @@ def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
     with connect("default", "test") as listener:
         for worker in (sleeper, other, awake):
             listen(listener, worker.pk)
+        listener.execute("LISTEN a_word")
 
         order([sleeper.pk, awake.pk])
 
-        heard = [n.channel for n in listener.notifies(timeout=0.2)]
+        heard = heard_by(listener)
         Worker.objects.filter(pk=sleeper.pk).update(sleeping_until=later)
         assert order([sleeper.pk]) == []
-        again = [n.channel for n in listener.notifies(timeout=0.2)]
+        again = heard_by(listener)
     assert heard == again == [f"tenantqueue_{sleeper.pk}"]
     assert set(Worker.objects.filter(sleeping_until__isnull=False)) == {other}
 
@@ -197,7 +212,7 @@ def test_failed_duty_is_a_problem() -> None:
     make_worker()
     make_duty("rescue", error="LockNotAvailable")
 
-    assert problems() == "maintenance rescue failed 0 s ago"
+    assert re.fullmatch(r"maintenance rescue failed \d+ s ago", problems())
 
 
 # counts

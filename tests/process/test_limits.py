@@ -71,7 +71,7 @@ def test_job_runs_again_after_a_pause_when_its_process_was_killed_for_it(
 
 def test_hard_limit_holds_when_the_process_is_stopped(workers: Workers, gate: Gate):
     runner = workers.start(settings=QUICK)
-    job = hold.using(max_attempts=1, hard_timeout=1.0).delay(str(gate))
+    job = hold.using(max_attempts=1, hard_timeout=3.0).delay(str(gate))
     gate.wait_for(job)
 
     os.kill(runner.children()[0].pid, signal.SIGSTOP)

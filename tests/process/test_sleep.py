@@ -41,7 +41,7 @@ def url(cluster: Cluster) -> str:
 
 def run(script: str, url: str) -> None:
     env = {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": SETTINGS, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True, timeout=15)
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True, timeout=60)
 
 
 def test_nobody_waits_for_the_disk_when_a_worker_sleeps_or_is_woken(url: str):

@@ -105,7 +105,7 @@ class Runner:
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} has not ended within {timeout} s") from None
+            raise TooLate(f"{self.name} has not ended within {timeout} s") from None
 
     def destroy(self) -> None:
         """Kill what is left of the group."""
