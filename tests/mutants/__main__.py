@@ -235,6 +235,7 @@ def run_tests(
     report, log = tree / "report.xml", tree / "output"
     options = ["-q", "-p", "no:cacheprovider", "--exitfirst", f"--junit-xml={report}"]
     options += ["-p", "no:hypothesispytest"]  # its import takes longer than many a test
+    options += ["--reruns=0"]  # what is missing is late each time
     if at_once > 1:
         options += ["-n", str(at_once), "--dist", "loadfile"]
     # The copy comes before the installed package, in the workers that tests start as well.
