@@ -35,7 +35,7 @@ WAITING = """
     LEFT JOIN chaos_job c ON c.job_id = j.id
     WHERE %s OR c.kind IS DISTINCT FROM 'poison'
 """
-OF_THE_DEAD = "SELECT count(*) FROM tenantqueue_worker WHERE supervisor_pid <> ALL (%s)"
+SUPERVISORS = "SELECT DISTINCT supervisor_pid FROM tenantqueue_worker"
 SLOTS = "SELECT id, num_slots FROM tenantqueue_tenantqueue"
 
 
@@ -44,9 +44,10 @@ def count_unfinished(link: Link, *, poison: bool) -> int:
     return int(link.insist(WAITING, [poison])[0][0])
 
 
-def count_rows_of_the_dead(link: Link, living: list[int]) -> int:
-    """Return how many workers are on the list whose supervisor is not among the living."""
-    return int(link.insist(OF_THE_DEAD, [living])[0][0])
+def are_signed_on(link: Link, living: list[int], supervisors: int) -> bool:
+    """Whether so many supervisors live, and each of them, and nobody else, has workers."""
+    listed = {pid for (pid,) in link.insist(SUPERVISORS)}
+    return len(living) == supervisors and listed == set(living)
 
 
 def collect(

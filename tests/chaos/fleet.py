@@ -83,6 +83,10 @@ class Fleet:
         """Return the process ids of the supervisors."""
         return [supervisor.process.pid for supervisor in self.supervisors]
 
+    def living(self) -> list[int]:
+        """Return the process ids of those supervisors that have not ended."""
+        return [s.process.pid for s in self.supervisors if s.process.poll() is None]
+
     def _keep(self) -> None:
         while not self._stopped.wait(LOOK_SECONDS):
             for supervisor in self.supervisors:

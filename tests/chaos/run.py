@@ -13,7 +13,7 @@ from django.db import connection
 from django_tenantqueue.models import TenantQueue, Worker
 
 from .audit import audit
-from .collect import SLOTS, collect, count_rows_of_the_dead, count_unfinished
+from .collect import SLOTS, are_signed_on, collect, count_unfinished
 from .evidence import Evidence
 from .finding import Finding
 from .fleet import Fleet
@@ -133,13 +133,15 @@ class ChaosRun:
         self.load.stop(self.scale.drain_seconds)
 
     def _drain(self) -> None:
-        """Wait until all jobs have ended and the last who were killed are off the list."""
+        """Wait until all jobs have ended, the last who were killed are off the list, and those who
+        were started in their place have signed on.
+        """
         end = time.monotonic() + self.scale.drain_seconds
         while time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)  # who was killed a moment ago has ended by then
             left = count_unfinished(self.link, poison=True)
-            if not left and not count_rows_of_the_dead(self.link, self.fleet.pids()):
+            if not left and are_signed_on(self.link, self.fleet.living(), self.scale.supervisors):
                 break
-            time.sleep(LOOK_SECONDS)
         self.log.note("drain", f"{left} jobs are left")
 
     def keep(self, evidence: Evidence) -> None:
