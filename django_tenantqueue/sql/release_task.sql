@@ -42,7 +42,9 @@ WITH RECURSIVE control AS MATERIALIZED (
                 FROM tenantqueue_job_hot j
                 WHERE j.held_by = 'task' AND j.name = %(name)s::text AND j.lane = walk.lane
                     AND j.queue_id > walk.queue_id
-                    AND (NOT walk.wrapped OR j.queue_id <= %(start)s::integer)
+                    -- a bound of the index: see lock_queues.sql
+                    AND j.queue_id
+                        <= CASE WHEN walk.wrapped THEN %(start)s::integer ELSE 2147483647 END
                 ORDER BY j.name, j.lane, j.queue_id
                 LIMIT 1
             )
