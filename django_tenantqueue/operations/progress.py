@@ -54,6 +54,8 @@ class Progress:
     ready: int
     retrying: int
     in_line: int
+    aside: int = 0
+    """Details set aside, since their task is paused or as many of its jobs run as may."""
     pace: Pace | None = None
     ends_at: datetime | None = None
     ends_at_earliest: datetime | None = None
@@ -62,7 +64,7 @@ class Progress:
     @property
     def left(self) -> int:
         """Details that have not ended."""
-        return self.running + self.ready + self.retrying + self.in_line
+        return self.running + self.ready + self.retrying + self.in_line + self.aside
 
     @property
     def waiting(self) -> int:
@@ -113,6 +115,7 @@ def _progress(
         ready=counts.ready,
         retrying=counts.retrying,
         in_line=counts.in_line,
+        aside=counts.aside,
         pace=pace,
         ends_at=likely,
         ends_at_earliest=soonest,
@@ -131,6 +134,9 @@ def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts) -> tuple[str, s
         return "stopped", f"{failed}: retry them, or raise that number"
     if left and (monitor.paused or monitor.parallel == 0):
         return "paused", "" if monitor.paused else "parallel is 0"
+    if counts.aside:
+        told = "1 detail waits" if counts.aside == 1 else f"{counts.aside:,} details wait"
+        return "running", f"{told} for a task that is paused or has no free slot"
     if left:
         return "running", ""
     if counts.anchor_line == "details":
