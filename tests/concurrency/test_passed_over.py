@@ -1,4 +1,4 @@
-"""Jobs of paused and full tasks are set aside in bulk: they hold up nothing that stands behind them."""
+"""A backlog of a paused or full task is set aside in bulk and holds up nothing behind it."""
 
 from __future__ import annotations
 
