@@ -80,13 +80,15 @@ def progress_of(
 ) -> dict[int, Progress]:
     """Return the progress of monitors by id, with two statements for all of them.
 
+    What operators have set is read with the counts: the objects given may be older.
+
     The end is estimated by the pace of the newest details, and said with a range; it is None while
     nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
     """
     using = get_settings().database
-    found = {monitor.pk: monitor for monitor in monitors}
-    counts = count_details(using, list(found)) if found else {}
-    statuses = {pk: _status(found[pk], counts[pk]) for pk in counts}
+    ids = [monitor.pk for monitor in monitors]
+    counts = count_details(using, ids) if ids else {}
+    statuses = {pk: _status(counts[pk]) for pk in counts}
     fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
     ends = {}
     if fed:
@@ -120,21 +122,21 @@ def _progress(
     )
 
 
-def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts) -> tuple[str, str]:
-    left, most = counts.left, monitor.stop_after_failures
-    if monitor.cancelled_at is not None:
+def _status(counts: DetailCounts) -> tuple[str, str]:
+    left, most = counts.left, counts.stop_after_failures
+    if counts.is_cancelled:
         return ("cancelling" if left or counts.anchor_state else "cancelled"), ""
     if counts.anchor_line == "session":
         return "waiting", "it waits for its turn in its session"
     if left and most is not None and counts.failed >= most:
         failed = f"{counts.failed} details have failed, and it stops after {most}"
         return "stopped", f"{failed}: retry them, or raise that number"
-    if left and (monitor.paused or monitor.parallel == 0):
-        return "paused", "" if monitor.paused else "parallel is 0"
+    if left and (counts.paused or counts.parallel == 0):
+        return "paused", "" if counts.paused else "parallel is 0"
     if left:
         return "running", ""
     if counts.anchor_line == "details":
-        if monitor.keep_open:
+        if counts.keep_open:
             return "open", "it waits for more details, or to be closed"
         return "running", "its end is about to be seen"
     if counts.anchor_state is not None:

@@ -46,7 +46,10 @@ class NewDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailCounts:
-    """What has become of a monitor's details. The anchor is final when it has no state."""
+    """What has become of a monitor's details, and its columns at that moment.
+
+    The anchor is final when it has no state.
+    """
 
     monitor_id: int
     added: int
@@ -58,6 +61,11 @@ class DetailCounts:
     cancelled: int
     anchor_state: str | None
     anchor_line: str | None
+    is_cancelled: bool
+    paused: bool
+    keep_open: bool
+    parallel: int
+    stop_after_failures: int | None
 
     @property
     def left(self) -> int:

@@ -278,8 +278,6 @@ def test_nothing_starts_when_it_is_paused() -> None:
     assert pause_monitors([monitor.pk]) == 0
     assert run_pending() == []
     assert states(monitor) == ["held"] * 10
-    assert monitor.progress().status == "running"  # this instance was read before
-    monitor.refresh_from_db()
     assert monitor.progress().status == "paused"
 
     assert resume_monitors([monitor.pk]) == 1
@@ -433,6 +431,34 @@ def test_progress_counts_what_has_become_of_the_details() -> None:
     assert progress.ends_at is not None
     assert progress.ends_at_earliest is not None
     assert progress.ends_at_earliest <= progress.ends_at
+
+
+def test_progress_is_of_one_moment_when_the_object_is_older() -> None:
+    monitor = start([fail.using(max_attempts=1).call(), *(noop.call() for _ in range(3))])
+    seen = {}
+
+    for change in ({"paused": True}, {"paused": False, "parallel": 0}):
+        tune_monitor(monitor.pk, **change)
+        progress = monitor.progress()
+        seen[str(change)] = (progress.status, progress.reason)
+    tune_monitor(monitor.pk, parallel=1)
+    run_some(1)
+    tune_monitor(monitor.pk, stop_after_failures=1)
+    stopped = monitor.progress()
+    cancel_monitor(monitor.pk)
+
+    assert list(seen.values()) == [("paused", ""), ("paused", "parallel is 0")]
+    assert stopped.status == "stopped"
+    assert monitor.progress().status == "cancelled"
+
+
+def test_progress_knows_of_a_close_when_the_object_is_older() -> None:
+    monitor = start([], keep_open=True)
+    assert monitor.progress().status == "open"
+
+    ConcurrentJobMonitor.objects.get(pk=monitor.pk).close()
+
+    assert monitor.progress().status != "open"
 
 
 def test_pace_is_that_of_the_ends_with_a_range() -> None:
