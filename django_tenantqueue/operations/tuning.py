@@ -35,7 +35,9 @@ def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, 
         [rows.model(**values)],
         update_conflicts=True,
         unique_fields=unique,
-        update_fields=unique[:1],  # to the value that it has: an update is what locks and returns it
+        update_fields=unique[
+            :1
+        ],  # to the value that it has: an update is what locks and returns it
     )
     return rows.get(pk=made[0].pk)
 
