@@ -102,6 +102,9 @@ CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
     WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
+-- What may block its session while it waits for its time. A job that was given no time is not in it.
+CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)
+    WHERE held_by = 'session' AND NOT session_skip AND run_at > created_at;
 CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)

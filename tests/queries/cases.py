@@ -37,6 +37,7 @@ TASK_INSIDE = ("tenantqueue_job_task_inside",)
 SESSION_GATES = tuple(
     f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
 )
+BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusive": ()}
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -216,7 +217,9 @@ CASES: dict[str, list[Case]] = {
     ],
     **{
         f"find_open_{kind}s": both(
-            swept, (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"), 4000
+            swept,
+            (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
+            4000,
         )
         for kind in ("session", "user", "exclusive")
     },
@@ -224,7 +227,10 @@ CASES: dict[str, list[Case]] = {
         f"release_{kind}s": [
             Case(
                 gates,
-                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                (
+                    *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                    *(*BLOCKING[kind], *HOT_KEY),
+                ),
                 4000,
                 worker=True,
             )
