@@ -92,6 +92,12 @@ CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
 CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
     WHERE state = 'scheduled';
 
+-- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire are
+-- not in it.
+CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
+    WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'created')
+        AND (monitor_id IS NULL OR held_by IS NULL OR held_by NOT IN ('details', 'session'));
+
 -- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
 -- lets through, and what has passed it and counts there. Jobs without that gate are in neither.
 CREATE INDEX tenantqueue_job_monitor_line ON tenantqueue_job_hot (monitor_id, id)

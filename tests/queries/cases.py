@@ -477,6 +477,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
+    "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
