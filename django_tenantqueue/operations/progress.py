@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import sqrt
@@ -11,7 +11,12 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..models import ConcurrentJobMonitor
-from ..queries.monitors import DetailCounts, count_details, list_detail_ends
+from ..queries.monitors import (
+    DetailCounts,
+    count_details,
+    find_monitors_ahead,
+    list_detail_ends,
+)
 from ..states import State
 
 MOST_ENDS = 300
@@ -78,7 +83,7 @@ class Progress:
 def progress_of(
     monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
 ) -> dict[int, Progress]:
-    """Return the progress of monitors by id, with two statements for all of them.
+    """Return the progress of monitors by id, with at most three statements for all of them.
 
     What operators have set is read with the counts: the objects given may be older.
 
@@ -89,6 +94,7 @@ def progress_of(
     ids = [monitor.pk for monitor in monitors]
     counts = count_details(using, ids) if ids else {}
     statuses = {pk: _status(counts[pk]) for pk in counts}
+    statuses |= _waiting_behind_others(using, statuses, counts)
     fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
     ends = {}
     if fed:
@@ -143,6 +149,20 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
         running = counts.anchor_state in (State.QUEUED, State.RUNNING)
         return "ending", "its callback runs" if running else "its callback is to be run"
     return "ended", ""
+
+
+def _waiting_behind_others(
+    using: str, statuses: Mapping[int, tuple[str, str]], counts: Mapping[int, DetailCounts]
+) -> dict[int, tuple[str, str]]:
+    """Return a reason for those of which nothing runs since another monitor comes first."""
+    idle = [
+        pk
+        for pk, status in statuses.items()
+        if status == ("running", "") and counts[pk].ready and not counts[pk].running
+    ]
+    ahead = find_monitors_ahead(using, idle) if idle else {}
+    told = "its details wait behind those of monitor #%d, of the same queue and priority"
+    return {pk: ("running", told % other) for pk, other in ahead.items()}
 
 
 def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:

@@ -229,6 +229,11 @@ def count_details(using: str, ids: Sequence[int]) -> dict[int, DetailCounts]:
     return {row[0]: DetailCounts(*row) for row in rows}
 
 
+def find_monitors_ahead(using: str, ids: Sequence[int]) -> dict[int, int]:
+    """Return, by the ids of those that have one, a monitor whose ready details come first."""
+    return dict(fetch(using, "find_monitors_ahead", {"ids": array(ids)}))
+
+
 def list_detail_ends(
     using: str, ids: Sequence[int], *, most: int, since_seconds: float
 ) -> dict[int, list[datetime]]:

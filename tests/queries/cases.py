@@ -99,6 +99,7 @@ CASES: dict[str, list[Case]] = {
     "count_details": [
         Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *DETAIL_ENDS), 4000),
     ],
+    "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
