@@ -92,6 +92,12 @@ CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
 CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
     WHERE state = 'scheduled';
 
+-- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire are
+-- not in it.
+CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
+    WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'created')
+        AND (monitor_id IS NULL OR held_by IS NULL OR held_by NOT IN ('details', 'session'));
+
 -- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
 -- lets through, and what has passed it and counts there. Jobs without that gate are in neither.
 CREATE INDEX tenantqueue_job_monitor_line ON tenantqueue_job_hot (monitor_id, id)
@@ -104,6 +110,9 @@ CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
     WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
+-- What may block its session while it waits for its time. A job that was given no time is not in it.
+CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)
+    WHERE held_by = 'session' AND NOT session_skip AND run_at > created_at;
 CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)

@@ -126,6 +126,15 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     return ended
 
 
+def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+    """Return those of these jobs that cannot be retried since their monitor was cancelled."""
+    alias = _alias(using)
+    monitors = ConcurrentJobMonitor.objects.using(alias).exclude(cancelled_at=None)
+    jobs = Job.objects.using(alias).finished().filter(pk__in=list(ids))
+    jobs = jobs.filter(state__in=(State.ERROR, State.CANCELLED))
+    return list(jobs.filter(monitor_id__in=monitors.values("pk")).values_list("pk", flat=True))
+
+
 def mark_cancelled(monitor_id: int, using: str) -> bool:
     """Feed no more of a monitor, and leave it to maintenance to cancel what has not ended.
 

@@ -46,7 +46,10 @@ class NewDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailCounts:
-    """What has become of a monitor's details. The anchor is final when it has no state."""
+    """What has become of a monitor's details, and its columns at that moment.
+
+    The anchor is final when it has no state.
+    """
 
     monitor_id: int
     added: int
@@ -58,6 +61,11 @@ class DetailCounts:
     cancelled: int
     anchor_state: str | None
     anchor_line: str | None
+    is_cancelled: bool
+    paused: bool
+    keep_open: bool
+    parallel: int
+    stop_after_failures: int | None
     aside: int
     """Details in the lines of tasks that are paused or full."""
 
@@ -221,6 +229,11 @@ def count_details(using: str, ids: Sequence[int]) -> dict[int, DetailCounts]:
     """Count the details of monitors."""
     rows = fetch(using, "count_details", {"ids": array(ids)})
     return {row[0]: DetailCounts(*row) for row in rows}
+
+
+def find_monitors_ahead(using: str, ids: Sequence[int]) -> dict[int, int]:
+    """Return, by the ids of those that have one, a monitor whose ready details come first."""
+    return dict(fetch(using, "find_monitors_ahead", {"ids": array(ids)}))
 
 
 def list_detail_ends(

@@ -16,8 +16,9 @@
 -- that the rate has not made up for since they were made. The debt is written here, under the lock of
 -- the queue, for what was taken. Jobs of such a queue are `queued_at` the one moment that was counted
 -- with: by that column no span of time has more of them than the burst and what the rate allows in it.
--- A debt above the burst, which was lowered, counts as the burst; the database's clock counts, and a
--- debt from the future, by a clock that was set back, counts as none.
+-- A debt above the burst, which was lowered, counts as the burst and is kept, or raising the burst would
+-- allow a new one; the database's clock counts, and a debt from the future, by a clock that was set back,
+-- counts as none.
 -- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
@@ -215,7 +216,24 @@ WITH RECURSIVE handed AS MATERIALIZED (
     FROM chosen
     WHERE chosen.as_of IS NOT NULL
     GROUP BY chosen.queue_id
-    ON CONFLICT (queue_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
+    ON CONFLICT (queue_id) DO UPDATE
+    SET as_of = excluded.as_of,
+        -- with what a lowered burst left uncounted, less what time has made up for since
+        debt = excluded.debt + coalesce(
+            (
+                SELECT greatest(
+                    0,
+                    rate.debt - greatest(
+                        coalesce(q.burst, greatest(1, ceil(q.max_per_second))),
+                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8
+                    )
+                )
+                FROM tenantqueue_tenantqueue q
+                WHERE q.id = excluded.queue_id
+                    AND rate.as_of <= excluded.as_of + interval '1 second'
+            ),
+            0
+        )
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'queued',

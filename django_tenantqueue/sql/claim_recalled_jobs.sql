@@ -196,7 +196,24 @@ WITH handed AS MATERIALIZED (
     FROM chosen
     WHERE chosen.as_of IS NOT NULL
     GROUP BY chosen.queue_id
-    ON CONFLICT (queue_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
+    ON CONFLICT (queue_id) DO UPDATE
+    SET as_of = excluded.as_of,
+        -- with what a lowered burst left uncounted, less what time has made up for since
+        debt = excluded.debt + coalesce(
+            (
+                SELECT greatest(
+                    0,
+                    rate.debt - greatest(
+                        coalesce(q.burst, greatest(1, ceil(q.max_per_second))),
+                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8
+                    )
+                )
+                FROM tenantqueue_tenantqueue q
+                WHERE q.id = excluded.queue_id
+                    AND rate.as_of <= excluded.as_of + interval '1 second'
+            ),
+            0
+        )
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'queued',

@@ -15,13 +15,19 @@ from django_tenantqueue.gates import TASK, JobGates
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations import taskgate
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
-from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.operations.taskcontrol import (
+    cap_task,
+    delete_controls,
+    pause_task,
+    resume_task,
+)
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
 from django_tenantqueue.worker import watch
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import noop
 
+from .conftest import SECONDS
 from .pumps import turned_pump
 
 NOOP = noop.name
@@ -301,3 +307,33 @@ def test_claim_takes_a_turn_in_the_line_of_each_tenant(worker):
             granted += claim(worker, 100)
         order += [job.queue_id for job in granted]
     assert small.pk in order[:3]
+
+
+def test_controls_are_set_whoever_deletes_them_meanwhile(threads):
+    """A deletion comes before a change or after it: each change finds its control, or makes it."""
+    over = threading.Event()
+
+    def delete() -> None:
+        while not over.is_set():
+            delete_controls(TaskControl.objects.values_list("pk", flat=True))
+
+    def change(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(60):
+            match chance.randrange(3):
+                case 0:
+                    assert pause_task(NOOP).paused
+                case 1:
+                    assert cap_task(NOOP, 7).num_slots == 7
+                case 2:
+                    resumed = resume_task(NOOP)
+                    assert resumed is None or not resumed.paused
+
+    deleting = threads.start(delete)
+    changing = [threads.start(change, seed) for seed in range(4)]
+    try:
+        for future in changing:
+            future.result(SECONDS)
+    finally:
+        over.set()
+    deleting.result(SECONDS)

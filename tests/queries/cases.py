@@ -37,6 +37,7 @@ TASK_INSIDE = ("tenantqueue_job_task_inside",)
 SESSION_GATES = tuple(
     f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
 )
+BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusive": ()}
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -99,6 +100,7 @@ CASES: dict[str, list[Case]] = {
     "count_details": [
         Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000),
     ],
+    "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
@@ -217,7 +219,9 @@ CASES: dict[str, list[Case]] = {
     ],
     **{
         f"find_open_{kind}s": both(
-            swept, (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"), 4000
+            swept,
+            (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
+            4000,
         )
         for kind in ("session", "user", "exclusive")
     },
@@ -225,7 +229,10 @@ CASES: dict[str, list[Case]] = {
         f"release_{kind}s": [
             Case(
                 gates,
-                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                (
+                    *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                    *(*BLOCKING[kind], *HOT_KEY),
+                ),
                 4000,
                 worker=True,
             )
@@ -486,6 +493,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
+    "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
