@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+import django_tenantqueue
 from tests.mutants.catalogue import (
     GUARANTEES,
     PACKAGE,
-    ROOT,
     BrokenMutantError,
     Mutant,
     read_mutant,
@@ -21,6 +21,7 @@ from tests.mutants.catalogue import (
 )
 
 MUTANTS = read_mutants()
+INSTALLED = Path(django_tenantqueue.__file__).resolve().parents[1]
 WITHOUT_MUTANTS = {"Caps of tasks are strict", "Not yet"}
 
 
@@ -49,7 +50,7 @@ def make_mutant(**changes: Any) -> Mutant:
 def test_mutant_can_be_tried(name: str) -> None:
     mutant = MUTANTS[name]
 
-    for path, text in mutant.edited(ROOT).items():
+    for path, text in mutant.edited(INSTALLED).items():
         if path.suffix == ".py":
             ast.parse(text)
     mutant.check_tests()
@@ -106,6 +107,7 @@ def test_mutant_is_named_when_it_does_not_apply(
         ({"old": None}, "loses_a: needs 'file', 'old' and another 'new' in x.toml"),
         ({"test": "x"}, "loses_a: unknown keys ['test'] in x.toml"),
         ({"edit": []}, "loses_a: unknown keys ['file', 'new', 'old'] in x.toml"),
+        ({"edit": [], "file": None, "old": None, "new": None}, "loses_a: needs 'file', 'old' and"),
     ],
 )
 def test_mutant_is_refused_when_it_is_not_complete(changes: dict[str, Any], message: str) -> None:

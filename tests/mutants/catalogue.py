@@ -133,9 +133,8 @@ def read_mutant(table: dict[str, Any], source: str) -> Mutant:
         raise mutant.broken(f"unknown keys {sorted(unknown)} in {source}")
     if not (mutant.breaks and mutant.tests):
         raise mutant.broken(f"needs 'breaks' and 'tests' in {source}")
-    for edit in mutant.edits:
-        if not (edit.file and edit.old) or edit.old == edit.new:
-            raise mutant.broken(f"needs 'file', 'old' and another 'new' in {source}")
+    if not edits or any(not (e.file and e.old) or e.old == e.new for e in mutant.edits):
+        raise mutant.broken(f"needs 'file', 'old' and another 'new' in {source}")
     return mutant
 
 
