@@ -17,6 +17,7 @@ from django.db import connections
 
 from ..exceptions import Cancelled, TimeLimitExceeded
 from ..queries import workers as queries
+from . import orm_thread
 from .config import WorkerConfig
 from .connection import connect
 from .executor import LoopExecutor, ThreadExecutor
@@ -72,6 +73,7 @@ class WorkerProcess:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
+        orm_thread.install()
         connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks
