@@ -191,10 +191,8 @@ class Children:
         if self.stopping or child.has_successor or child.is_dismissed:
             return
         now = time.monotonic()
-        if status == 0 and child.marks.is_leaving:
-            # it was told to end: to drain, or burst; or it has asked for a successor
-            if child.marks.is_retiring:
-                self._due[child.number] = now
+        if status == 0 and child.marks.is_leaving and child.marks.is_retiring:
+            self._due[child.number] = now
             return
         pause = 0.0
         # a child that was killed for one job is no sign of a worker that cannot live

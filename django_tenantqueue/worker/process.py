@@ -142,6 +142,8 @@ class WorkerProcess:
             while not self._is_over(pump):
                 pump.wait(pump.run_once())
             self._marks.leave()
+            if self.config.burst and not pump.draining:
+                self._marks.dismiss()
             left = pump.abandon()
             pump.close()
             if left:
