@@ -20,6 +20,8 @@ import pytest
 from tests.process.workers import wait_until
 from tests.zygote import ROOT, ForkedProcess, Zygote
 
+from .project.play import FORGET
+
 SETTINGS = "tests.audit.project.settings"
 THREADS = 8
 
@@ -59,6 +61,9 @@ class Project:
     def play(self, name: str) -> dict[str, Any]:
         """Run a misbehaviour beside innocent jobs; return how all ended."""
         self.children()
+        return self._ask(name)
+
+    def _ask(self, name: str) -> dict[str, Any]:
         assert self._player.stdin is not None
         assert self._player.stdout is not None
         self._player.stdin.write(f"{name}\n")
@@ -66,8 +71,12 @@ class Project:
         answer: dict[str, Any] = json.loads(self._player.stdout.readline())
         return answer
 
-    def replace_worker(self) -> None:
-        """Kill the worker; the next play starts another."""
+    def begin_anew(self) -> None:
+        """Kill the worker and forget all jobs, so that the next misbehaviour is judged alone."""
+        self._kill_worker()
+        self._ask(FORGET)
+
+    def _kill_worker(self) -> None:
         if self._worker is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._worker.pid, signal.SIGKILL)
@@ -84,10 +93,9 @@ class Project:
 
     def close(self) -> None:
         """End everything."""
-        self.replace_worker()
-        assert self._player.stdin is not None
-        self._player.stdin.close()
-        self._player.wait(10.0)
+        self._kill_worker()
+        with self._player:  # its pipes are closed, and it ends
+            pass
 
 
 @pytest.fixture(scope="package")

@@ -16,6 +16,8 @@ import django
 INNOCENT = 200
 PATIENCE = 20.0
 SUFFICIENT_ATTEMPTS = 9
+FORGET = "-"
+"""Asks to begin anew."""
 
 
 def play(name: str) -> dict[str, Any]:
@@ -93,17 +95,24 @@ def differences(ids: list[int]) -> dict[str, int]:
     return dict(seen)
 
 
+def forget() -> None:
+    """Delete all jobs and begin with two empty queues."""
+    from django.core.management import call_command
+
+    from django_tenantqueue.models import TenantQueue
+
+    call_command("flush", interactive=False, verbosity=0)
+    for tenant, slots in (("guilty", 8), ("innocent", 50)):
+        TenantQueue.objects.create(tenant=tenant, name="default", num_slots=slots)
+
+
 def main() -> None:
     """Answer until the input ends."""
     django.setup()
-    from django_tenantqueue.models import TenantQueue
-
-    for tenant, slots in (("guilty", 8), ("innocent", 50)):
-        TenantQueue.objects.get_or_create(
-            tenant=tenant, name="default", defaults={"num_slots": slots}
-        )
+    forget()
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(play(line.strip())) + "\n")
+        name = line.strip()
+        sys.stdout.write(json.dumps(forget() if name == FORGET else play(name)) + "\n")
         sys.stdout.flush()
 
 
