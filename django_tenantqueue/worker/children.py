@@ -25,7 +25,7 @@ from .lease import Lease
 from .marks import Marks
 from .options import Options
 from .pace import MOST_AHEAD
-from .process import HELD_SIGNALS, WorkerProcess, die_with_parent
+from .process import FAILED, HELD_SIGNALS, WorkerProcess, die_with_parent
 from .vitals import HEARTBEAT_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
@@ -143,7 +143,7 @@ class Children:
         pid = os.fork()
         if pid:
             return pid
-        code = 70
+        code = FAILED
         try:
             die_with_parent(parent)
             signal.set_wakeup_fd(-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import decimal
+import multiprocessing
 import os
 import signal
 import socket
@@ -556,6 +557,18 @@ async def leaves_tasks_running() -> None:
     kept.append(asyncio.create_task(asyncio.sleep(60)))
 
 
+@must_end(SUCCESS)
+async def stops_the_event_loop() -> None:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+
+
+@must_end(SUCCESS)
+async def has_the_event_loop_exit() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit)
+    await asyncio.sleep(0.01)
+
+
 @must_end(r"error|success")
 async def leaves_a_transaction_of_the_orms_thread() -> None:
     await sync_to_async(sql)("BEGIN")
@@ -588,6 +601,25 @@ async def forks_in_a_coroutine_and_returns_twice() -> None:
         os.fork()
 
 
+@must_end(r"error SystemExit", jobs=3)
+def forks_and_exits() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        os.fork()
+    sys.exit(1)
+
+
+@must_end(SUCCESS, jobs=3)
+def terminates_a_fork() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        process.start()
+    process.terminate()
+    process.join(5)
+    assert process.exitcode == -signal.SIGTERM
+
+
 @must_end(SUCCESS, jobs=2, replaced=True)
 def tells_its_process_to_stop() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
@@ -607,9 +639,3 @@ def kills_its_process() -> None:
 def sets_an_alarm() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.001)
     time.sleep(60)
-
-
-@must_end(CRASH, jobs=2, kills=True)
-async def stops_its_event_loop() -> None:
-    asyncio.get_running_loop().stop()
-    await asyncio.sleep(60)
