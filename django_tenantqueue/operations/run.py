@@ -153,7 +153,10 @@ def _around(running: RunningJob) -> AbstractContextManager[None]:
 def _called(running: RunningJob, call: Call) -> Any:
     blocks = open_blocks()
     call_hook(call.task, "before", running)
-    value = call.func(*call.args, **call.kwargs)
+    try:
+        value = call.func(*call.args, **call.kwargs)
+    finally:
+        current.end_forked_copy(running)
     if inspect.iscoroutine(value):
         value = asyncio.run(value)  # it became a coroutine after the job was enqueued
     check_blocks(blocks)
@@ -274,7 +277,10 @@ def _awaitable(call: Call) -> Awaitable[Any]:
 
 async def _awaited(running: RunningJob, call: Call) -> Any:
     call_hook(call.task, "before", running)
-    value = await _awaitable(call)
+    try:
+        value = await _awaitable(call)
+    finally:
+        current.end_forked_copy(running)
     running.ended = time.monotonic()
     call_hook_quietly(call.task, "success", running, value)
     return value
