@@ -9,7 +9,7 @@ They stand in `tests/mutants/*.toml`, one file per subject::
     file = "lock_queues.sql"
     old = "FOR NO KEY UPDATE SKIP LOCKED"
     new = "FOR NO KEY UPDATE"
-    tests = ["tests/concurrency/test_slots.py::test_other_queues_are_served_when_one_is_contended"]
+    tests = ["tests/concurrency/test_progress.py::test_jobs_of_a_locked_queue_are_taken"]
 
 `promise` is a sentence of docs/explanation/guarantees.md, or a part of one. A mutant of another
 document has none. `file` is the end of a path in the package, as long as one file needs. `old`
