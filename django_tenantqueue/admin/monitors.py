@@ -52,6 +52,7 @@ PARTS = {
     "ready": _("ready"),
     "retrying": _("waiting for another attempt"),
     "in_line": _("in line"),
+    "aside": _("set aside by their tasks"),
     "failed": _("failed"),
     "cancelled": _("cancelled"),
     "done": _("done"),
@@ -327,7 +328,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
 
 def _first_part(now: Progress) -> str:
     """Return which details a page shows first: what failed, else what runs, else the most."""
-    for name in ("failed", "running", "ready", "in_line"):
+    for name in ("failed", "running", "ready", "in_line", "aside"):
         if getattr(now, name):
             return name
     return "done"

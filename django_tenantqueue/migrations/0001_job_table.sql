@@ -103,7 +103,9 @@ CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
 CREATE INDEX tenantqueue_job_monitor_line ON tenantqueue_job_hot (monitor_id, id)
     WHERE held_by = 'monitor';
 CREATE INDEX tenantqueue_job_monitor_inside ON tenantqueue_job_hot (monitor_id)
-    WHERE monitor_id IS NOT NULL AND held_by IS DISTINCT FROM 'monitor';
+    WHERE monitor_id IS NOT NULL AND (held_by IS NULL OR held_by NOT IN ('monitor', 'task'));
+CREATE INDEX tenantqueue_job_monitor_aside ON tenantqueue_job_hot (monitor_id, id)
+    WHERE monitor_id IS NOT NULL AND held_by = 'task';
 CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
@@ -115,12 +117,12 @@ CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
     WHERE user_key IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by IN ('exclusive', 'task'));
+        AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
 CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
 CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
     WHERE exclusive_key IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by = 'task');
+        AND state IN ('created', 'queued', 'running');
 CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
     WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
 
@@ -130,6 +132,25 @@ CREATE INDEX tenantqueue_job_task_line
     ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
+
+-- The tasks that may start no job now: paused, full, or with a cap that has not settled. Claims pass
+-- over their jobs. A full task is counted up to its cap only. Index: tenantqueue_job_task_inside.
+CREATE VIEW tenantqueue_closedtask AS
+SELECT c.name
+FROM tenantqueue_taskcontrol c
+WHERE c.paused OR (
+    c.num_slots IS NOT NULL AND (
+        c.settled_at IS NULL OR c.num_slots <= (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM tenantqueue_job_hot j
+                WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+                LIMIT c.num_slots
+            ) taken
+        )
+    )
+);
 
 CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);

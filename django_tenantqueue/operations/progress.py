@@ -59,6 +59,8 @@ class Progress:
     ready: int
     retrying: int
     in_line: int
+    aside: int = 0
+    """Details set aside, since their task is paused or as many of its jobs run as may."""
     pace: Pace | None = None
     ends_at: datetime | None = None
     ends_at_earliest: datetime | None = None
@@ -67,7 +69,7 @@ class Progress:
     @property
     def left(self) -> int:
         """Details that have not ended."""
-        return self.running + self.ready + self.retrying + self.in_line
+        return self.running + self.ready + self.retrying + self.in_line + self.aside
 
     @property
     def waiting(self) -> int:
@@ -121,6 +123,7 @@ def _progress(
         ready=counts.ready,
         retrying=counts.retrying,
         in_line=counts.in_line,
+        aside=counts.aside,
         pace=pace,
         ends_at=likely,
         ends_at_earliest=soonest,
@@ -139,6 +142,9 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
         return "stopped", f"{failed}: retry them, or raise that number"
     if left and (counts.paused or counts.parallel == 0):
         return "paused", "" if counts.paused else "parallel is 0"
+    if counts.aside:
+        told = "1 detail waits" if counts.aside == 1 else f"{counts.aside:,} details wait"
+        return "running", f"{told} for a task that is paused or has no free slot"
     if left:
         return "running", ""
     if counts.anchor_line == "details":

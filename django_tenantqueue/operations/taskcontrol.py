@@ -13,7 +13,7 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job, TaskControl
 from ..queries.taskcontrol import TaskLoad, count_tasks
-from . import taskgate
+from . import gates, taskgate
 from .sources import registered_tasks
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
@@ -155,7 +155,7 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 def _take_effect(using: str, names: Sequence[str]) -> None:
     def act() -> None:
         taskgate.settle(using)
-        taskgate.let_through(using, names)
+        gates.let_tasks_through(using, names)
 
     transaction.on_commit(act, using=using, robust=True)
 

@@ -61,6 +61,8 @@ class DetailCounts:
     cancelled: int
     anchor_state: str | None
     anchor_line: str | None
+    aside: int
+    """Details in the lines of tasks that are paused or full."""
     is_cancelled: bool
     paused: bool
     keep_open: bool
@@ -70,7 +72,7 @@ class DetailCounts:
     @property
     def left(self) -> int:
         """Details that have not ended."""
-        return self.in_line + self.ready + self.running + self.retrying
+        return self.in_line + self.ready + self.running + self.retrying + self.aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +131,14 @@ def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> R
     lock = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(keys)}
     params = {"keys": list(keys), "by_tenant": by_tenant}
     if isinstance(where, psycopg.Connection):
-        done, ended = as_released(
-            _exchange(where, ("lock_gates", lock), ("release_monitors", params))
-        )
+        locked, rows = _exchange(where, ("lock_gates", lock), ("release_monitors", params))
     else:
         with transaction.atomic(using=where):
             _begin(where)
-            fetch(where, "lock_gates", lock)
-            done, ended = as_released(fetch(where, "release_monitors", params))
+            locked = fetch(where, "lock_gates", lock)
+            rows = fetch(where, "release_monitors", params)
+    done, ended = as_released(rows)
+    done.has_controls = any(has_controls for _, has_controls in locked)
     if ended:
         try:
             done.ready += _end_monitors(where, ended)
@@ -196,8 +198,8 @@ def _begin(using: str) -> None:
 
 def _exchange(
     connection: psycopg.Connection[Any], *statements: tuple[str, dict[str, Any]]
-) -> list[tuple[Any, ...]]:
-    """Run statements in a transaction, in one round trip; return the rows of the last one."""
+) -> list[list[tuple[Any, ...]]]:
+    """Run statements in a transaction, in one round trip; return the rows of each."""
     prepare = connection.prepare_threshold is not None
     try:
         with connection.pipeline():
@@ -212,7 +214,7 @@ def _exchange(
         if not connection.broken:
             connection.rollback()
         raise
-    return cursors[-1].fetchall()
+    return [cursor.fetchall() for cursor in cursors]
 
 
 def find_open_monitors(
@@ -252,6 +254,6 @@ def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetai
 
 
 def list_held_details(using: str, monitor_id: int, *, most: int) -> list[int]:
-    """Return the ids of the first details in the line of a monitor."""
+    """Return the ids of the first details in the line of a monitor and in those of their tasks."""
     params = {"monitor_id": monitor_id, "most": most}
     return [row[0] for row in fetch(using, "list_held_details", params)]

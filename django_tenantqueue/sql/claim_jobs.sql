@@ -113,9 +113,13 @@ WITH RECURSIVE handed AS MATERIALIZED (
         OFFSET 0
     ) queue
     WHERE queue.num_slots > queue.taken
+), closed AS MATERIALIZED (
+    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
         pair.lane, pair.queue_id, pair.place, slot.weight, slot.debt, slot.as_of,
+        coalesce(start.priority, -32768) AS start_priority, coalesce(start.id, 0) AS start_id,
         -- no debt, no rate: then it is NULL, which least() passes over
         least(slot.free, floor(slot.burst - slot.debt)::integer) AS free,
         CASE
@@ -126,6 +130,11 @@ WITH RECURSIVE handed AS MATERIALIZED (
             + slot.weight AS depth
     FROM pair
     JOIN slot ON slot.id = pair.queue_id
+    LEFT JOIN unnest(
+        %(start_lanes)s::smallint[], %(start_queues)s::integer[], %(start_priorities)s::smallint[],
+        %(start_ids)s::bigint[]
+    ) AS start (lane, queue_id, priority, id)
+        ON start.lane = pair.lane AND start.queue_id = pair.queue_id
 ), candidate AS MATERIALIZED (
     SELECT
         share.*, job.id, job.is_async,
@@ -134,10 +143,25 @@ WITH RECURSIVE handed AS MATERIALIZED (
             PARTITION BY share.queue_id ORDER BY share.lane, job.priority, job.id
         ) AS nth_of_queue
     FROM share
+    LEFT JOIN LATERAL (
+        -- how far to read past jobs of closed tasks; without such tasks nothing is looked for
+        SELECT j.priority, j.id
+        FROM tenantqueue_job_hot j
+        WHERE (SELECT cardinality(closed.names) FROM closed) > 0
+            AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.start_priority, share.start_id)
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        OFFSET %(most_passed)s::integer
+        LIMIT 1
+    ) until ON true
     CROSS JOIN LATERAL (
         SELECT j.id, j.priority, j.is_async
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.start_priority, share.start_id)
+            AND (j.priority, j.id)
+                <= (coalesce(until.priority, 32767), coalesce(until.id, 9223372036854775807))
+            AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT least(share.free, share.depth, %(room)s::integer)
         FOR NO KEY UPDATE SKIP LOCKED
