@@ -61,13 +61,13 @@ class DetailCounts:
     cancelled: int
     anchor_state: str | None
     anchor_line: str | None
-    aside: int
-    """Details in the lines of tasks that are paused or full."""
     is_cancelled: bool
     paused: bool
     keep_open: bool
     parallel: int
     stop_after_failures: int | None
+    aside: int
+    """Details in the lines of tasks that are paused or full."""
 
     @property
     def left(self) -> int:

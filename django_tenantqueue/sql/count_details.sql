@@ -1,14 +1,15 @@
--- Count the details of monitors by what has become of them, and read what operators have set, all
--- in one snapshot: the caller's objects may be older.
+-- Count the details of monitors by what has become of them, and read what operators have set, all in
+-- one snapshot: the caller's objects may be older.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
--- tenantqueue_job_monitor_aside, the primary key, tenantqueue_history_monitor. What has succeeded
--- is not counted but what remains: history may be dropped.
+-- tenantqueue_job_monitor_aside, the primary key, tenantqueue_history_monitor. What has succeeded is
+-- not counted but what remains: history may be dropped.
 SELECT
     m.id,
     coalesce((SELECT sum(a.details) FROM tenantqueue_monitoraddition a WHERE a.monitor_id = m.id), 0),
     line.jobs, inside.ready, inside.running, inside.waiting, failed.jobs, cancelled.jobs,
-    anchor.state AS anchor_state, anchor.held_by AS anchor_line, aside.jobs AS aside,
-    m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures
+    anchor.state AS anchor_state, anchor.held_by AS anchor_line,
+    m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures,
+    aside.jobs AS aside
 FROM tenantqueue_concurrentjobmonitor m
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs

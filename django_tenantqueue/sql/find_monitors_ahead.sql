@@ -9,7 +9,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT j.id, j.lane, j.queue_id, j.priority
         FROM tenantqueue_job_hot j
-        WHERE j.monitor_id = given.id AND j.held_by IS DISTINCT FROM 'monitor'
+        WHERE j.monitor_id = given.id AND j.held_by IS NULL
             AND j.state = 'created'
         OFFSET 0
     ) fed
