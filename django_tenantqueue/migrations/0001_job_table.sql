@@ -92,8 +92,8 @@ CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
 CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
     WHERE state = 'scheduled';
 
--- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire are
--- not in it.
+-- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire
+-- are not in it.
 CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
     WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'created')
         AND (monitor_id IS NULL OR held_by IS NULL OR held_by NOT IN ('details', 'session'));
@@ -110,7 +110,8 @@ CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
     WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
--- What may block its session while it waits for its time. A job that was given no time is not in it.
+-- What may block its session while it waits for its time; jobs without a time of their own are not
+-- in it.
 CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)
     WHERE held_by = 'session' AND NOT session_skip AND run_at > created_at;
 CREATE INDEX tenantqueue_job_user_line

@@ -16,9 +16,9 @@
 -- that the rate has not made up for since they were made. The debt is written here, under the lock of
 -- the queue, for what was taken. Jobs of such a queue are `queued_at` the one moment that was counted
 -- with: by that column no span of time has more of them than the burst and what the rate allows in it.
--- A debt above the burst, which was lowered, counts as the burst and is kept, or raising the burst would
--- allow a new one; the database's clock counts, and a debt from the future, by a clock that was set back,
--- counts as none.
+-- A debt above the burst, which was lowered, counts as the burst and is kept, or raising the burst
+-- would allow a new one; the database's clock counts, and a debt from the future, by a clock that
+-- was set back, counts as none.
 -- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).

@@ -1,5 +1,6 @@
--- For each of these monitors: another one, of which a ready detail is claimed before its own first one,
--- since it has the same queue and priority and a lower id. One probe each, and what it has in flight.
+-- For each of these monitors: another one, of which a ready detail is claimed before its own first
+-- one, since it has the same queue and priority and a lower id. One probe each, and what it has in
+-- flight.
 -- Locks: none. Indexes: tenantqueue_job_monitor_inside, tenantqueue_job_ready.
 SELECT given.id, ahead.monitor_id
 FROM unnest(%(ids)s::bigint[]) AS given (id)
@@ -8,7 +9,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT j.id, j.lane, j.queue_id, j.priority
         FROM tenantqueue_job_hot j
-        WHERE j.monitor_id = given.id AND j.held_by IS DISTINCT FROM 'monitor'
+        WHERE j.monitor_id = given.id AND j.held_by IS NULL
             AND j.state = 'created'
         OFFSET 0
     ) fed

@@ -1,5 +1,6 @@
 -- Bring finished jobs back from the history, with a fresh number of attempts and their errors kept.
--- Those that have gates come before the first one again. Jobs of a cancelled monitor stay as they are.
+-- Those that have gates come before the first one again. Jobs of a cancelled monitor stay as they
+-- are.
 -- Locks: the history rows in id order. Indexes: the primary key of each history leaf, that of
 -- monitors.
 WITH target AS MATERIALIZED (

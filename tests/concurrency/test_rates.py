@@ -291,6 +291,20 @@ def test_lowered_burst_is_had_in_full_after_a_pause(worker):
         assert look_again(worker, 100) == 0
 
 
+def test_debt_above_a_lowered_burst_is_made_up_for(worker):
+    """By the time that the queue leaves unused: the raised burst is there again after a pause."""
+    queue = make_queue(num_slots=1000, max_per_second=0.1, burst=20)
+    make_jobs(queue, 400)
+    worker.claim(20)
+    control.tune_queue(queue.pk, burst=1)
+    let_pass(queue, 150.1)
+    assert look_again(worker) == 1  # of 15 that the rate has brought: 14 are made up for
+
+    control.tune_queue(queue.pk, burst=20)
+
+    assert look_again(worker, 100) == 14
+
+
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("burst"), st.sampled_from([1, 2, 5, 20])),
