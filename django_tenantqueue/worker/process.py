@@ -93,9 +93,7 @@ class WorkerProcess:
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
         orm_thread.install()
-        os.register_at_fork(
-            after_in_child=partial(_leave_to_original, loop, threading.get_ident())
-        )
+        os.register_at_fork(after_in_child=partial(_leave_to_original, loop, threading.get_ident()))
         connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks
