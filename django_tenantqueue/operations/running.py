@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ class RunningJob:
         "lost",
         "on_begin",
         "on_end",
+        "pid",
         "queue",
         "recorded",
         "started",
@@ -63,6 +65,7 @@ class RunningJob:
         self.on_begin: Callable[[], None] | None = None
         self.on_end: Callable[[], None] | None = None
         self.thread_id: int | None = None
+        self.pid = 0
         self._progress: dict[str, Any] = {}
         self._stats: dict[str, Any] | None = None
 
@@ -135,6 +138,11 @@ class RunningJob:
         return self._progress
 
 
+def running_or_none() -> RunningJob | None:
+    """Return the job that runs in this thread or coroutine, or None."""
+    return _current.get()
+
+
 def current_job() -> RunningJob:
     """Return the job that runs in this thread or coroutine; raise LookupError outside one."""
     running = _current.get()
@@ -148,6 +156,7 @@ def current_job() -> RunningJob:
 def enter(running: RunningJob) -> None:
     """Make `running` the current job of this context and note its start."""
     running.thread_id = threading.get_ident()
+    running.pid = os.getpid()
     running.started = time.monotonic()
     if running.on_begin is not None:
         running.on_begin()
@@ -160,3 +169,18 @@ def leave() -> None:
     if running is not None and running.on_end is not None:
         running.on_end()
     _current.set(None)
+
+
+def end_forked_copy(running: RunningJob) -> None:
+    """End this process when the job has forked it: the job goes on in the original alone.
+
+    It ends without any clean-up: its connections are those of the original. Its locks, those of the
+    log among them, may be held by threads that it does not have.
+    """
+    if os.getpid() != running.pid:
+        os.write(
+            2,
+            f"job {running.id} forked this process, {os.getpid()}, from worker process "
+            f"{running.pid} and returned in both: this one ends\n".encode(),
+        )
+        os._exit(70)

@@ -25,7 +25,7 @@ from .lease import Lease
 from .marks import Marks
 from .options import Options
 from .pace import MOST_AHEAD
-from .process import HELD_SIGNALS, WorkerProcess, die_with_parent
+from .process import FAILED, HELD_SIGNALS, WorkerProcess, die_with_parent
 from .vitals import HEARTBEAT_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
@@ -143,7 +143,7 @@ class Children:
         pid = os.fork()
         if pid:
             return pid
-        code = 70
+        code = FAILED
         try:
             die_with_parent(parent)
             signal.set_wakeup_fd(-1)
@@ -191,10 +191,8 @@ class Children:
         if self.stopping or child.has_successor or child.is_dismissed:
             return
         now = time.monotonic()
-        if status == 0 and child.marks.is_leaving:
-            # it was told to end: to drain, or burst; or it has asked for a successor
-            if child.marks.is_retiring:
-                self._due[child.number] = now
+        if status == 0 and child.marks.is_leaving and child.marks.is_retiring:
+            self._due[child.number] = now
             return
         pause = 0.0
         # a child that was killed for one job is no sign of a worker that cannot live

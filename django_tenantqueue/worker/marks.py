@@ -1,6 +1,6 @@
 """What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
 process must be killed for one of them, when its loop turned last, that it wants a successor, that
-it ends under its jobs, and whether it sleeps.
+it ends under its jobs, whether it sleeps, and that its work is done.
 
 So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
 costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 WIDTH = 8
-HEADER = 4
-TURNED, RETIRING, LEAVING, ASLEEP = range(HEADER)
+HEADER = 5
+TURNED, RETIRING, LEAVING, ASLEEP, DISMISSED = range(HEADER)
 """The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
-process ends without waiting for its jobs, and which of its sleeps it sleeps (0: it is awake)."""
+process ends without waiting for its jobs, which of its sleeps it sleeps (0: it is awake), and
+whether no other process takes its place."""
 ENTRY = 4
 ID, BEGUN, LIMIT, WHY = range(ENTRY)
 """A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
@@ -104,6 +105,10 @@ class Marks:
         """Note that this process is about to end: what it has begun is to be given back then."""
         self._table[LEAVING] = 1
 
+    def dismiss(self) -> None:
+        """Note that no other process takes the place of this one when it ends."""
+        self._table[DISMISSED] = 1
+
     def sleep(self, number: int) -> None:
         """Note that the process sleeps until it is notified, for the n-th time; 0: it is awake."""
         self._table[ASLEEP] = number
@@ -124,6 +129,11 @@ class Marks:
     def is_retiring(self) -> bool:
         """Whether the child asked for a successor."""
         return bool(self._table[RETIRING])
+
+    @property
+    def is_dismissed(self) -> bool:
+        """Whether an operator drains the child, or its burst is over."""
+        return bool(self._table[DISMISSED])
 
     @property
     def stuck_seconds(self) -> float:

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from typing import Any, NoReturn
 
 import psycopg
@@ -17,6 +18,7 @@ from django.db import connections
 
 from ..exceptions import Cancelled, TimeLimitExceeded
 from ..queries import workers as queries
+from . import orm_thread
 from .config import WorkerConfig
 from .connection import connect
 from .executor import LoopExecutor, ThreadExecutor
@@ -35,6 +37,8 @@ DRAIN = signal.SIGUSR1
 """What the supervisor passes on when an operator wants the child to drain, without a time limit."""
 HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
 """What waits while a child is forked, until it can handle it."""
+FAILED = 70
+"""The exit code of a process that has failed by itself."""
 BURST_EMPTY_ROUNDS = 2
 """Claims in a row that find nothing before a burst worker ends."""
 
@@ -55,6 +59,20 @@ def _end_at_once() -> NoReturn:
     os._exit(0)
 
 
+def _leave_to_original(loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+    """In a process that a job has forked: leave signals and coroutines to the original.
+
+    The pipe that tells the loop of signals is shared. The copy may run code of its own for as long
+    as it likes; when it comes back to the loop, which has the coroutines of other jobs, it ends.
+    """
+    signal.set_wakeup_fd(-1)
+    for number in (*HELD_SIGNALS, STOP_AT_ONCE):
+        signal.signal(number, signal.SIG_DFL)
+    if threading.get_ident() == thread_id:
+        getattr(loop, "_ready", []).clear()  # asyncio's own loop has it
+        loop.call_soon(os._exit, FAILED)
+
+
 class WorkerProcess:
     """Runs jobs until it is told to stop, or, in burst mode, until nothing is left."""
 
@@ -66,12 +84,18 @@ class WorkerProcess:
         self._at_once = False
         self._worker_id = worker_id
         self._pump: Pump | None = None
+        self._is_done = False
+        """The pump has ended, and the event loop may."""
 
     def run(self) -> int:
         """Run; return the exit code."""
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
+        orm_thread.install()
+        os.register_at_fork(
+            after_in_child=partial(_leave_to_original, loop, threading.get_ident())
+        )
         connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks
@@ -102,16 +126,21 @@ class WorkerProcess:
             pause = min(2.0, pause * 2)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the event loop until it is stopped.
+        """Run the event loop until the pump has ended, whatever jobs do to it.
 
         What stops a coroutine that blocks the loop may arrive just after the coroutine has ended.
         """
-        while True:
+        while not self._is_done:
             try:
                 loop.run_forever()
-                return
+                if not self._is_done:
+                    logger.error("%s: a job stopped the event loop, which goes on", self.name)
             except (TimeLimitExceeded, Cancelled):
                 logger.info("%s: a coroutine ended before it could be stopped", self.name)
+            except BaseException:
+                if loop.is_closed():
+                    raise
+                logger.exception("%s: a job raised in the event loop, which goes on", self.name)
 
     def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the loop handle signals, those included that were held during the fork."""
@@ -142,6 +171,8 @@ class WorkerProcess:
             while not self._is_over(pump):
                 pump.wait(pump.run_once())
             self._marks.leave()
+            if self.config.burst and not pump.draining:
+                self._marks.dismiss()
             left = pump.abandon()
             pump.close()
             if left:
@@ -149,9 +180,10 @@ class WorkerProcess:
                 _end_at_once()
         except BaseException:
             logger.exception("%s: the worker's loop failed", self.name)
-            os._exit(70)
+            os._exit(FAILED)
         finally:
             connections.close_all()
+            self._is_done = True
             loop.call_soon_threadsafe(loop.stop)
 
     def _is_over(self, pump: Pump) -> bool:

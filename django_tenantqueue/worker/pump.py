@@ -366,7 +366,9 @@ class Pump:
         except RETRIABLE as error:
             logger.warning("the heartbeat is left out: %s", error)
         else:
-            self.draining = self.draining or wanted
+            if wanted:
+                self.draining = True
+                self.flight.marks.dismiss()
 
     def _doubt(self, error: psycopg.Error) -> None:
         """Compare the claims in the rows with those known here, now and for a while.

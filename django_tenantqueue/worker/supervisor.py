@@ -171,7 +171,7 @@ class Supervisor:
                 child.told_to_stop_at = time.monotonic()
                 self._say(f"child {child.pid} stops: an operator asked for it")
                 self._children.send(signal.SIGTERM, child)
-            elif order.drain and not child.is_dismissed:
+            elif order.drain and not child.told_to_drain and child.told_to_stop_at is None:
                 child.told_to_drain = True
                 self._say(f"child {child.pid} drains: an operator asked for it")
                 self._children.send(DRAIN, child)

@@ -211,6 +211,7 @@ def race(workers: Sequence[FakeWorker], threads, queue: TenantQueue) -> None:
 @pytest.mark.parametrize(
     ("rate", "burst", "jobs"), [(200.0, 20, 400), (25.0, 1, 30), (300.0, None, 600)]
 )
+@pytest.mark.heavy
 def test_rate_is_kept_when_many_workers_race(worker_factory, threads, rate, burst, jobs):
     queue = make_queue(num_slots=1000, max_per_second=rate, burst=burst)
     make_jobs(queue, jobs)

@@ -4,14 +4,14 @@ They stand in `tests/mutants/*.toml`, one file per subject::
 
     [[mutant]]
     name = "queue_lock_waits"
-    promise = "A queue whose row somebody else holds at that moment is passed over"
-    breaks = "A claim waits for a queue that somebody else has locked."
+    promise = "is passed over for this claim"
+    breaks = "A claim waits for a queue that another claim has locked."
     file = "lock_queues.sql"
     old = "FOR NO KEY UPDATE SKIP LOCKED"
     new = "FOR NO KEY UPDATE"
-    tests = ["tests/concurrency/test_slots.py::test_other_queues_are_served_when_one_is_contended"]
+    tests = ["tests/concurrency/test_progress.py::test_jobs_of_a_locked_queue_are_taken"]
 
-`promise` is the beginning of a sentence of docs/explanation/guarantees.md; a mutant of another
+`promise` is a sentence of docs/explanation/guarantees.md, or a part of one. A mutant of another
 document has none. `file` is the end of a path in the package, as long as one file needs. `old`
 occurs in it exactly once. A mutant with several edits has `[[mutant.edit]]` tables with those
 three keys instead. At least one of `tests` must fail with the edits.

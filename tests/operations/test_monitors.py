@@ -152,6 +152,7 @@ def test_nothing_is_stored_when_a_detail_is_wrong() -> None:
     assert not ConcurrentJobMonitor.objects.exists()
 
 
+@pytest.mark.heavy
 def test_memory_is_bounded_when_details_stream_in() -> None:
     count = 20_000
     seen = []

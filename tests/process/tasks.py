@@ -6,9 +6,12 @@ A gate is the path of a file: tasks that hold wait until it is there.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
+import sys
 import time
+import warnings
 from pathlib import Path
 
 import psutil
@@ -202,3 +205,59 @@ def look_at_updates(key: str) -> int:
 def hold_alone(gate: str) -> str:
     """Wait for the gate, once for each gate at a time."""
     return hold(gate)
+
+
+@task
+async def stop_the_loop() -> None:
+    """Stop the event loop, and wait in it."""
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+
+
+@task
+async def exit_from_the_loop() -> None:
+    """Have the event loop itself meet SystemExit, and wait in it."""
+    asyncio.get_running_loop().call_soon(sys.exit)
+    await asyncio.sleep(0.01)
+
+
+def fork() -> None:
+    """Copy this process; the warning that it has several threads is left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        os.fork()
+
+
+@task
+def fork_and_return() -> None:
+    """Write an effect, and go on in two processes."""
+    Effect.objects.create(job_id=current_job().id, note="once")
+    fork()
+
+
+@task
+async def fork_and_return_from_a_coroutine() -> None:
+    """Write an effect, and go on in two processes, which wait in the event loop."""
+    await Effect.objects.acreate(job_id=current_job().id, note="once")
+    fork()
+    await asyncio.sleep(0.05)
+
+
+@task(atomic=True)
+def fork_in_a_transaction() -> None:
+    """Write an effect, and go on in two processes, where success is to be committed."""
+    Effect.objects.create(job_id=current_job().id, note="once")
+    fork()
+
+
+@task
+def terminate_a_fork() -> str:
+    """End a process that the multiprocessing module has forked; return how it ended."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        process.start()
+    process.terminate()
+    process.join(5)
+    code, _ = process.exitcode, process.kill()
+    return "still there" if code is None else f"signal {-code}"

@@ -4,6 +4,7 @@ import signal
 from datetime import timedelta
 
 import psutil
+import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job
@@ -135,3 +136,37 @@ def test_child_is_replaced_when_a_task_has_ended_its_process(workers: Workers):
 
     assert job.last_error["message"] == "its worker process ended with exit code 0"
     wait_for_state(noop.delay(), State.SUCCESS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_child_is_replaced_when_it_alone_was_told_to_end(
+    workers: Workers, number: signal.Signals, processes: int
+):
+    runner = workers.start(processes=processes)
+    before = {child.pid for child in runner.children()}
+    (told, *others) = runner.children()
+
+    told.send_signal(number)
+
+    wait_until(lambda: told.pid not in {child.pid for child in runner.children()})
+    runner.wait_until_signed_on(processes)
+    assert {child.pid for child in others} == before & {child.pid for child in runner.children()}
+    assert f"child {told.pid} ended with exit code 0; replaced" in runner.output
+    wait_for_end([noop.delay().pk])
+    runner.send(signal.SIGTERM)
+    assert runner.end() == 0
+
+
+def test_job_loses_no_attempt_when_its_child_alone_is_told_to_end(workers: Workers, gate: Gate):
+    runner = workers.start("--shutdown-timeout=0.2")
+    job = hold.using(max_attempts=1).delay(str(gate))
+    gate.wait_for(job)
+    (told,) = runner.children()
+
+    told.send_signal(signal.SIGTERM)
+    wait_until(lambda: told.pid not in {child.pid for child in runner.children()})
+    gate.open()
+
+    assert wait_for_state(job, State.SUCCESS).attempt == 1
+    assert runner.process.poll() is None

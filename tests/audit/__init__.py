@@ -1,0 +1,1 @@
+"""A Django project of its own: users' code that misbehaves, beside innocent jobs of others."""

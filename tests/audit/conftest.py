@@ -1,0 +1,141 @@
+"""The project's database, its workers, and the program that enqueues and counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+import pytest
+
+from tests.process.workers import wait_until
+from tests.zygote import ROOT, ForkedProcess, Zygote
+
+from .project.play import FORGET
+
+SETTINGS = "tests.audit.project.settings"
+THREADS = 8
+
+
+class Project:
+    """A deployment of the project: one database, one worker at a time, one program to play."""
+
+    def __init__(self, url: str, conn_max_age: int, folder: Path, zygote: Zygote) -> None:
+        self.log = folder / f"worker-{conn_max_age}.log"
+        self._folder = folder
+        self._zygote = zygote
+        self._env = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": SETTINGS,
+            "DATABASE_URL": url,
+            "AUDIT_CONN_MAX_AGE": str(conn_max_age),
+        }
+        self._worker: ForkedProcess | None = None
+        self._player = subprocess.Popen(
+            [sys.executable, "-m", "tests.audit.project.play"],
+            cwd=ROOT,
+            env=self._env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def children(self) -> set[int]:
+        """Return the process ids of the worker's children; start a worker where there is none."""
+        if self._worker is None:
+            command = ["runworker", f"--threads={THREADS}"]
+            self._worker = self._zygote.start("django", command, self._env, self.log)
+        supervisor = psutil.Process(self._worker.pid)
+        wait_until(supervisor.children, what=f"a child has started: {self.log.read_text()}")
+        return {child.pid for child in supervisor.children()}
+
+    def play(self, name: str) -> dict[str, Any]:
+        """Run a misbehaviour beside innocent jobs; return how all ended."""
+        self.children()
+        return self._ask(name)
+
+    def _ask(self, name: str) -> dict[str, Any]:
+        assert self._player.stdin is not None
+        assert self._player.stdout is not None
+        self._player.stdin.write(f"{name}\n")
+        self._player.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._player.stdout.readline())
+        return answer
+
+    def begin_anew(self) -> None:
+        """Kill the worker and forget all jobs, so that the next misbehaviour is judged alone."""
+        self._kill_worker()
+        self._ask(FORGET)
+
+    def _kill_worker(self) -> None:
+        if self._worker is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._worker.pid, signal.SIGKILL)
+            self._worker.wait()
+            self._worker = None
+
+    def stop(self) -> int:
+        """Stop the worker as a service manager does; return its exit code."""
+        assert self._worker is not None
+        self._worker.send_signal(signal.SIGTERM)
+        code = self._worker.wait(20.0)
+        self._worker = None
+        return code
+
+    def close(self) -> None:
+        """End everything."""
+        self._kill_worker()
+        with self._player:  # its pipes are closed, and it ends
+            pass
+
+
+@pytest.fixture(scope="package")
+def zygote() -> Iterator[Zygote]:
+    """Yield the process of which workers are forks."""
+    made = Zygote()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="package")
+def audit_url(server_url: str, zygote: Zygote, tmp_path_factory: Any) -> Iterator[str]:
+    """Yield the URL of a database of the project's own, migrated."""
+    with database(server_url, f"audit_{os.getpid()}") as url:
+        env = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": SETTINGS,
+            "DATABASE_URL": url,
+            "AUDIT_CONN_MAX_AGE": "0",
+        }
+        log = tmp_path_factory.mktemp("audit") / "migrate.log"
+        assert zygote.start("django", ["migrate"], env, log).wait(60.0) == 0, log.read_text()
+        yield url
+
+
+@contextmanager
+def database(server_url: str, name: str) -> Iterator[str]:
+    """Make a database for as long as the block lasts."""
+    with psycopg.connect(server_url, autocommit=True) as server:
+        server.execute(f'CREATE DATABASE "{name}"')
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+        server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="package", params=[0, 60], ids="CONN_MAX_AGE={}".format)
+def project(
+    request: pytest.FixtureRequest, audit_url: str, zygote: Zygote, tmp_path_factory: Any
+) -> Iterator[Project]:
+    """Yield the project with connections that last for one job, or for a minute."""
+    folder = tmp_path_factory.mktemp("project")
+    made = Project(audit_url, request.param, folder, zygote)
+    yield made
+    made.close()

@@ -1,0 +1,1 @@
+"""The project: settings, one model, the innocent tasks and the misbehaving ones."""

@@ -1,0 +1,41 @@
+"""The black hole: whatever one tenant's tasks do to a worker, those of another run as if alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .conftest import Project
+from .project.misbehaviours import TABLE
+
+INNOCENT = 200
+
+
+def test_there_are_forty_ways():
+    assert len(TABLE) >= 40
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str):
+    way = TABLE[name]
+    before = project.children()
+
+    played = project.play(name)
+
+    try:
+        assert played["innocent"] == {"success": INNOCENT}
+        assert played["effects"] == {"1": INNOCENT}
+        assert played["found"] == {}
+        assert sum(played["bad"].values()) == way.jobs
+        assert all(re.match(way.ends, end, re.DOTALL) for end in played["bad"]), played["bad"]
+        assert way.replaced or project.children() == before
+    except AssertionError:
+        project.begin_anew()
+        raise
+
+
+def test_worker_stops_in_order_after_all_of_them(project: Project):
+    project.play("closes_the_connection")
+
+    assert project.stop() == 0
