@@ -56,7 +56,7 @@ bench: $(VENV)/.bench ## Measure; ARGS=--quick for a short run
 	@$(PYTHON) -m benchmarks $(ARGS)
 
 .PHONY: mutants
-mutants: $(VENV)/.test $(VENV)/.demo ## Check that each test of a guarantee fails when its mechanism is removed
+mutants: $(VENV)/.test $(VENV)/.demo ## Check that a test of each guarantee fails when its mechanism is removed; ARGS=NAME for one
 	@$(PYTHON) -m tests.mutants $(ARGS)
 
 .PHONY: chaos

@@ -68,6 +68,8 @@ class Settings:
     """Wake idle workers by NOTIFY; False is polling alone."""
     pooler: bool = False
     """A transaction pooler (pgbouncer) stands before the server: no LISTEN, nothing prepared."""
+    reset_connections: bool = True
+    """Reset the session of a connection that Django keeps (CONN_MAX_AGE) after each job."""
     cancel_grace: float = 10.0
     """Seconds a running job has to notice that it was cancelled, before it is told to stop."""
     history_ahead: int = 3

@@ -109,6 +109,10 @@ class MemoryLimitExceeded(TenantQueueError):
     error kept with the jobs that may be the reason."""
 
 
+class TransactionLeftOpen(TenantQueueError):
+    """A task ended with a transaction or an atomic block open that it had begun."""
+
+
 class ResultRefused(TenantQueueError):
     """The return value of a task cannot be stored."""
 

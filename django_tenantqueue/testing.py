@@ -80,12 +80,14 @@ def _promote(using: str, *, scheduled: bool) -> None:
 
 def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
     claimer.forget_blocked()
+    freed = 0
     while True:
         request = claimer.request(1, 0)
         request.room_async = 1
         with transaction.atomic(using=using):  # both statements of the claim need one
             answer = queries.exchange_in_transaction(using, TEST_WORKER, request=request)
         verdict = claimer.learn(request, answer)
+        freed += _set_aside(using, claimer)
         if answer.jobs:
             for extra in answer.jobs[1:]:
                 _give_back(using, extra)
@@ -93,8 +95,20 @@ def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
             if granted is not None:
                 return granted
             continue
-        if verdict is not Verdict.AGAIN:
+        if verdict is Verdict.AGAIN:
+            continue
+        if not freed:
             return None
+        claimer.forget_blocked()
+        freed = 0
+
+
+def _set_aside(using: str, claimer: Claimer) -> int:
+    """Move jobs of paused and full tasks aside; return how many others became ready by that."""
+    ready = 0
+    while claimer.passed_over.next_at is not None:
+        ready += release(using, claimer.passed_over.step(using)).ready
+    return ready
 
 
 def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:

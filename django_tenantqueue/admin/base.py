@@ -9,8 +9,12 @@ from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from ..conf import get_settings
+from ..models import Job
 
 _M = TypeVar("_M", bound=Model)
 LogMessage = str | list[dict[str, Any]]
@@ -55,6 +59,11 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         """Return False: rows of the queue are not deleted by hand."""
         return False
 
+    def may_view_jobs(self, request: HttpRequest) -> bool:
+        """Return whether the user may see jobs, also as parts of other pages."""
+        job_admin = self.admin_site._registry.get(Job)
+        return bool(job_admin and job_admin.has_view_permission(request))
+
     def log_for(self, request: HttpRequest, objects: Sequence[_M], message: LogMessage) -> None:
         """Write one thing that was done to several objects into the audit log."""
         if objects:
@@ -64,6 +73,12 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
                 action_flag=CHANGE,
                 change_message=message,
             )
+
+
+def jobs_hidden() -> SafeString:
+    """Return what a page shows in place of its jobs to those who may not see jobs."""
+    text = gettext("You are not allowed to view jobs.")
+    return format_html('<span class="tq-quiet">{}</span>', text)
 
 
 def changed_columns(changed: Sequence[str]) -> list[dict[str, Any]]:

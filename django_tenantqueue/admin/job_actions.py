@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..exceptions import QueueRetired
 from ..models import Job, TenantQueue
-from ..operations import control
+from ..operations import control, monitor_control
 from .base import TenantQueueModelAdmin
 from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
@@ -161,7 +161,16 @@ class JobActions(TenantQueueModelAdmin[Job]):
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.retry([job.pk for job in jobs], using=self.using)
         self.log_for(request, _among(jobs, ids), gettext("Made ready again."))
-        self._say(request, len(ids), gettext("made ready again"), len(jobs) - len(ids))
+        left = [job.pk for job in jobs if job.pk not in set(ids)]
+        stopped = len(monitor_control.find_cancelled(left, using=self.using))
+        self._say(request, len(ids), gettext("made ready again"), len(left) - stopped)
+        if stopped:
+            text = ngettext(
+                "%d job was left as it is: its monitor was cancelled. Start another monitor.",
+                "%d jobs were left as they are: their monitors were cancelled. Start others.",
+                stopped,
+            )
+            self.message_user(request, text % stopped, messages.WARNING)
 
     def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.run_now([job.pk for job in jobs], using=self.using)

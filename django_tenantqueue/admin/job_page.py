@@ -17,6 +17,7 @@ from ..models import Job, Session, TaskControl, TenantQueue, UserCap, Worker
 from ..operations.outcome import UNKNOWN_CLASS
 from ..operations.queues import loads, seconds_to_start
 from ..operations.sessions import session_loads
+from ..queries.taskcontrol import is_closed
 from ..states import WAITING, State
 from .formats import duration_text, json_text, moment, progress_bar, state_badge
 from .timeline import make_timeline
@@ -102,6 +103,8 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> SafeString | 
         return None
     if queue.paused:
         return gettext("Its queue is paused.")
+    if (closed := _held_by_task(using, job)) is not None:
+        return closed
     load = loads(using, [queue.pk]).get(queue.pk)
     if load is not None and load.running >= queue.num_slots:
         return gettext("All %d slots of its queue are taken.") % queue.num_slots
@@ -134,17 +137,24 @@ def _held_by(using: str, job: Job) -> SafeString | str:
         case "exclusive":
             return gettext("Another job of the same exclusive key runs.")
         case "task":
-            control = TaskControl.objects.using(using).filter(name=job.name).first()
-            if control is None:
-                return gettext("It was held back by its task: it goes on within seconds.")
-            return _with_link(
-                gettext("Its task is paused.")
-                if control.paused
-                else gettext("As many jobs of this task run as may at once."),
-                gettext("task"),
-                control,
+            return _held_by_task(using, job) or gettext(
+                "It was held back by its task: it goes on within seconds."
             )
     return gettext("It is held back by its %s.") % job.held_by
+
+
+def _held_by_task(using: str, job: Job) -> SafeString | None:
+    """Say why its task starts no job now; None: it may start some."""
+    control = TaskControl.objects.using(using).filter(name=job.name).first()
+    if control is None or (not control.paused and not is_closed(using, job.name)):
+        return None
+    return _with_link(
+        gettext("Its task is paused.")
+        if control.paused
+        else gettext("As many jobs of this task run as may at once."),
+        gettext("task"),
+        control,
+    )
 
 
 def _held_by_session(using: str, job: Job) -> SafeString | str:

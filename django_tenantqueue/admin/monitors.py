@@ -22,7 +22,7 @@ from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..operations.progress import Progress, progress_of
-from .base import EmptyList
+from .base import EmptyList, jobs_hidden
 from .filters import CancelledFilter, TenantFilter
 from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
 from .tuned import TunedAdmin
@@ -52,6 +52,7 @@ PARTS = {
     "ready": _("ready"),
     "retrying": _("waiting for another attempt"),
     "in_line": _("in line"),
+    "aside": _("set aside by their tasks"),
     "failed": _("failed"),
     "cancelled": _("cancelled"),
     "done": _("done"),
@@ -169,10 +170,14 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> ConcurrentJobMonitor | None:
-        """Return a monitor with its progress, and which of its details are asked for."""
+        """Return a monitor with its progress, and which of its details are asked for.
+
+        Their jobs are shown to those who may see jobs.
+        """
         monitor = super().get_object(request, object_id, from_field)
         if monitor is not None:
             attach_progress([monitor])
+            monitor.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
             chosen = request.GET.get("details", "")
             monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
         return monitor
@@ -245,6 +250,8 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     @admin.display(description=_("callback"))
     def callback(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
         """Return the job that runs after the last detail."""
+        if not monitor.may_view_jobs:  # type: ignore[attr-defined]
+            return jobs_hidden()
         job = Job.objects.using(self.using).find(monitor.anchor_id)
         if job is None:
             return NOTHING
@@ -268,10 +275,11 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
                 for name, label in PARTS.items()
             ),
         )
-        jobs = list_details(get_settings().database, monitor, part)
-        return format_html(
-            '<div class="tq-tabs">{}</div>{}', tabs, _table(jobs, getattr(now, part))
-        )
+        jobs = jobs_hidden()
+        if monitor.may_view_jobs:  # type: ignore[attr-defined]
+            shown = list_details(get_settings().database, monitor, part)
+            jobs = _table(shown, getattr(now, part))
+        return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
 
     @admin.action(permissions=["change"], description=_("Pause: feed no more details"))
     def pause_selected(
@@ -320,7 +328,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
 
 def _first_part(now: Progress) -> str:
     """Return which details a page shows first: what failed, else what runs, else the most."""
-    for name in ("failed", "running", "ready", "in_line"):
+    for name in ("failed", "running", "ready", "in_line", "aside"):
         if getattr(now, name):
             return name
     return "done"

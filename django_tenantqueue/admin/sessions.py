@@ -23,7 +23,7 @@ from ..operations import sessions as operations
 from ..operations.sessions import COUNTED_TO, session_loads
 from ..queries.sessions import SessionLoad
 from ..states import State
-from .base import EmptyList
+from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, counted, state_badge
 from .tuned import TunedAdmin
@@ -131,9 +131,10 @@ class LineAdmin(TunedAdmin[_S]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _S | None:
-        """Return a row with what stands in its line."""
+        """Return a row with what stands in its line, shown to those who may see jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
+            found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
             attach_loads([found])
         return found
 
@@ -152,6 +153,8 @@ class LineAdmin(TunedAdmin[_S]):
     @admin.display(description=_("line of jobs"))
     def jobs(self, session: Session) -> SafeString | str:
         """Return its unfinished jobs, those inside first, then the line in its order."""
+        if not session.may_view_jobs:  # type: ignore[attr-defined]
+            return jobs_hidden()
         held = Job.objects.using(self.using).filter(final=False, state=State.HELD)
         column = "session_key" if session.kind == Session.Kind.SERIAL else "user_key"
         own = session.jobs().using(self.using).select_related("queue")

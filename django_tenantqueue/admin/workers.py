@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, Worker
+from ..models import Worker
 from ..operations import fleet
 from ..operations.figures import memory_text, rate_text
 from ..operations.fleet import WorkerState
@@ -205,8 +205,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     ) -> HttpResponse:
         """Show a worker with the jobs that it runs, to those who may see jobs."""
         worker = context.get("original")
-        job_admin = self.admin_site._registry.get(Job)
-        context["may_view_jobs"] = bool(job_admin and job_admin.has_view_permission(request))
+        context["may_view_jobs"] = self.may_view_jobs(request)
         if worker is not None and context["may_view_jobs"]:
             claims = fleet.list_running(self.using, worker.pk)
             context["jobs"] = [_row(claim) for claim in claims]

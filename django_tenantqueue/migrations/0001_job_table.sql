@@ -92,26 +92,38 @@ CREATE INDEX tenantqueue_job_slots ON tenantqueue_job_hot (queue_id, queued_at)
 CREATE INDEX tenantqueue_job_due ON tenantqueue_job_hot (run_at)
     WHERE state = 'scheduled';
 
+-- What waits and is cancelled if it has not started by then. Serves expiry; jobs that never expire
+-- are not in it.
+CREATE INDEX tenantqueue_job_expiry ON tenantqueue_job_hot (expires_at)
+    WHERE expires_at IS NOT NULL AND state IN ('scheduled', 'held', 'created')
+        AND (monitor_id IS NULL OR held_by IS NULL OR held_by NOT IN ('details', 'session'));
+
 -- Jobs with gates, two indexes for each kind of gate: the line before it, in the order in which it
 -- lets through, and what has passed it and counts there. Jobs without that gate are in neither.
 CREATE INDEX tenantqueue_job_monitor_line ON tenantqueue_job_hot (monitor_id, id)
     WHERE held_by = 'monitor';
 CREATE INDEX tenantqueue_job_monitor_inside ON tenantqueue_job_hot (monitor_id)
-    WHERE monitor_id IS NOT NULL AND held_by IS DISTINCT FROM 'monitor';
+    WHERE monitor_id IS NOT NULL AND (held_by IS NULL OR held_by NOT IN ('monitor', 'task'));
+CREATE INDEX tenantqueue_job_monitor_aside ON tenantqueue_job_hot (monitor_id, id)
+    WHERE monitor_id IS NOT NULL AND held_by = 'task';
 CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
     WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
+-- What may block its session while it waits for its time; jobs without a time of their own are not
+-- in it.
+CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)
+    WHERE held_by = 'session' AND NOT session_skip AND run_at > created_at;
 CREATE INDEX tenantqueue_job_user_line
     ON tenantqueue_job_hot (user_key, priority, run_at, id) WHERE held_by = 'user';
 CREATE INDEX tenantqueue_job_user_inside ON tenantqueue_job_hot (user_key)
     WHERE user_key IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by IN ('exclusive', 'task'));
+        AND (state IN ('created', 'queued', 'running') OR held_by = 'exclusive');
 CREATE INDEX tenantqueue_job_exclusive_line
     ON tenantqueue_job_hot (exclusive_key, priority, run_at, id) WHERE held_by = 'exclusive';
 CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_key)
     WHERE exclusive_key IS NOT NULL
-        AND (state IN ('created', 'queued', 'running') OR held_by = 'task');
+        AND state IN ('created', 'queued', 'running');
 CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
     WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
 
@@ -121,6 +133,25 @@ CREATE INDEX tenantqueue_job_task_line
     ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
+
+-- The tasks that may start no job now: paused, full, or with a cap that has not settled. Claims pass
+-- over their jobs. A full task is counted up to its cap only. Index: tenantqueue_job_task_inside.
+CREATE VIEW tenantqueue_closedtask AS
+SELECT c.name
+FROM tenantqueue_taskcontrol c
+WHERE c.paused OR (
+    c.num_slots IS NOT NULL AND (
+        c.settled_at IS NULL OR c.num_slots <= (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM tenantqueue_job_hot j
+                WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+                LIMIT c.num_slots
+            ) taken
+        )
+    )
+);
 
 CREATE TABLE tenantqueue_job_history PARTITION OF tenantqueue_job
     FOR VALUES IN (true) PARTITION BY RANGE (finished_at);

@@ -27,7 +27,7 @@ class QueueRate(models.Model):
         verbose_name=_("queue"),
     )
     debt = models.FloatField(_("debt"))
-    """Starts that `max_per_second` had not made up for at `as_of`."""
+    """Starts that `max_per_second` had not made up for at `as_of`, also above a lowered burst."""
     as_of = models.DateTimeField(_("as of"))
 
     class Meta:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..queries.claim import MOST_ROOM, ClaimRequest, Exchange, Position, Walk
+from .passed_over import PassedOver
 from .recall import Recall
 
 BLOCKED_SECONDS = 0.25
@@ -83,6 +84,7 @@ class Claimer:
         self.filters = filters or Filters()
         self.wait_seconds = 0.0
         self.recall = Recall(clock)
+        self.passed_over = PassedOver(clock)
         self._clock = clock
         self._starts: dict[int, int] = {}
         # were it the same for all, processes that live briefly would serve the first queues only
@@ -146,6 +148,7 @@ class Claimer:
             exclude_queues=self.filters.exclude_queues,
             tenants=self.filters.tenants,
             places=places,
+            start_keys=self.passed_over.start_keys,
         )
 
     def _expire(self, now: float) -> None:
@@ -198,6 +201,8 @@ class Claimer:
             self.recall.learn(request.places, walk, answer.taken)
         else:
             self.recall.walked(walk)
+        if walk.has_controls:
+            self.passed_over.note(walk.held_pairs)
         self._adapt_async_room(answer)
         self._remember_turns(answer)
         self._remember_blocked(request, answer, walk)

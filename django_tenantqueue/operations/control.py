@@ -110,7 +110,8 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
 def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
-    They get their unique keys again where those are free, and run without them elsewhere.
+    They get their unique keys again where those are free, and run without them elsewhere. Details
+    and the callback of a cancelled monitor are left as they are.
     """
     alias = _alias(using)
     by_tenant = get_settings().priority_scope == "tenant"

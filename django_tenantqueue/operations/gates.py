@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -30,6 +30,9 @@ logger = logging.getLogger("django_tenantqueue")
 
 BATCH = 100
 """Gates that one transaction locks at most."""
+SET_ASIDE_TIMES = 5
+"""Batches of jobs of paused and full tasks that a release moves out of the line of a gate; more are
+left to the next one."""
 SWEEP_GATES = 2000
 """Gates of a kind that one step of the sweep looks at."""
 
@@ -49,18 +52,21 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
     A gate that somebody else is releasing for more than 50 ms is left to the sweep.
     """
     settings = get_settings()
-    total = Released()
-    batches = deque(_batches(keys))
+    total = taskgate.release_tasks(where, keys.get(TASK, ()))
+    batches = deque((batch, SET_ASIDE_TIMES) for batch in (*_batches(keys), *_batches(total.later)))
+    total.later = {}
     while batches:
+        batch, times = batches.popleft()
         try:
-            done = _release_batch(where, batches.popleft(), settings)
+            done = _release_batch(where, batch, settings)
             total.add(done)
-            batches.extend(_batches(done.later))
+            batches.extend((later, SET_ASIDE_TIMES) for later in _batches(done.later))
+            if done.has_controls and times and taskgate.set_aside_held(where, batch):
+                batches.append((batch, times - 1))
         except (psycopg.Error, DatabaseError) as error:
             if not queries.is_lock_lost(error):
                 raise
             logger.info("jobs are let through later: %s", error)
-    total.add(taskgate.release_tasks(where, keys.get(TASK, ())))
     return total
 
 
@@ -78,7 +84,7 @@ def _batches(keys: Keys) -> Iterator[Keys]:
     monitors = sorted(keys.get(MONITOR, ()))
     for at in range(0, len(monitors), BATCH):
         yield {MONITOR: set(monitors[at : at + BATCH])}
-    # the last one, of tasks, needs no lock of its own: see release_task.sql
+    # the last kind, tasks, needs no lock of its own: see release_task.sql
     pairs = ((kind, key) for kind in ORDER[1:-1] for key in sorted(keys.get(kind, ())))
     while chosen := list(islice(pairs, BATCH)):
         batch: Keys = {}
@@ -149,4 +155,19 @@ class Sweep:
             )
             keys[kind] = found.keys
             self.after[kind] = found.after or ""
-        return release_and_wake(using, keys) + taskgate.sweep(using, look)
+        swept = taskgate.sweep(using, look)
+        for kind, found_keys in swept.later.items():
+            keys.setdefault(kind, set()).update(found_keys)
+        return swept.ready + release_and_wake(using, keys)
+
+
+def let_tasks_through(using: str, names: Collection[str]) -> int:
+    """Let a first batch of jobs of these tasks go, whatever holds them now; return how many.
+
+    Workers look at once: jobs that no worker has set aside yet are ready.
+    """
+    done = taskgate.let_through(using, names)
+    ready = done.ready + release(using, done.later).ready
+    if get_settings().notify:
+        enqueue_queries.wake_any_workers(using, most=max(1, ready))
+    return ready

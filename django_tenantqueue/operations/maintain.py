@@ -11,11 +11,14 @@ from ..conf import get_settings
 from ..queries import control, enqueue, history, statistics
 from ..queries.base import Where
 from .gates import keys_of, release_and_wake
+from .unique import describe
 
 logger = logging.getLogger("django_tenantqueue")
 
 PROMOTE_ROWS = 1000
 """Due jobs made ready in one step."""
+EXPIRE_ROWS = 1000
+"""Expired jobs cancelled in one step."""
 
 
 def promote(using: str) -> int:
@@ -28,6 +31,21 @@ def promote(using: str) -> int:
     if gated:
         release_and_wake(using, keys_of(gated))
     return len(promoted)
+
+
+def expire(using: str, look: Where | None = None) -> int:
+    """Cancel jobs that wait and have expired, in whichever line or queue; return how many.
+
+    All that follows a cancellation follows. A step is full when it has found EXPIRE_ROWS. `look`
+    is a connection to look on that keeps its plans; None: as all else, on `using`.
+    """
+    ids = control.find_expired(look or using, most=EXPIRE_ROWS)
+    if not ids:
+        return 0
+    error = describe("Cancelled", "it expired before it could start")
+    expired = control.cancel_waiting_jobs(using, ids, error=error)
+    release_and_wake(using, keys_of(expired.values()))
+    return len(expired)
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:

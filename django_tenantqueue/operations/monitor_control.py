@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import TransitionRefused
-from ..gates import MONITOR
+from ..gates import MONITOR, TASK
 from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
@@ -80,6 +80,7 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
 
 DETAILS_SHOWN = 100
 """Details of a state that list_details() returns at most."""
+_HELD = {"in_line": MONITOR, "aside": TASK}
 _FED = {
     "running": (State.QUEUED, State.RUNNING),
     "ready": (State.CREATED, State.HELD),
@@ -98,8 +99,9 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     if part in _ENDED:
         ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
         return list(ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")[:most])
-    if part == "in_line":
+    if part in _HELD:
         ids = queries.list_held_details(using, monitor.pk, most=most)
+        jobs = jobs.filter(held_by=_HELD[part])
     else:
         fed = queries.list_fed_details(using, monitor.pk, most=STEP_ROWS)
         ids = [detail.id for detail in fed if detail.state in _FED[part]]
@@ -122,6 +124,15 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     while count := cancel_step(alias, monitor_id):
         ended += count
     return ended
+
+
+def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+    """Return those of these jobs that cannot be retried since their monitor was cancelled."""
+    alias = _alias(using)
+    monitors = ConcurrentJobMonitor.objects.using(alias).exclude(cancelled_at=None)
+    jobs = Job.objects.using(alias).finished().filter(pk__in=list(ids))
+    jobs = jobs.filter(state__in=(State.ERROR, State.CANCELLED))
+    return list(jobs.filter(monitor_id__in=monitors.values("pk")).values_list("pk", flat=True))
 
 
 def mark_cancelled(monitor_id: int, using: str) -> bool:

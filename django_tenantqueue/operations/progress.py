@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import sqrt
@@ -11,7 +11,12 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..models import ConcurrentJobMonitor
-from ..queries.monitors import DetailCounts, count_details, list_detail_ends
+from ..queries.monitors import (
+    DetailCounts,
+    count_details,
+    find_monitors_ahead,
+    list_detail_ends,
+)
 from ..states import State
 
 MOST_ENDS = 300
@@ -54,6 +59,8 @@ class Progress:
     ready: int
     retrying: int
     in_line: int
+    aside: int = 0
+    """Details set aside, since their task is paused or as many of its jobs run as may."""
     pace: Pace | None = None
     ends_at: datetime | None = None
     ends_at_earliest: datetime | None = None
@@ -62,7 +69,7 @@ class Progress:
     @property
     def left(self) -> int:
         """Details that have not ended."""
-        return self.running + self.ready + self.retrying + self.in_line
+        return self.running + self.ready + self.retrying + self.in_line + self.aside
 
     @property
     def waiting(self) -> int:
@@ -78,15 +85,18 @@ class Progress:
 def progress_of(
     monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
 ) -> dict[int, Progress]:
-    """Return the progress of monitors by id, with two statements for all of them.
+    """Return the progress of monitors by id, with at most three statements for all of them.
+
+    What operators have set is read with the counts: the objects given may be older.
 
     The end is estimated by the pace of the newest details, and said with a range; it is None while
     nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
     """
     using = get_settings().database
-    found = {monitor.pk: monitor for monitor in monitors}
-    counts = count_details(using, list(found)) if found else {}
-    statuses = {pk: _status(found[pk], counts[pk]) for pk in counts}
+    ids = [monitor.pk for monitor in monitors]
+    counts = count_details(using, ids) if ids else {}
+    statuses = {pk: _status(counts[pk]) for pk in counts}
+    statuses |= _waiting_behind_others(using, statuses, counts)
     fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
     ends = {}
     if fed:
@@ -113,6 +123,7 @@ def _progress(
         ready=counts.ready,
         retrying=counts.retrying,
         in_line=counts.in_line,
+        aside=counts.aside,
         pace=pace,
         ends_at=likely,
         ends_at_earliest=soonest,
@@ -120,27 +131,44 @@ def _progress(
     )
 
 
-def _status(monitor: ConcurrentJobMonitor, counts: DetailCounts) -> tuple[str, str]:
-    left, most = counts.left, monitor.stop_after_failures
-    if monitor.cancelled_at is not None:
+def _status(counts: DetailCounts) -> tuple[str, str]:
+    left, most = counts.left, counts.stop_after_failures
+    if counts.is_cancelled:
         return ("cancelling" if left or counts.anchor_state else "cancelled"), ""
     if counts.anchor_line == "session":
         return "waiting", "it waits for its turn in its session"
     if left and most is not None and counts.failed >= most:
         failed = f"{counts.failed} details have failed, and it stops after {most}"
         return "stopped", f"{failed}: retry them, or raise that number"
-    if left and (monitor.paused or monitor.parallel == 0):
-        return "paused", "" if monitor.paused else "parallel is 0"
+    if left and (counts.paused or counts.parallel == 0):
+        return "paused", "" if counts.paused else "parallel is 0"
+    if counts.aside:
+        told = "1 detail waits" if counts.aside == 1 else f"{counts.aside:,} details wait"
+        return "running", f"{told} for a task that is paused or has no free slot"
     if left:
         return "running", ""
     if counts.anchor_line == "details":
-        if monitor.keep_open:
+        if counts.keep_open:
             return "open", "it waits for more details, or to be closed"
         return "running", "its end is about to be seen"
     if counts.anchor_state is not None:
         running = counts.anchor_state in (State.QUEUED, State.RUNNING)
         return "ending", "its callback runs" if running else "its callback is to be run"
     return "ended", ""
+
+
+def _waiting_behind_others(
+    using: str, statuses: Mapping[int, tuple[str, str]], counts: Mapping[int, DetailCounts]
+) -> dict[int, tuple[str, str]]:
+    """Return a reason for those of which nothing runs since another monitor comes first."""
+    idle = [
+        pk
+        for pk, status in statuses.items()
+        if status == ("running", "") and counts[pk].ready and not counts[pk].running
+    ]
+    ahead = find_monitors_ahead(using, idle) if idle else {}
+    told = "its details wait behind those of monitor #%d, of the same queue and priority"
+    return {pk: ("running", told % other) for pk, other in ahead.items()}
 
 
 def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:

@@ -14,7 +14,6 @@ from typing import Any
 from django.db import (
     DatabaseError,
     InterfaceError,
-    close_old_connections,
     connections,
     transaction,
 )
@@ -35,6 +34,7 @@ from ..queries import claim as queries
 from ..queries.claim import ClaimedJob, Finished
 from ..states import State
 from . import running as current
+from .connection_state import check_blocks, open_blocks, reset_connections
 from .context import has_surroundings, surroundings
 from .encode import decode_args
 from .outcome import Outcome, call_hook, call_hook_quietly, ended, judge, success
@@ -151,6 +151,7 @@ def _around(running: RunningJob) -> AbstractContextManager[None]:
 
 
 def _called(running: RunningJob, call: Call) -> Any:
+    blocks = open_blocks()
     call_hook(call.task, "before", running)
     try:
         value = call.func(*call.args, **call.kwargs)
@@ -158,6 +159,7 @@ def _called(running: RunningJob, call: Call) -> Any:
         current.end_forked_copy(running)
     if inspect.iscoroutine(value):
         value = asyncio.run(value)  # it became a coroutine after the job was enqueued
+    check_blocks(blocks)
     running.ended = time.monotonic()
     call_hook_quietly(call.task, "success", running, value)
     return value
@@ -249,11 +251,14 @@ def _loads_rows(claimed: ClaimedJob) -> bool:
 
 
 def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function in a thread whose connections nobody else looks after."""
+    """Call a function in a thread of the event loop's pool."""
     try:
-        return func(*args, **kwargs)
+        blocks = open_blocks()
+        value = func(*args, **kwargs)
+        check_blocks(blocks)
     finally:
-        close_old_connections()
+        reset_connections()
+    return value
 
 
 async def _succeeded(running: RunningJob, value: Any) -> Finished:

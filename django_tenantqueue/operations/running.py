@@ -138,6 +138,11 @@ class RunningJob:
         return self._progress
 
 
+def running_or_none() -> RunningJob | None:
+    """Return the job that runs in this thread or coroutine, or None."""
+    return _current.get()
+
+
 def current_job() -> RunningJob:
     """Return the job that runs in this thread or coroutine; raise LookupError outside one."""
     running = _current.get()

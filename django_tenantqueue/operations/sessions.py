@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
@@ -13,7 +14,7 @@ from ..models import Session
 from ..queries.gates import Keys
 from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
 from .gates import release_and_wake
-from .tuning import check_columns, row_of, set_columns
+from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -51,11 +52,8 @@ def make_user_cap(
     key = gate_key(tenant, user)
     values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
     with transaction.atomic(using=alias):
-        row, _made = Session.objects.using(alias).get_or_create(
-            kind=Session.Kind.USER, gate_key=key, defaults=values
-        )
-        tune_session(row.pk, using=alias, num_slots=num_slots)
-    row.refresh_from_db(using=alias)
+        row = lock_or_make(Session.objects.using(alias), ["gate_key", "kind"], values)
+        _write(alias, row, {"num_slots": num_slots})
     return row
 
 
@@ -70,18 +68,29 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    session = row_of(Session.objects.using(alias), session_id)
+    with transaction.atomic(using=alias):
+        _write(alias, row_of(_locked(alias), session_id), changes)
+
+
+def _locked(using: str) -> QuerySet[Session]:
+    """Return the rows, to be locked: the maintenance removes those of idle sessions."""
+    return Session.objects.using(using).order_by("pk").select_for_update(no_key=True)
+
+
+def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
+    """Change columns of a row that the open transaction has locked."""
     set_columns(session, changes)
-    session.save(using=alias, update_fields=sorted(changes))
-    _release(alias, [session])
+    session.save(using=using, update_fields=sorted(changes))
+    _release(using, [session])
 
 
 def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
     """Let no more jobs of these sessions through; return how many were not paused before."""
     alias = _alias(using)
-    found = list(Session.objects.using(alias).filter(pk__in=list(ids), paused=False))
-    Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(paused=True)
-    _release(alias, found)
+    with transaction.atomic(using=alias):
+        found = list(_locked(alias).filter(pk__in=list(ids), paused=False))
+        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(paused=True)
+        _release(alias, found)
     return len(found)
 
 
@@ -91,12 +100,13 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
     Return how many were paused or halted before.
     """
     alias = _alias(using)
-    rows = Session.objects.using(alias).filter(pk__in=list(ids))
-    found = [s for s in rows if s.paused or s.halted_at is not None]
-    Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(
-        paused=False, halted_at=None, halted_by=None
-    )
-    _release(alias, found)
+    with transaction.atomic(using=alias):
+        rows = _locked(alias).filter(pk__in=list(ids))
+        found = [s for s in rows if s.paused or s.halted_at is not None]
+        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(
+            paused=False, halted_at=None, halted_by=None
+        )
+        _release(alias, found)
     return len(found)
 
 

@@ -13,9 +13,9 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job, TaskControl
 from ..queries.taskcontrol import TaskLoad, count_tasks
-from . import taskgate
+from . import gates, taskgate
 from .sources import registered_tasks
-from .tuning import check_columns, row_of, set_columns
+from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("paused", "num_slots")
 """Columns of a control that operators change."""
@@ -40,11 +40,11 @@ def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
     """Start jobs of a task again, as many as its cap allows; None: it was not paused."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        control = TaskControl.objects.using(alias).filter(name=name, paused=True).first()
+        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
+        control = rows.filter(name=name, paused=True).first()
         if control is None:
             return None
-        tune_control(control.pk, paused=False, using=alias)
-    control.refresh_from_db(using=alias)
+        _write(alias, control, paused=False)
     return control
 
 
@@ -64,9 +64,8 @@ def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskCon
     if not unknown:
         check_name(name, using=alias)
     with transaction.atomic(using=alias):
-        control, _made = TaskControl.objects.using(alias).get_or_create(name=name)
-        tune_control(control.pk, using=alias, **changes)
-    control.refresh_from_db(using=alias)
+        control = lock_or_make(TaskControl.objects.using(alias), ["name"], {"name": name})
+        _write(alias, control, **changes)
     return control
 
 
@@ -105,13 +104,17 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
         return
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        control = row_of(rows, control_id)
-        set_columns(control, changes)
-        if not control.paused and control.num_slots is None:
-            # it holds nothing: what starts now does not count when it is capped again
-            control.seen_at = control.settled_at = None
-        control.save(using=alias, update_fields=[*changes, "seen_at", "settled_at"])
-    _take_effect(alias, [control.name])
+        _write(alias, row_of(rows, control_id), **changes)
+
+
+def _write(using: str, control: TaskControl, **changes: Any) -> None:
+    """Change columns of a control that the open transaction has locked."""
+    set_columns(control, changes)
+    if not control.paused and control.num_slots is None:
+        # it holds nothing: what starts now does not count when it is capped again
+        control.seen_at = control.settled_at = None
+    control.save(using=using, update_fields=[*changes, "seen_at", "settled_at"])
+    _take_effect(using, [control.name])
 
 
 def pause_controls(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -128,9 +131,9 @@ def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
     alias = _alias(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).filter(pk__in=list(ids), paused=not paused)
-        found = list(rows.order_by("pk"))
+        found = list(rows.order_by("pk").select_for_update(no_key=True))
         for control in found:
-            tune_control(control.pk, using=alias, paused=paused)
+            _write(alias, control, paused=paused)
     return len(found)
 
 
@@ -141,9 +144,10 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
     """
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).filter(pk__in=list(ids))
-        names = list(rows.values_list("name", flat=True))
-        rows.delete()
+        controls = TaskControl.objects.using(alias)
+        found = list(controls.filter(pk__in=list(ids)).order_by("pk").select_for_update())
+        names = [control.name for control in found]
+        controls.filter(pk__in=[control.pk for control in found]).delete()
     _take_effect(alias, names)
     return len(names)
 
@@ -151,7 +155,7 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 def _take_effect(using: str, names: Sequence[str]) -> None:
     def act() -> None:
         taskgate.settle(using)
-        taskgate.let_through(using, names)
+        gates.let_tasks_through(using, names)
 
     transaction.on_commit(act, using=using, robust=True)
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
 from django.db import OperationalError
 
 from ..conf import get_settings
-from ..gates import JobGates
+from ..gates import EXCLUSIVE, MONITOR, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import taskcontrol as queries
 from ..queries.claim import ClaimedJob
-from ..queries.gates import Released, Where
+from ..queries.gates import Keys, Released, Where
 from ..queries.taskcontrol import Place
 from ..queries.workers import queue_range
 
@@ -36,6 +36,8 @@ MOST_RELEASED = 100
 """Jobs of a capped task that one release makes ready."""
 MOST_STEPS = 200
 """Queues that one release looks at; the next one goes on behind them."""
+SET_ASIDE_ROWS = 1000
+"""Jobs of closed tasks that are moved out of the line of a gate, or of a queue, in one step."""
 OPENED_ROWS = 1000
 """Jobs that are let go in one step when nothing holds their task any more."""
 SWEEP_TASKS = 1000
@@ -104,6 +106,7 @@ def release_tasks(where: Where, names: Collection[str], *, waits: bool = True) -
         )
         for job_id, *spot in done.places or ():
             total.note(job_id, spot)
+        _note_later(total, map(JobGates.read, done.gates or ()))
         if done.last_queue is not None:
             place = Place(done.last_queue)
         elif done.is_cut:
@@ -126,17 +129,38 @@ def _place(where: Where, name: str) -> Place:
     return known or Place(random.randint(*queue_range(where)))
 
 
-def let_through(using: str, names: Collection[str]) -> int:
-    """Let a first batch of jobs of these tasks go, whatever holds them now; return how many."""
-    ready = release_tasks(using, names, waits=False).ready
-    ready += queries.open_task_lines(using, sorted(names), most=OPENED_ROWS)
-    _wake(using, ready)
-    return ready
+def let_through(using: str, names: Collection[str]) -> Released:
+    """Let a first batch of jobs of these tasks go, whatever holds them now.
+
+    What has gone back to earlier gates is named by `later` of the answer.
+    """
+    done = release_tasks(using, names, waits=False)
+    _open_lines(using, names, done)
+    return done
 
 
-def _wake(using: str, ready: int) -> None:
-    if ready and get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=ready)
+def _open_lines(using: str, names: Collection[str], done: Released) -> None:
+    opened = queries.open_task_lines(using, sorted(names), most=OPENED_ROWS)
+    done.ready += sum(is_ready for is_ready, _ in opened)
+    _note_later(done, (gates for is_ready, gates in opened if not is_ready))
+
+
+def _note_later(done: Released, jobs: Iterable[JobGates]) -> None:
+    for gates in jobs:
+        for kind, key in gates.keys().items():
+            done.later.setdefault(kind, set()).add(key)
+
+
+def set_aside_held(where: Where, keys: Keys) -> int:
+    """Move jobs of closed tasks out of the lines of these gates; return how many.
+
+    A session is left alone: its jobs start in their order, so it waits for its head.
+    """
+    return sum(
+        queries.set_aside_held(where, kind, keys[kind], most=SET_ASIDE_ROWS)
+        for kind in (MONITOR, USER, EXCLUSIVE)
+        if keys.get(kind)
+    )
 
 
 def settle(using: Where, seconds: float = SETTLE_SECONDS) -> list[str]:
@@ -144,21 +168,22 @@ def settle(using: Where, seconds: float = SETTLE_SECONDS) -> list[str]:
     return queries.mark_task_jobs(using, settle_seconds=seconds)
 
 
-def sweep(using: str, look: Where | None = None) -> int:
-    """Settle new controls, and let go what tasks allow and nobody has; return how many.
+def sweep(using: str, look: Where | None = None) -> Released:
+    """Settle new controls, and let go what tasks allow and has not gone.
 
-    `look`: see Sweep.step().
+    What has gone back to earlier gates is named by `later` of the answer. `look`: see Sweep.step().
     """
     look = look or using
     settle(look)
     found = queries.find_task_lines(look, most=SWEEP_TASKS)
     capped = [name for name, is_capped in found if is_capped]
     free = [name for name, is_capped in found if not is_capped]
-    ready = release_tasks(using, capped, waits=False).ready
+    done = release_tasks(using, capped, waits=False)
     if free:
-        ready += queries.open_task_lines(using, free, most=OPENED_ROWS)
-    _wake(using, ready)
-    return ready
+        _open_lines(using, free, done)
+    if done.ready and get_settings().notify:
+        enqueue_queries.wake_any_workers(using, most=done.ready)
+    return done
 
 
 def forget_places() -> None:

@@ -25,6 +25,23 @@ def row_of(rows: QuerySet[M], row_id: int) -> M:
     return row
 
 
+def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, Any]) -> M:
+    """Return the row whose `unique` columns have these values, made if there is none.
+
+    It is locked until the end of the open transaction from the statement on that finds or makes it,
+    so that a deletion comes before or after, never between.
+    """
+    made = rows.bulk_create(
+        [rows.model(**values)],
+        update_conflicts=True,
+        unique_fields=unique,
+        update_fields=unique[
+            :1
+        ],  # to the value that it has: an update is what locks and returns it
+    )
+    return rows.get(pk=made[0].pk)
+
+
 def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
     """Raise InvalidOption when a column cannot be tuned."""
     unknown = sorted(set(changes) - set(tunable))

@@ -42,7 +42,13 @@ MOST_ROOM = 200
 BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are put off so long, if its burst is large enough to lose none: one
 claim then takes all that the rate has brought."""
+MOST_PASSED = 1000
+"""Jobs of closed tasks that a claim reads past in one lane of a queue."""
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
+Pair = tuple[int, int]
+"""A lane, and the id of a queue with ready jobs in it."""
+Key = tuple[int, int]
+"""Priority and id of a job: the order inside a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class ClaimRequest:
     tenants: list[str] | None = None
     places: Places | None = None
     """Look there, instead of walking over all queues."""
+    start_keys: Mapping[Pair, Key] = field(default_factory=dict)
+    """Where ready jobs begin that are not passed over, for some lanes and queues."""
 
     def is_filled_by(self, jobs: Sequence[ClaimedJob]) -> bool:
         """Whether `jobs` take all the room of at least one kind."""
@@ -143,6 +151,9 @@ class Walk:
     """It saw every queue that has ready jobs (those behind its position, when it went on)."""
     walked: int = 0
     """Index entries that it read."""
+    held_pairs: Sequence[Pair] = ()
+    has_controls: bool = False
+    """Some tasks are paused or capped: see PassedOver."""
     recalled: Mapping[Spot, int | None] = field(default_factory=dict)
     """The first ready job of each spot that was looked at."""
     last_arrival: int = 0
@@ -282,10 +293,22 @@ def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
     return "lock_recalled_queues", {**params, **places_params(places)}
 
 
+def start_params(starts: Mapping[Pair, Key]) -> dict[str, Any]:
+    """Return the parameters that say where ready jobs begin that are not passed over."""
+    return {
+        "start_lanes": array(lane for lane, _ in starts),
+        "start_queues": array(queue_id for _, queue_id in starts),
+        "start_priorities": array(priority for priority, _ in starts.values()),
+        "start_ids": array(job_id for _, job_id in starts.values()),
+    }
+
+
 def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters of the second half of a claim."""
     params = {
         "worker": request.worker_id,
+        "most_passed": MOST_PASSED,
+        **start_params(request.start_keys),
         "room": request.room_threads + request.room_async,
         "room_threads": request.room_threads,
         "room_async": request.room_async,
@@ -394,7 +417,7 @@ def _fed(
 def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
     assert row is not None, "an aggregate has one row"
     locks, contended, blocked, spent, spent_seconds, foreign, *rest = row
-    skipped, steps, held, lanes, open_lane, *rest = rest
+    skipped, steps, held, held_lanes, has_controls, lanes, open_lane, *rest = rest
     *position, walked = rest[:5]
     walk = Walk(
         locks=locks,
@@ -405,6 +428,8 @@ def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
         skipped=skipped,
         steps=steps,
         held=held or [],
+        held_pairs=list(zip(held_lanes or (), held or (), strict=True)),
+        has_controls=has_controls,
         lanes=lanes or [],
         open_lane=open_lane,
         position=Position(*position),

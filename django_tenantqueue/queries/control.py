@@ -94,6 +94,11 @@ def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Chang
     return {job_id: JobGates.read(gates) for job_id, gates in rows}
 
 
+def find_expired(where: Where, *, most: int) -> list[int]:
+    """Return the ids of up to `most` waiting jobs that have expired."""
+    return [row[0] for row in fetch(where, "find_expired", {"most": most})]
+
+
 def next_due(where: Where) -> float | None:
     """Seconds until the next scheduled job is due; None: there is none."""
     seconds: float | None = fetch(where, "next_due", {})[0][0]

@@ -50,6 +50,8 @@ class Released:
     later: Keys = field(default_factory=dict)
     places: dict[Spot, int] = field(default_factory=dict)
     """Where they became ready, and the least ids there."""
+    has_controls: bool = False
+    """Some tasks are paused or capped: their jobs may stand in the lines of these gates."""
 
     def note(self, job_id: int, spot: Sequence[int], *, moved: bool = False) -> None:
         """Count a job that became ready at a spot; not one that only moved there."""
@@ -85,7 +87,7 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Rele
         if not wanted[kind]:
             continue
         chosen = sorted(wanted[kind])
-        _lock(where, kind, chosen)
+        done.has_controls |= _lock(where, kind, chosen)
         if kind in _ROWS:
             _make_rows(where, _ROWS[kind], chosen)
         params = {"keys": chosen, "num_slots": user_slots}
@@ -127,8 +129,9 @@ def _rejection() -> str:
     return json.dumps(said)
 
 
-def _lock(where: Where, kind: str, keys: list[str]) -> None:
-    fetch(where, "lock_gates", {"lock_class": GATE_LOCK_CLASSES[kind], "keys": keys})
+def _lock(where: Where, kind: str, keys: list[str]) -> bool:
+    rows = fetch(where, "lock_gates", {"lock_class": GATE_LOCK_CLASSES[kind], "keys": keys})
+    return any(has_controls for _, has_controls in rows)
 
 
 def _make_rows(where: Where, kind: str, keys: list[str]) -> None:

@@ -46,7 +46,10 @@ class NewDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailCounts:
-    """What has become of a monitor's details. The anchor is final when it has no state."""
+    """What has become of a monitor's details, and its columns at that moment.
+
+    The anchor is final when it has no state.
+    """
 
     monitor_id: int
     added: int
@@ -58,11 +61,18 @@ class DetailCounts:
     cancelled: int
     anchor_state: str | None
     anchor_line: str | None
+    is_cancelled: bool
+    paused: bool
+    keep_open: bool
+    parallel: int
+    stop_after_failures: int | None
+    aside: int
+    """Details in the lines of tasks that are paused or full."""
 
     @property
     def left(self) -> int:
         """Details that have not ended."""
-        return self.in_line + self.ready + self.running + self.retrying
+        return self.in_line + self.ready + self.running + self.retrying + self.aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +131,14 @@ def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> R
     lock = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(keys)}
     params = {"keys": list(keys), "by_tenant": by_tenant}
     if isinstance(where, psycopg.Connection):
-        done, ended = as_released(
-            _exchange(where, ("lock_gates", lock), ("release_monitors", params))
-        )
+        locked, rows = _exchange(where, ("lock_gates", lock), ("release_monitors", params))
     else:
         with transaction.atomic(using=where):
             _begin(where)
-            fetch(where, "lock_gates", lock)
-            done, ended = as_released(fetch(where, "release_monitors", params))
+            locked = fetch(where, "lock_gates", lock)
+            rows = fetch(where, "release_monitors", params)
+    done, ended = as_released(rows)
+    done.has_controls = any(has_controls for _, has_controls in locked)
     if ended:
         try:
             done.ready += _end_monitors(where, ended)
@@ -188,8 +198,8 @@ def _begin(using: str) -> None:
 
 def _exchange(
     connection: psycopg.Connection[Any], *statements: tuple[str, dict[str, Any]]
-) -> list[tuple[Any, ...]]:
-    """Run statements in a transaction, in one round trip; return the rows of the last one."""
+) -> list[list[tuple[Any, ...]]]:
+    """Run statements in a transaction, in one round trip; return the rows of each."""
     prepare = connection.prepare_threshold is not None
     try:
         with connection.pipeline():
@@ -204,7 +214,7 @@ def _exchange(
         if not connection.broken:
             connection.rollback()
         raise
-    return cursors[-1].fetchall()
+    return [cursor.fetchall() for cursor in cursors]
 
 
 def find_open_monitors(
@@ -219,6 +229,11 @@ def count_details(using: str, ids: Sequence[int]) -> dict[int, DetailCounts]:
     """Count the details of monitors."""
     rows = fetch(using, "count_details", {"ids": array(ids)})
     return {row[0]: DetailCounts(*row) for row in rows}
+
+
+def find_monitors_ahead(using: str, ids: Sequence[int]) -> dict[int, int]:
+    """Return, by the ids of those that have one, a monitor whose ready details come first."""
+    return dict(fetch(using, "find_monitors_ahead", {"ids": array(ids)}))
 
 
 def list_detail_ends(
@@ -239,6 +254,6 @@ def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetai
 
 
 def list_held_details(using: str, monitor_id: int, *, most: int) -> list[int]:
-    """Return the ids of the first details in the line of a monitor."""
+    """Return the ids of the first details in the line of a monitor and in those of their tasks."""
     params = {"monitor_id": monitor_id, "most": most}
     return [row[0] for row in fetch(using, "list_held_details", params)]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 import psycopg
 from django.db import connections, transaction
 
-from ..gates import TASK
+from ..gates import TASK, JobGates
 from .base import array, fetch
-from .claim import ClaimedJob
+from .claim import ClaimedJob, Key, Pair, start_params
 from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Where
 from .listing import read_in_order
 
@@ -49,6 +49,8 @@ class TaskRelease:
     """It ended at its most steps."""
     places: list[list[int]] | None
     """Of each job made ready: its id, lane, queue and priority."""
+    gates: list[str] | None
+    """Of each job that went back to an earlier gate: that gate, for JobGates.read()."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,81 @@ def release_task(
     return TaskRelease(*fetch(where, "release_task", params)[0])
 
 
-def open_task_lines(where: Where, names: Sequence[str], *, most: int) -> int:
-    """Let jobs go whose tasks nothing holds any more; return how many."""
-    return len(fetch(where, "open_task_lines", {"names": list(names), "most": most}))
+def open_task_lines(
+    where: Where, names: Sequence[str], *, most: int
+) -> list[tuple[bool, JobGates]]:
+    """Let jobs go whose tasks nothing holds any more.
+
+    Return of each whether it is ready, and the gate that it went back to, if it is not.
+    """
+    rows = fetch(where, "open_task_lines", {"names": list(names), "most": most})
+    return [(is_ready, JobGates.read(gates)) for is_ready, gates in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStart:
+    """Where jobs of open tasks begin in one lane of a queue, as far as it was read.
+
+    Keys are (priority, id); None: there is none.
+    """
+
+    pair: Pair
+    jobs: int
+    """Of the first ready jobs, up to `most_moved`; `closed_jobs` of them are of closed tasks."""
+    closed_jobs: int
+    first_open: Key | None
+    """The first one of an open task among them; `last`: the last one of all."""
+    last: Key | None
+    ahead: Key | None
+    """The first one of an open task from the given start on."""
+    until: Key | None
+    """Where the reading ended; None: there were no more jobs."""
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether all that was read is of closed tasks, and there is more."""
+        return self.first_open is None and self.ahead is None and self.until is not None
+
+
+def find_open_start(
+    where: Where, starts: Mapping[Pair, Key], *, most_read: int, most_moved: int
+) -> list[OpenStart]:
+    """Look where the first ready jobs stand that claims need not pass over."""
+    params = {**start_params(starts), "most_read": most_read, "most_moved": most_moved}
+    return [
+        OpenStart((lane, queue_id), jobs, closed, *(key and (key[0], key[1]) for key in keys))
+        for lane, queue_id, jobs, closed, *keys in fetch(where, "find_open_start", params)
+    ]
+
+
+def set_aside_ready(where: Where, pairs: Iterable[Pair], *, most: int) -> list[JobGates]:
+    """Move ready jobs of closed tasks into the lines of their tasks, `most` of each pair.
+
+    Return of each the gates that have room by that.
+    """
+    chosen = list(pairs)
+    params = {
+        "lanes": array(lane for lane, _ in chosen),
+        "queues": array(queue_id for _, queue_id in chosen),
+        "most": most,
+    }
+    return [JobGates.read(gates) for (gates,) in fetch(where, "set_aside_ready", params)]
+
+
+def set_aside_held(where: Where, kind: str, keys: Iterable[str], *, most: int) -> int:
+    """Move jobs of closed tasks from the lines of these gates into those of their tasks.
+
+    Of the first `most` in each line; return how many.
+    """
+    params = {"kind": kind, "keys": sorted(keys), "most": most}
+    return len(fetch(where, "set_aside_held", params))
+
+
+def is_closed(using: str, name: str) -> bool:
+    """Whether a task may start no job now: it is paused, or has no free slot."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT FROM tenantqueue_closedtask WHERE name = %s", [name])
+        return bool(cursor.rowcount)
 
 
 def find_task_lines(where: Where, *, most: int) -> list[tuple[str, bool]]:

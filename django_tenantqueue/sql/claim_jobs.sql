@@ -16,8 +16,9 @@
 -- that the rate has not made up for since they were made. The debt is written here, under the lock of
 -- the queue, for what was taken. Jobs of such a queue are `queued_at` the one moment that was counted
 -- with: by that column no span of time has more of them than the burst and what the rate allows in it.
--- A debt above the burst, which was lowered, counts as the burst; the database's clock counts, and a
--- debt from the future, by a clock that was set back, counts as none.
+-- A debt above the burst, which was lowered, counts as the burst and is kept, or raising the burst
+-- would allow a new one; the database's clock counts, and a debt from the future, by a clock that
+-- was set back, counts as none.
 -- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
@@ -112,9 +113,13 @@ WITH RECURSIVE handed AS MATERIALIZED (
         OFFSET 0
     ) queue
     WHERE queue.num_slots > queue.taken
+), closed AS MATERIALIZED (
+    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
         pair.lane, pair.queue_id, pair.place, slot.weight, slot.debt, slot.as_of,
+        coalesce(start.priority, -32768) AS start_priority, coalesce(start.id, 0) AS start_id,
         -- no debt, no rate: then it is NULL, which least() passes over
         least(slot.free, floor(slot.burst - slot.debt)::integer) AS free,
         CASE
@@ -125,6 +130,11 @@ WITH RECURSIVE handed AS MATERIALIZED (
             + slot.weight AS depth
     FROM pair
     JOIN slot ON slot.id = pair.queue_id
+    LEFT JOIN unnest(
+        %(start_lanes)s::smallint[], %(start_queues)s::integer[], %(start_priorities)s::smallint[],
+        %(start_ids)s::bigint[]
+    ) AS start (lane, queue_id, priority, id)
+        ON start.lane = pair.lane AND start.queue_id = pair.queue_id
 ), candidate AS MATERIALIZED (
     SELECT
         share.*, job.id, job.is_async,
@@ -133,10 +143,25 @@ WITH RECURSIVE handed AS MATERIALIZED (
             PARTITION BY share.queue_id ORDER BY share.lane, job.priority, job.id
         ) AS nth_of_queue
     FROM share
+    LEFT JOIN LATERAL (
+        -- how far to read past jobs of closed tasks; without such tasks nothing is looked for
+        SELECT j.priority, j.id
+        FROM tenantqueue_job_hot j
+        WHERE (SELECT cardinality(closed.names) FROM closed) > 0
+            AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.start_priority, share.start_id)
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        OFFSET %(most_passed)s::integer
+        LIMIT 1
+    ) until ON true
     CROSS JOIN LATERAL (
         SELECT j.id, j.priority, j.is_async
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.start_priority, share.start_id)
+            AND (j.priority, j.id)
+                <= (coalesce(until.priority, 32767), coalesce(until.id, 9223372036854775807))
+            AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT least(share.free, share.depth, %(room)s::integer)
         FOR NO KEY UPDATE SKIP LOCKED
@@ -191,7 +216,24 @@ WITH RECURSIVE handed AS MATERIALIZED (
     FROM chosen
     WHERE chosen.as_of IS NOT NULL
     GROUP BY chosen.queue_id
-    ON CONFLICT (queue_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
+    ON CONFLICT (queue_id) DO UPDATE
+    SET as_of = excluded.as_of,
+        -- with what a lowered burst left uncounted, less what time has made up for since
+        debt = excluded.debt + coalesce(
+            (
+                SELECT greatest(
+                    0,
+                    rate.debt - greatest(
+                        coalesce(q.burst, greatest(1, ceil(q.max_per_second))),
+                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8
+                    )
+                )
+                FROM tenantqueue_tenantqueue q
+                WHERE q.id = excluded.queue_id
+                    AND rate.as_of <= excluded.as_of + interval '1 second'
+            ),
+            0
+        )
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'queued',

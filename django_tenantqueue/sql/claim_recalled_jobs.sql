@@ -79,9 +79,13 @@ WITH handed AS MATERIALIZED (
         OFFSET 0
     ) queue
     WHERE queue.num_slots > queue.taken
+), closed AS MATERIALIZED (
+    SELECT coalesce(array_agg(c.name::text), '{}') AS names
+    FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
         pair.lane, pair.queue_id, pair.place, slot.weight, slot.debt, slot.as_of,
+        coalesce(start.priority, -32768) AS start_priority, coalesce(start.id, 0) AS start_id,
         -- no debt, no rate: then it is NULL, which least() passes over
         least(slot.free, floor(slot.burst - slot.debt)::integer) AS free,
         CASE
@@ -92,6 +96,11 @@ WITH handed AS MATERIALIZED (
             + slot.weight AS depth
     FROM pair
     JOIN slot ON slot.id = pair.queue_id
+    LEFT JOIN unnest(
+        %(start_lanes)s::smallint[], %(start_queues)s::integer[], %(start_priorities)s::smallint[],
+        %(start_ids)s::bigint[]
+    ) AS start (lane, queue_id, priority, id)
+        ON start.lane = pair.lane AND start.queue_id = pair.queue_id
 ), candidate AS MATERIALIZED (
     SELECT
         share.*, job.id, job.is_async,
@@ -103,16 +112,34 @@ WITH handed AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT found.id, found.priority, found.is_async
         FROM (
-            SELECT floor.priority, floor.id
+            -- a floor has one priority: the least id of those that are not passed over
+            SELECT
+                floor.priority,
+                CASE
+                    WHEN floor.priority > share.start_priority THEN floor.id
+                    WHEN floor.priority = share.start_priority THEN greatest(floor.id, share.start_id)
+                END AS id
             FROM floor
             WHERE floor.lane = share.lane AND floor.queue_id = share.queue_id
             ORDER BY floor.priority
         ) floor
+        LEFT JOIN LATERAL (
+            SELECT j.id
+            FROM tenantqueue_job_hot j
+            WHERE (SELECT cardinality(closed.names) FROM closed) > 0
+                AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+                AND j.priority = floor.priority AND j.id >= floor.id
+            ORDER BY j.lane, j.queue_id, j.priority, j.id
+            OFFSET %(most_passed)s::integer
+            LIMIT 1
+        ) until ON true
         CROSS JOIN LATERAL (
             SELECT j.id, j.priority, j.is_async
             FROM tenantqueue_job_hot j
             WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
                 AND j.priority = floor.priority AND j.id >= floor.id
+                AND j.id <= coalesce(until.id, 9223372036854775807)
+                AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
             ORDER BY j.lane, j.queue_id, j.priority, j.id
             LIMIT least(share.free, share.depth, %(room)s::integer)
             FOR NO KEY UPDATE SKIP LOCKED
@@ -169,7 +196,24 @@ WITH handed AS MATERIALIZED (
     FROM chosen
     WHERE chosen.as_of IS NOT NULL
     GROUP BY chosen.queue_id
-    ON CONFLICT (queue_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
+    ON CONFLICT (queue_id) DO UPDATE
+    SET as_of = excluded.as_of,
+        -- with what a lowered burst left uncounted, less what time has made up for since
+        debt = excluded.debt + coalesce(
+            (
+                SELECT greatest(
+                    0,
+                    rate.debt - greatest(
+                        coalesce(q.burst, greatest(1, ceil(q.max_per_second))),
+                        q.max_per_second * extract(epoch FROM excluded.as_of - rate.as_of)::float8
+                    )
+                )
+                FROM tenantqueue_tenantqueue q
+                WHERE q.id = excluded.queue_id
+                    AND rate.as_of <= excluded.as_of + interval '1 second'
+            ),
+            0
+        )
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'queued',

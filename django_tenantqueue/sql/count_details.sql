@@ -1,11 +1,15 @@
--- Count the details of monitors by what has become of them, all in one snapshot.
+-- Count the details of monitors by what has become of them, and read what operators have set, all in
+-- one snapshot: the caller's objects may be older.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
--- tenantqueue_history_monitor. What has succeeded is not counted but what remains: history may be dropped.
+-- tenantqueue_job_monitor_aside, the primary key, tenantqueue_history_monitor. What has succeeded is
+-- not counted but what remains: history may be dropped.
 SELECT
     m.id,
     coalesce((SELECT sum(a.details) FROM tenantqueue_monitoraddition a WHERE a.monitor_id = m.id), 0),
     line.jobs, inside.ready, inside.running, inside.waiting, failed.jobs, cancelled.jobs,
-    inside.anchor_state, inside.anchor_line
+    anchor.state AS anchor_state, anchor.held_by AS anchor_line,
+    m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures,
+    aside.jobs AS aside
 FROM tenantqueue_concurrentjobmonitor m
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
@@ -16,12 +20,21 @@ CROSS JOIN LATERAL (
     SELECT
         count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('created', 'held')) AS ready,
         count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state IN ('queued', 'running')) AS running,
-        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state = 'scheduled') AS waiting,
-        max(j.state) FILTER (WHERE j.id = m.anchor_id) AS anchor_state,
-        max(j.held_by) FILTER (WHERE j.id = m.anchor_id) AS anchor_line
+        count(*) FILTER (WHERE j.id <> m.anchor_id AND j.state = 'scheduled') AS waiting
     FROM tenantqueue_job_hot j
-    WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor'
+    WHERE j.monitor_id = m.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
 ) inside
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM tenantqueue_job_hot j
+    WHERE j.held_by = 'task' AND j.monitor_id = m.id AND j.id <> m.anchor_id
+) aside
+LEFT JOIN LATERAL (
+    SELECT j.state, j.held_by
+    FROM tenantqueue_job_hot j
+    WHERE j.id = m.anchor_id
+    OFFSET 0
+) anchor ON true
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
     FROM tenantqueue_job_history j

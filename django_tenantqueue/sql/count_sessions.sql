@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
             SELECT
             FROM tenantqueue_job_hot j
             WHERE s.kind = 'user' AND j.user_key = s.gate_key
-                AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+                AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
             LIMIT %(most)s::integer
         )
     ) one

@@ -2,7 +2,8 @@
 -- After lock_gates.sql and lock_additions.sql of the same READ COMMITTED transaction: its snapshot
 -- shows every detail that was ever added, and no more can come.
 -- Locks: the anchors, SKIP LOCKED: what an operator holds moves at the next sweep.
--- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, the primary key.
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
+-- the primary key.
 WITH anchor AS MATERIALIZED (
     SELECT job.id
     FROM unnest(%(keys)s::text[]) AS given (key)
@@ -24,7 +25,15 @@ WITH anchor AS MATERIALIZED (
         AND (
             SELECT true
             FROM tenantqueue_job_hot j
-            WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor' AND j.id <> m.anchor_id
+            WHERE j.held_by = 'task' AND j.monitor_id >= m.id AND j.monitor_id <= m.id
+            -- so that no other index is as good
+            ORDER BY j.monitor_id, j.id
+            LIMIT 1
+        ) IS NULL
+        AND (
+            SELECT true
+            FROM tenantqueue_job_hot j
+            WHERE j.monitor_id = m.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task')) AND j.id <> m.anchor_id
             LIMIT 1
         ) IS NULL
 )

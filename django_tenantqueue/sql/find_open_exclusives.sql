@@ -28,7 +28,7 @@ SELECT
         SELECT
         FROM tenantqueue_job_hot j
         WHERE j.exclusive_key = step.key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'task')
+            AND j.state IN ('created', 'queued', 'running')
     ) OR coalesce((
         -- it is to be rejected
         SELECT true

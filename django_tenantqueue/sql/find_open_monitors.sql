@@ -3,6 +3,7 @@
 -- somebody has changed in a monitor's row, and what an interval makes due. A monitor without details
 -- has an anchor. `is_cancelled`: what it still has waits to be cancelled.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
+-- tenantqueue_job_monitor_aside,
 -- tenantqueue_history_monitor for failures.
 WITH RECURSIVE step AS (
     SELECT least(
@@ -17,7 +18,7 @@ WITH RECURSIVE step AS (
             SELECT j.monitor_id
             FROM tenantqueue_job_hot j
             WHERE j.monitor_id > %(after)s::bigint AND j.monitor_id IS NOT NULL
-                AND j.held_by IS DISTINCT FROM 'monitor'
+                AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
             ORDER BY j.monitor_id
             LIMIT 1
         )
@@ -35,7 +36,7 @@ WITH RECURSIVE step AS (
             SELECT j.monitor_id
             FROM tenantqueue_job_hot j
             WHERE j.monitor_id > step.id AND j.monitor_id IS NOT NULL
-                AND j.held_by IS DISTINCT FROM 'monitor'
+                AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
             ORDER BY j.monitor_id
             LIMIT 1
         )
@@ -57,6 +58,14 @@ SELECT
     OR (
         NOT line.is_there AND inside.jobs = 0 AND inside.waits_for_details
         AND m.cancelled_at IS NULL AND NOT m.keep_open
+        AND (
+            SELECT true
+            FROM tenantqueue_job_hot j
+            WHERE j.held_by = 'task' AND j.monitor_id >= m.id AND j.monitor_id <= m.id
+            -- so that no other index is as good
+            ORDER BY j.monitor_id, j.id
+            LIMIT 1
+        ) IS NULL
     ) AS is_open,
     m.cancelled_at IS NOT NULL AS is_cancelled
 FROM step
@@ -79,7 +88,7 @@ CROSS JOIN LATERAL (
         coalesce(bool_or(j.held_by = 'details'), false) AS waits_for_details,
         coalesce(bool_or(j.held_by = 'session' AND j.id = m.anchor_id), false) AS waits_for_session
     FROM tenantqueue_job_hot j
-    WHERE j.monitor_id = m.id AND j.held_by IS DISTINCT FROM 'monitor'
+    WHERE j.monitor_id = m.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
 ) inside
 CROSS JOIN LATERAL (
     -- not EXISTS, which may be answered by reading the lines of all monitors

@@ -1,7 +1,8 @@
 -- Walk over up to `most` sessions that have a line or a job inside, from `after` on, and say in which of
 -- them a release would change something: what a crash or a lock has kept from its release is found here.
 -- See release_sessions.sql for what moves.
--- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside.
+-- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
+-- tenantqueue_job_session_block.
 WITH RECURSIVE step AS (
     SELECT least(
         (
@@ -66,7 +67,18 @@ SELECT
                 ) next
                 WHERE level.run_at > statement_timestamp()
             )
-            SELECT bool_or(level.run_at <= statement_timestamp())
+            SELECT bool_or(
+                level.run_at <= statement_timestamp() AND (
+                    s.on_wait = 'skip' OR NOT EXISTS (
+                        SELECT
+                        FROM tenantqueue_job_hot j
+                        WHERE j.held_by = 'session' AND j.session_key = step.key
+                            AND NOT j.session_skip AND j.run_at > j.created_at
+                            AND j.priority < level.priority
+                        OFFSET 0
+                    )
+                )
+            )
             FROM level
         )
         ELSE false

@@ -15,7 +15,7 @@ WITH RECURSIVE step AS (
             SELECT j.user_key
             FROM tenantqueue_job_hot j
             WHERE j.user_key IS NOT NULL AND j.user_key > %(after)s::text
-                AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+                AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
             ORDER BY j.user_key
             LIMIT 1
         )
@@ -33,7 +33,7 @@ WITH RECURSIVE step AS (
             SELECT j.user_key
             FROM tenantqueue_job_hot j
             WHERE j.user_key IS NOT NULL AND j.user_key > step.key
-                AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+                AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
             ORDER BY j.user_key
             LIMIT 1
         )
@@ -85,7 +85,7 @@ CROSS JOIN LATERAL (
         ) AS is_less_urgent
     FROM tenantqueue_job_hot j
     WHERE j.user_key = step.key
-        AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+        AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
 ) inside
 WHERE step.key IS NOT NULL
 ORDER BY step.nth

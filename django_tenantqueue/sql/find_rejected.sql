@@ -14,6 +14,6 @@ CROSS JOIN LATERAL (
 WHERE EXISTS (
     SELECT
     FROM tenantqueue_job_hot inside
-    WHERE inside.exclusive_key = given.key AND (inside.state IN ('created', 'queued', 'running') OR inside.held_by = 'task')
+    WHERE inside.exclusive_key = given.key AND inside.state IN ('created', 'queued', 'running')
 )
 ORDER BY job.id

@@ -42,7 +42,8 @@ WITH RECURSIVE began AS MATERIALIZED (
             SELECT j.lane::integer, j.queue_id, visit.start_id, visit.wrapped, true
             FROM tenantqueue_job_hot j
             WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id > visit.queue_id
-                AND (NOT visit.wrapped OR j.queue_id <= visit.start_id)
+                -- a bound of the index: an OR would be a filter, read past to the end of the lane
+                AND j.queue_id <= CASE WHEN visit.wrapped THEN visit.start_id ELSE 2147483647 END
             ORDER BY j.lane, j.queue_id
             LIMIT 1
         )
@@ -191,6 +192,12 @@ SELECT
     count(*) FILTER (WHERE status = 'skipped') AS skipped,
     coalesce(max(step), 0) AS steps,
     array_agg(queue_id) FILTER (WHERE held) AS held_queues,
+    array_agg(lane) FILTER (WHERE held) AS held_lanes,
+    EXISTS (
+        SELECT
+        FROM tenantqueue_taskcontrol c
+        WHERE c.paused OR c.num_slots IS NOT NULL
+    ) AS has_controls,
     array_agg(DISTINCT lane) FILTER (WHERE is_queue) AS lanes,
     min(lane) FILTER (WHERE status = 'open') AS open_lane,
     (array_agg(lane ORDER BY nth DESC))[1] AS lane,

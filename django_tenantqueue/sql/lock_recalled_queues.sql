@@ -205,6 +205,12 @@ SELECT
     count(*) FILTER (WHERE status = 'skipped') AS skipped,
     coalesce(max(step), 0) AS steps,
     array_agg(queue_id) FILTER (WHERE held) AS held_queues,
+    array_agg(lane) FILTER (WHERE held) AS held_lanes,
+    EXISTS (
+        SELECT
+        FROM tenantqueue_taskcontrol c
+        WHERE c.paused OR c.num_slots IS NOT NULL
+    ) AS has_controls,
     array_agg(DISTINCT lane) FILTER (WHERE is_queue) AS lanes,
     min(lane) FILTER (WHERE status = 'open') AS open_lane,
     (array_agg(lane ORDER BY nth DESC))[1] AS lane,

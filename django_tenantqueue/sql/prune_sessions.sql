@@ -39,7 +39,7 @@ WITH candidate AS MATERIALIZED (
         SELECT
         FROM tenantqueue_job_hot j
         WHERE candidate.kind = 'user' AND j.user_key = candidate.gate_key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
         OFFSET 0
     )
 )

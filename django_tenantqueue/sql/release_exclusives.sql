@@ -10,10 +10,10 @@ WITH gate AS MATERIALIZED (
     SELECT gate.key, job.*
     FROM gate
     CROSS JOIN LATERAL (
-        SELECT j.id, j.priority, j.run_at, j.state IN ('created', 'held') AS movable
+        SELECT j.id, j.priority, j.run_at, j.state = 'created' AS movable
         FROM tenantqueue_job_hot j
         WHERE j.exclusive_key = gate.key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'task')
+            AND j.state IN ('created', 'queued', 'running')
         OFFSET 0
     ) job
 ), line AS MATERIALIZED (
@@ -49,7 +49,7 @@ WITH gate AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.id = member.id AND (j.state = 'created' OR j.held_by = 'task')
+        WHERE j.id = member.id AND j.state = 'created'
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
     WHERE member.is_inside AND member.nth > member.room

@@ -11,7 +11,8 @@
 -- A row in state 'done' says that the monitor has no details left, for end_monitors.sql to look again.
 -- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep;
 -- the rows of tenantqueue_monitorpace, which only releases under this monitor's lock write.
--- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_history_monitor
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
+-- tenantqueue_history_monitor
 -- for failures, the primary key for the update.
 WITH gate AS MATERIALIZED (
     SELECT
@@ -60,7 +61,7 @@ WITH gate AS MATERIALIZED (
             j.priority, j.lane,
             count(*) FILTER (WHERE j.id <> gate.anchor_id) OVER (ORDER BY j.worker_id, j.id) AS nth
         FROM tenantqueue_job_hot j
-        WHERE j.monitor_id = gate.id AND j.held_by IS DISTINCT FROM 'monitor'
+        WHERE j.monitor_id = gate.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
         OFFSET 0
     ) job
 ), room AS MATERIALIZED (
@@ -151,5 +152,13 @@ WHERE room.may_end
         SELECT true
         FROM tenantqueue_job_hot j
         WHERE j.held_by = 'monitor' AND j.monitor_id = room.id
+        LIMIT 1
+    ) IS NULL
+    AND (
+        SELECT true
+        FROM tenantqueue_job_hot j
+        WHERE j.held_by = 'task' AND j.monitor_id >= room.id AND j.monitor_id <= room.id
+        -- so that no other index is as good
+        ORDER BY j.monitor_id, j.id
         LIMIT 1
     ) IS NULL

@@ -2,13 +2,15 @@
 -- Third statement of a release, after lock_gates.sql and make_sessions.sql of the same READ COMMITTED
 -- transaction: its snapshot then sees what earlier releases of these sessions let through.
 --
--- One job of a session is inside. Next is the first by (priority, run_at, id). A head that waits for
--- its time blocks the session, or, if it is to be overtaken, lets the first job go that is due. A job
--- that is inside and was never claimed goes back when a more urgent one is in the line, or when the
--- session is paused or halted; one that waits for another attempt, when it is to be overtaken.
--- A job of a session that has a monitor is that monitor's anchor: it keeps its turn until it has ended.
+-- One job of a session is inside. Next is the first by (priority, run_at, id). A head that waits
+-- for its time blocks the session, or, if it is to be overtaken, lets the first job go that is due,
+-- unless one that blocks comes before that. A job that is inside and was never claimed goes back
+-- when a more urgent one is in the line, or when the session is paused or halted; one that waits
+-- for another attempt, when it is to be overtaken. A job of a session that has a monitor is that
+-- monitor's anchor: it keeps its turn until it has ended.
 -- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep.
--- Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside, the primary key for the update.
+-- Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
+-- tenantqueue_job_session_block, the primary key for the update.
 WITH RECURSIVE gate AS MATERIALIZED (
     SELECT
         given.key, s.on_wait,
@@ -77,7 +79,19 @@ WITH RECURSIVE gate AS MATERIALIZED (
             ORDER BY j.session_key, j.priority, j.run_at, j.id
             LIMIT 1
         ) job
+        JOIN gate ON gate.key = level.key
         WHERE job.run_at <= statement_timestamp()
+            -- all that is better in the line waits for its time
+            AND (
+                gate.on_wait = 'skip' OR NOT EXISTS (
+                    SELECT
+                    FROM tenantqueue_job_hot j
+                    WHERE j.held_by = 'session' AND j.session_key = level.key
+                        AND NOT j.session_skip AND j.run_at > j.created_at
+                        AND j.priority < level.priority
+                    OFFSET 0
+                )
+            )
         ORDER BY level.key, level.priority
     )
 ), member AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- Make jobs from the line of one capped task ready, as many as it has free slots: they are claimed like
--- any others, and take their slots then. What was made ready before and is not claimed counts for
+-- Let jobs from the line of one capped task go, as many as it has free slots: back to the gate of their
+-- monitor, user or exclusive key, or they become ready. They take their slots when they are claimed. What was made ready before and is not claimed counts for
 -- `wait_seconds`, if that is not null. Nothing happens when the task has no cap, or is paused.
 --
 -- Queues take turns: the walk goes over the queues of each lane, from the one behind `start` on and around.
@@ -42,7 +42,9 @@ WITH RECURSIVE control AS MATERIALIZED (
                 FROM tenantqueue_job_hot j
                 WHERE j.held_by = 'task' AND j.name = %(name)s::text AND j.lane = walk.lane
                     AND j.queue_id > walk.queue_id
-                    AND (NOT walk.wrapped OR j.queue_id <= %(start)s::integer)
+                    -- a bound of the index: see lock_queues.sql
+                    AND j.queue_id
+                        <= CASE WHEN walk.wrapped THEN %(start)s::integer ELSE 2147483647 END
                 ORDER BY j.name, j.lane, j.queue_id
                 LIMIT 1
             )
@@ -100,22 +102,38 @@ WITH RECURSIVE control AS MATERIALIZED (
     ORDER BY candidate.lane, candidate.turn, candidate.step
     LIMIT greatest(0, (SELECT room FROM control))
 ), locked AS MATERIALIZED (
-    SELECT job.id, chosen.lane, chosen.turn, chosen.step, chosen.queue_id
+    SELECT job.id, job.gate, chosen.lane, chosen.turn, chosen.step, chosen.queue_id
     FROM chosen
     CROSS JOIN LATERAL (
-        SELECT j.id
+        SELECT j.id, CASE
+            WHEN j.monitor_id IS NOT NULL AND j.id <> (
+                SELECT m.anchor_id
+                FROM tenantqueue_concurrentjobmonitor m
+                WHERE m.id = j.monitor_id
+            ) THEN 'monitor'
+            WHEN j.user_key IS NOT NULL THEN 'user'
+            WHEN j.exclusive_key IS NOT NULL THEN 'exclusive'
+        END AS gate
         FROM tenantqueue_job_hot j
         WHERE j.id = chosen.id AND j.held_by = 'task'
-        FOR NO KEY UPDATE SKIP LOCKED
+        FOR NO KEY UPDATE OF j SKIP LOCKED
     ) job
 ), released AS (
     UPDATE tenantqueue_job_hot AS job
-    SET state = 'created', held_by = NULL, task_at = clock_timestamp()
+    SET state = CASE WHEN locked.gate IS NULL THEN 'created' ELSE 'held' END,
+        held_by = locked.gate,
+        task_at = clock_timestamp()
     FROM locked
     WHERE job.id = locked.id
         -- not redundant: see finish_jobs.sql
         AND job.id = ANY (ARRAY(SELECT l.id FROM locked l))
-    RETURNING job.id, job.lane, job.queue_id, job.priority
+    RETURNING
+        job.id, job.lane, job.queue_id, job.priority, job.state,
+        jsonb_build_array(
+            CASE WHEN locked.gate = 'monitor' THEN job.monitor_id::text END, NULL,
+            CASE WHEN locked.gate = 'user' THEN job.user_key END,
+            CASE WHEN locked.gate = 'exclusive' THEN job.exclusive_key END
+        )::text AS gates
 )
 SELECT
     (
@@ -125,7 +143,10 @@ SELECT
         LIMIT 1
     ) AS last_queue,
     walk.lane, walk.queue_id, walk.wrapped, walk.step >= %(most_steps)s::integer AS is_cut,
-    (SELECT array_agg(ARRAY[id, lane, queue_id, priority]) FROM released) AS places
+    (
+        SELECT array_agg(ARRAY[id, lane, queue_id, priority]) FROM released WHERE state = 'created'
+    ) AS places,
+    (SELECT array_agg(gates) FROM released WHERE state = 'held') AS gates
 FROM walk
 ORDER BY walk.step DESC
 LIMIT 1

@@ -31,7 +31,7 @@ WITH gate AS MATERIALIZED (
         SELECT j.id, j.priority, j.run_at, j.state IN ('created', 'held') AS movable
         FROM tenantqueue_job_hot j
         WHERE j.user_key = gate.key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by IN ('exclusive', 'task'))
+            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
         OFFSET 0
     ) job
 ), line AS MATERIALIZED (
@@ -68,7 +68,7 @@ WITH gate AS MATERIALIZED (
         SELECT j.id
         FROM tenantqueue_job_hot j
         -- held by another gate: it was taken back there after the snapshot
-        WHERE j.id = member.id AND (j.state = 'created' OR j.held_by IN ('exclusive', 'task'))
+        WHERE j.id = member.id AND (j.state = 'created' OR j.held_by = 'exclusive')
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
     WHERE member.is_inside AND member.nth > member.room

@@ -1,10 +1,17 @@
 -- Bring finished jobs back from the history, with a fresh number of attempts and their errors kept.
--- Those that have gates come before the first one again.
--- Locks: the history rows in id order. Index: the primary key of each history leaf.
+-- Those that have gates come before the first one again. Jobs of a cancelled monitor stay as they
+-- are.
+-- Locks: the history rows in id order. Indexes: the primary key of each history leaf, that of
+-- monitors.
 WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_history j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('error', 'cancelled')
+        AND NOT EXISTS (
+            SELECT
+            FROM tenantqueue_concurrentjobmonitor m
+            WHERE m.id = j.monitor_id AND m.cancelled_at IS NOT NULL
+        )
     ORDER BY j.id
     FOR UPDATE SKIP LOCKED
 ), removed AS (
@@ -38,7 +45,7 @@ FROM (
             WHEN removed.monitor_id IS NOT NULL AND EXISTS (
                 SELECT
                 FROM tenantqueue_concurrentjobmonitor m
-                WHERE m.id = removed.monitor_id AND m.cancelled_at IS NULL
+                WHERE m.id = removed.monitor_id
             ) THEN 'details'
             WHEN removed.user_key IS NOT NULL THEN 'user'
             WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'

@@ -48,16 +48,29 @@ WITH given AS MATERIALIZED (
         FROM target
         OFFSET 0
     ) judged
+), settled AS (
+    UPDATE tenantqueue_job_hot AS job
+    SET state = CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
+        held_by = CASE WHEN NOT verdict.is_granted THEN 'task' END,
+        task_at = CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
+        worker_id = CASE WHEN verdict.is_granted THEN job.worker_id END,
+        queued_at = CASE WHEN verdict.is_granted THEN job.queued_at END,
+        attempt = CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
+    FROM verdict
+    WHERE job.id = verdict.id
+        -- not redundant: see finish_jobs.sql
+        AND job.id = ANY (%(ids)s::bigint[])
+    RETURNING job.id, job.queue_id, verdict.is_granted, verdict.is_open
+), returned AS (
+    UPDATE tenantqueue_queuerate AS rate
+    SET debt = greatest(0, rate.debt - held.jobs)
+    FROM (
+        SELECT settled.queue_id, count(*) AS jobs
+        FROM settled
+        WHERE NOT settled.is_granted
+        GROUP BY settled.queue_id
+    ) held
+    WHERE rate.queue_id = held.queue_id
 )
-UPDATE tenantqueue_job_hot AS job
-SET state = CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
-    held_by = CASE WHEN NOT verdict.is_granted THEN 'task' END,
-    task_at = CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
-    worker_id = CASE WHEN verdict.is_granted THEN job.worker_id END,
-    queued_at = CASE WHEN verdict.is_granted THEN job.queued_at END,
-    attempt = CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
-FROM verdict
-WHERE job.id = verdict.id
-    -- not redundant: see finish_jobs.sql
-    AND job.id = ANY (%(ids)s::bigint[])
-RETURNING job.id, verdict.is_granted, verdict.is_open
+SELECT settled.id, settled.is_granted, settled.is_open
+FROM settled

@@ -27,9 +27,7 @@ class Child:
     @property
     def is_dismissed(self) -> bool:
         """Whether no other takes its place: an operator ended it, or its burst is over."""
-        return (
-            self.told_to_drain or self.told_to_stop_at is not None or self.marks.is_dismissed
-        )
+        return self.told_to_drain or self.told_to_stop_at is not None or self.marks.is_dismissed
 
     def begun(self) -> frozenset[int]:
         """Return the ids of the jobs that it has begun and whose end may not be stored."""

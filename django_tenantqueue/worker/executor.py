@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import ctypes
 import logging
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable
 
 from asgiref.sync import sync_to_async
+from django.core.cache import caches
 from django.db import close_old_connections, connections
-from django.utils import timezone, translation
 
 from ..exceptions import Cancelled, TenantQueueError
+from ..operations.connection_state import reset_connections
 from ..operations.outcome import Outcome, judge
 from ..operations.run import run_async, run_sync
 from ..operations.running import RunningJob
@@ -24,6 +27,10 @@ logger = logging.getLogger("django_tenantqueue")
 
 BLOCKED_SECONDS = 0.2
 """An event loop that does not answer for so long is blocked by one of its coroutines."""
+MOST_FAILURES = 10
+"""A thread in which this many jobs in a row fail within a second is replaced. Half as many: threads
+are replaced more often while a tenant's jobs fail. Twice as many: what a job has left in its thread
+harms up to twice as many others."""
 TRY_SECONDS = 1.0
 """How often the connections of the ORM's thread are tried while coroutine jobs start."""
 
@@ -49,11 +56,14 @@ class ThreadExecutor:
         for running in jobs:
             self._jobs.put(running)
         while len(self._threads) < self.size and self._jobs.qsize():
-            thread = threading.Thread(
-                target=self._loop, name=f"tenantqueue-{len(self._threads)}", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+            self._threads.append(self._start(len(self._threads)))
+
+    def _start(self, number: int) -> threading.Thread:
+        thread = threading.Thread(
+            target=self._loop, args=(number,), name=f"tenantqueue-{number}", daemon=True
+        )
+        thread.start()
+        return thread
 
     def revoke(self, running: RunningJob) -> bool:
         """Take back a job that no thread has begun; False when it is too late."""
@@ -83,33 +93,66 @@ class ThreadExecutor:
             running.thread_id = threading.get_ident()
             return True
 
-    def _loop(self) -> None:
+    def _loop(self, number: int) -> None:
+        _make_caches()
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        failures = Failures()
         while (running := self._jobs.get()) is not None:
             outcome: Outcome | None = None
             try:
                 if not self._begin(running):
                     continue
                 close_old_connections()
-                _forget_activations()
-                outcome = run_sync(running, self._worker_id)
+                # context variables (language, time zone, decimal precision) end with the job
+                outcome = contextvars.copy_context().run(run_sync, running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job
                     running.thread_id = None
             except BaseException as error:  # noqa: BLE001 - lest a slot is lost for ever
                 # an interruption that arrived before or after the task's own code
                 outcome = outcome or judge(running, None, error)
             self._report(running, outcome)
-            _close_stale()
+            reset_connections()
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+            if failures.are_many(outcome):
+                logger.warning(
+                    "thread %s is replaced: %s jobs in a row failed in it within a second",
+                    number,
+                    MOST_FAILURES,
+                )
+                self._threads[number] = self._start(number)
+                break
         connections.close_all()
 
 
-def _forget_activations() -> None:
-    """Let neither language nor time zone be those that the job before has activated.
+class Failures:
+    """Counts the jobs in a row that failed in one thread."""
 
-    A context for each job would do that as well, but Django's caches live in it: each job would
-    connect to their servers anew.
+    def __init__(self) -> None:
+        self._count = 0
+        self._since = 0.0
+
+    def are_many(self, outcome: Outcome) -> bool:
+        """Note an outcome; return whether the last MOST_FAILURES failed within a second."""
+        if outcome.failed is None and not _is_error(outcome):
+            self._count = 0
+            return False
+        now = time.monotonic()
+        if not self._count or now - self._since > 1.0:
+            self._count, self._since = 0, now
+        self._count += 1
+        return self._count >= MOST_FAILURES
+
+
+def _make_caches() -> None:
+    """Make this thread's cache backends in its own context, which the contexts of jobs copy.
+
+    Made in the context of a job, they would connect to their servers anew with each job.
     """
-    translation.deactivate()
-    timezone.deactivate()
+    try:
+        for alias in caches:
+            caches[alias]
+    except Exception:
+        logger.exception("a cache of CACHES cannot be made")
 
 
 def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:

@@ -88,6 +88,7 @@ class Maintenance:
         self._feeder = Feeder()
         self._duties = [
             Duty("promote", self._promote, LONGEST_PAUSE, self._until_next_due),
+            Duty("expire", self._expire, 1.0, _until_next_expiry),
             Duty("let_through", self._let_through, 0.5, _until_next_sweep),
             Duty("feed", self._feed, 0.5),
             Duty("rescue", self._rescue, 0.7),
@@ -194,6 +195,9 @@ class Maintenance:
     def _let_through(self, alias: str) -> int:
         return self._sweep.step(alias, self._look)
 
+    def _expire(self, alias: str) -> int:
+        return maintain.expire(alias, self._look)
+
     def _feed(self, alias: str) -> int:
         return self._feeder.step(alias, self._look)
 
@@ -273,6 +277,11 @@ class Maintenance:
 
 def _until_next_prune(pruned: object) -> float:
     return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
+
+
+def _until_next_expiry(expired: object) -> float:
+    """Return 0 after a full step."""
+    return 0.0 if expired == maintain.EXPIRE_ROWS else 1.0
 
 
 def _until_next_size(grown: object) -> float:

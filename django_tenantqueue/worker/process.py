@@ -18,6 +18,7 @@ from django.db import connections
 
 from ..exceptions import Cancelled, TimeLimitExceeded
 from ..queries import workers as queries
+from . import orm_thread
 from .config import WorkerConfig
 from .connection import connect
 from .executor import LoopExecutor, ThreadExecutor
@@ -91,9 +92,8 @@ class WorkerProcess:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
-        os.register_at_fork(
-            after_in_child=partial(_leave_to_original, loop, threading.get_ident())
-        )
+        orm_thread.install()
+        os.register_at_fork(after_in_child=partial(_leave_to_original, loop, threading.get_ident()))
         connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks

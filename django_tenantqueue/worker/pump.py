@@ -15,8 +15,9 @@ from typing import Any
 import psycopg
 
 from ..conf import get_settings
-from ..gates import MONITOR, JobGates
+from ..gates import MONITOR, SESSION, JobGates
 from ..operations.claim import Claimer, Filters
+from ..operations.gates import keys_of
 from ..operations.outcome import Outcome
 from ..operations.running import RunningJob
 from ..operations.taskgate import take
@@ -177,6 +178,8 @@ class Pump:
             due.append(self._gatekeeper.next_at)
         if self.returns.next_at is not None:
             due.append(self.returns.next_at)
+        if self.claimer.passed_over.next_at is not None:
+            due.append(self.claimer.passed_over.next_at)
         if self._may_claim():
             due.append(self.timetable.due_at)
         return max(0.0, min(due) - now)
@@ -288,6 +291,9 @@ class Pump:
         taken = take(self.connection, self.worker_id, [job for job in jobs if job.is_controlled])
         for job in (*taken.held, *taken.left):
             self.claimer.finished(job.queue_id)
+        freed = keys_of(JobGates.read(job.gates) for job in taken.held if job.gates)
+        freed.pop(SESSION, None)  # it keeps its turn there
+        self._gatekeeper.note_keys(freed)
         if taken.left:
             self.flight.returns.setdefault(0.0, []).extend((j.id, j.claim_seq) for j in taken.left)
         self.flight.hand_out([self._as_running(job) for job in taken.granted])
@@ -337,6 +343,9 @@ class Pump:
         if self.returns.next_at is not None and self.returns.next_at <= now:
             self.returns.run_once(self.connection)
             self.claimer.recall.hurry()
+        if (step_at := self.claimer.passed_over.next_at) is not None and step_at <= now:
+            self._gatekeeper.note_keys(self.claimer.passed_over.step(self.connection))
+            self.timetable.hurry(now)
         if len(self.flight):
             self.watch.run_once(self.connection, now)
         if self.vitals.next_at <= now:

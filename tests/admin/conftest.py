@@ -31,7 +31,8 @@ def operator(db: None) -> Callable[..., Client]:
         user = User.objects.create_user(
             f"operator-{User.objects.count()}", password="secret", is_staff=True
         )
-        user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+        ours = Permission.objects.filter(content_type__app_label="tenantqueue")
+        user.user_permissions.set(ours.filter(codename__in=codenames))
         assert user.user_permissions.count() == len(codenames)
         client = Client()
         client.force_login(user)

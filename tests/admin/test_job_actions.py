@@ -12,8 +12,11 @@ from django.test import Client
 from django.utils import timezone
 
 from django_tenantqueue.models import Job
+from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_jobs, make_queue, states_of
+from tests.operations.monitors import start
+from tests.testapp.tasks import noop
 
 from .conftest import text_of
 from .forms import form_values
@@ -38,6 +41,23 @@ def test_retry_counts_those_that_had_not_failed(admin_client: Client) -> None:
     assert "2 jobs: made ready again. 1 was left as it is" in text
     assert set(states_of(failed).values()) == {State.CREATED}
     assert LogEntry.objects.count() == 2
+
+
+def test_retry_says_which_belong_to_a_cancelled_monitor(admin_client: Client) -> None:
+    monitor = start(on_done=noop.call())
+    cancel_monitor(monitor.pk)
+    other = make_job(state=State.CANCELLED)
+
+    answer = act(admin_client, "retry_selected", [monitor.anchor_id, other.pk])
+
+    text = text_of(answer)
+    assert "1 job: made ready again." in text
+    assert "1 job was left as it is: its monitor was cancelled. Start another monitor." in text
+    assert "any more" not in text
+    assert states_of([monitor.anchor_id, other.pk]) == {
+        monitor.anchor_id: "cancelled",
+        other.pk: "created",
+    }
 
 
 def test_cancel_tells_waiting_from_running_from_finished(admin_client: Client) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.models import Session, TenantQueue, Worker
 from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_duty, make_job, make_queue, make_worker, state_of
+from tests.operations.monitors import start
+from tests.testapp.tasks import fail, noop
 
 from .conftest import text_of, url_of
 
@@ -87,6 +90,40 @@ def test_who_may_view_workers_alone_sees_none_of_their_jobs(operator: Operator) 
 
     assert "You are not allowed to view jobs." in text
     assert "reports.build" not in text
+
+
+def test_who_may_view_monitors_alone_sees_none_of_their_jobs(operator: Operator) -> None:
+    monitor = start([fail.using(max_attempts=1).call()], on_done=noop.call(), keep_open=True)
+    run_pending()
+    error = monitor.details().get().last_error
+    assert error is not None
+    url = url_of("concurrentjobmonitor", "change", monitor.pk)
+    secrets = (fail.name, noop.name, error["message"])
+
+    for part in ("", "?details=failed"):
+        text = text_of(operator("view_concurrentjobmonitor").get(url + part))
+        assert text.count("You are not allowed to view jobs.") == 2
+        assert not [secret for secret in secrets if secret in text]
+        assert "failed 1" in text  # its counts are the monitor's own
+    allowed = text_of(operator("view_concurrentjobmonitor", "view_job").get(url))
+    assert not [secret for secret in secrets if secret not in allowed]
+
+
+@pytest.mark.parametrize("model", ["session", "usercap"])
+def test_who_may_view_lines_alone_sees_none_of_their_jobs(operator: Operator, model: str) -> None:
+    option = "session" if model == "session" else "user"
+    for _ in range(2):
+        noop.using(**{option: "7"}).delay()
+    run_commit_hooks("default")
+    line = Session.objects.get(gate_key__endswith="7")
+    url = url_of(model, "change", line.pk)
+
+    text = text_of(operator(f"view_{model}").get(url))
+    allowed = text_of(operator(f"view_{model}", "view_job").get(url))
+
+    assert "You are not allowed to view jobs." in text
+    assert noop.name not in text
+    assert noop.name in allowed
 
 
 def test_change_permission_is_enough_to_act(operator: Operator) -> None:

@@ -362,3 +362,23 @@ def test_monitor_is_not_left_for_later_when_nothing_runs(open_connection, monkey
             end(pump, monitor.details().filter(state="queued").first().pk)
 
     assert released == [{str(monitor.pk)}]
+
+
+@pytest.mark.parametrize(
+    ("parallel", "queue", "others"), [(5, None, 0), (3, None, 2), (5, "own", 4)]
+)
+def test_second_monitor_runs_beside_the_first_when_that_leaves_slots_or_has_a_queue(
+    worker, parallel, queue, others
+):
+    for name in ("default", "own"):
+        make_queue("acme", name, num_slots=5)
+    details = [noop.call() for _ in range(20)]
+    start_monitor = ConcurrentJobMonitor.objects.start
+    first = start_monitor("first", details, tenant="acme", queue=queue, parallel=parallel)
+    second = start_monitor("second", details[:4], tenant="acme", parallel=4)
+
+    claimed = [job.id for job in worker.claim(20)]
+
+    assert len(claimed) == parallel + others
+    assert first.details().filter(pk__in=claimed).count() == parallel
+    assert second.details().filter(pk__in=claimed).count() == others

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
 
 from django_tenantqueue.models import Job, QueueRate, TenantQueue
 from django_tenantqueue.operations import control
@@ -208,6 +211,7 @@ def race(workers: Sequence[FakeWorker], threads, queue: TenantQueue) -> None:
 @pytest.mark.parametrize(
     ("rate", "burst", "jobs"), [(200.0, 20, 400), (25.0, 1, 30), (300.0, None, 600)]
 )
+@pytest.mark.heavy
 def test_rate_is_kept_when_many_workers_race(worker_factory, threads, rate, burst, jobs):
     queue = make_queue(num_slots=1000, max_per_second=rate, burst=burst)
     make_jobs(queue, jobs)
@@ -254,6 +258,105 @@ def test_queue_waits_for_one_start_only_when_burst_and_rate_are_lowered(worker):
     let_pass(queue, 10.1)
 
     assert look_again(worker) == 1
+
+
+def test_burst_is_not_handed_out_again_when_it_is_lowered_and_raised(worker):
+    queue = make_queue(num_slots=1000, max_per_second=1.0, burst=50)
+    make_jobs(queue, 400)
+    began = database_clock()
+    seconds = 0.0
+
+    for _ in range(4):
+        look_again(worker, 100)
+        control.tune_queue(queue.pk, burst=1)
+        let_pass(queue, 1.1)
+        seconds += 1.1
+        assert look_again(worker, 100) == 1
+        control.tune_queue(queue.pk, burst=50)
+    look_again(worker, 100)
+
+    seconds += (database_clock() - began).total_seconds()
+    assert len(starts_of(queue)) <= 50 + seconds
+
+
+def test_lowered_burst_is_had_in_full_after_a_pause(worker):
+    queue = make_queue(num_slots=1000, max_per_second=0.1, burst=100)
+    make_jobs(queue, 400)
+    worker.claim(100)
+    control.tune_queue(queue.pk, burst=5)
+
+    for _ in range(3):
+        let_pass(queue, 50.1)
+        assert look_again(worker, 100) == 5
+        assert look_again(worker, 100) == 0
+
+
+def test_debt_above_a_lowered_burst_is_made_up_for(worker):
+    """By the time that the queue leaves unused: the raised burst is there again after a pause."""
+    queue = make_queue(num_slots=1000, max_per_second=0.1, burst=20)
+    make_jobs(queue, 400)
+    worker.claim(20)
+    control.tune_queue(queue.pk, burst=1)
+    let_pass(queue, 150.1)
+    assert look_again(worker) == 1  # of 15 that the rate has brought: 14 are made up for
+
+    control.tune_queue(queue.pk, burst=20)
+
+    assert look_again(worker, 100) == 14
+
+
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("burst"), st.sampled_from([1, 2, 5, 20])),
+        st.tuples(st.just("max_per_second"), st.sampled_from([0.001, 0.002, 0.01])),
+        st.tuples(st.just("wait"), st.integers(1, 3000)),
+        st.tuples(st.just("claim"), st.integers(1, 25)),
+    ),
+    min_size=8,
+    max_size=20,
+)
+_UP_AND_DOWN = [
+    ("claim", 25),
+    *[("burst", 1), ("wait", 600), ("claim", 25), ("burst", 20), ("claim", 25)] * 3,
+]
+
+
+def test_rate_holds_whatever_is_edited_between_claims(worker):
+    """No span has more starts than the largest burst and rate that were in force in it allow."""
+
+    # not shrunk: each step is a claim of its own
+    @settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+    @given(_STEPS)
+    @example(_UP_AND_DOWN)
+    def play(steps: list[tuple[str, Any]]) -> None:
+        limits = {"burst": 20, "max_per_second": 0.002}
+        queue = make_queue(num_slots=10_000, **limits)
+        make_jobs(queue, 120)
+        claims: list[tuple[datetime, int, dict[str, Any]]] = []
+        waited = timedelta(0)
+        for kind, value in steps:
+            if kind == "claim":
+                started = look_again(worker, value)
+                claims.append((database_clock() + waited, started, dict(limits)))
+            elif kind == "wait":
+                waited += timedelta(seconds=value)
+                if QueueRate.objects.filter(queue=queue).exists():
+                    let_pass(queue, value)
+            else:
+                limits[kind] = value
+                control.tune_queue(queue.pk, **{kind: value})
+        for number in range(len(claims)):
+            for last in range(number, len(claims)):
+                span = claims[number : last + 1]
+                most = max(in_force["burst"] for _, _, in_force in span)
+                per_second = max(in_force["max_per_second"] for _, _, in_force in span)
+                seconds = (span[-1][0] - span[0][0]).total_seconds()
+                allowed = most + per_second * seconds + 0.05
+                assert sum(started for _, started, _ in span) <= allowed, claims
+        Job.objects.filter(queue=queue)._raw_delete("default")
+        queue.delete()
+
+    play()
 
 
 def test_rate_in_force_is_kept_when_it_changes_while_workers_race(worker_factory, threads):

@@ -16,14 +16,23 @@ from django_tenantqueue.gates import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
-from django_tenantqueue.operations.sessions import Pruning
+from django_tenantqueue.operations.sessions import (
+    Pruning,
+    make_user_cap,
+    pause_sessions,
+    resume_sessions,
+    tune_session,
+)
 from django_tenantqueue.queries import sessions as queries
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
+from django_tenantqueue.queries.sessions import prune_sessions
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
+
+from .conftest import SECONDS
 
 KEY = gate_key("acme", "s")
 KEYS = {SESSION: {KEY}}
@@ -245,3 +254,27 @@ def test_released_job_wakes_a_worker(worker, bulk):
     assert [note.channel for note in connection_of_worker.notifies(timeout=5, stop_after=1)] == [
         f"tenantqueue_{worker.id}"
     ]
+
+
+def test_caps_of_users_are_set_whatever_is_pruned_meanwhile(threads):
+    """A row is removed before a change or after it: each change finds its row, or makes it."""
+    over = threading.Event()
+
+    def prune() -> None:
+        while not over.is_set():
+            prune_sessions("default", after=0, most=100, keep_seconds=0.0)
+
+    def change() -> None:
+        for _ in range(100):
+            cap = make_user_cap("acme", "7", num_slots=3)
+            assert cap.num_slots == 3
+            assert pause_sessions([cap.pk]) == 1
+            assert resume_sessions([cap.pk]) == 1
+            tune_session(cap.pk, num_slots=None)  # idle from here on: it may be removed
+
+    pruning = threads.start(prune)
+    try:
+        threads.run(change)
+    finally:
+        over.set()
+    pruning.result(SECONDS)

@@ -15,13 +15,19 @@ from django_tenantqueue.gates import TASK, JobGates
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations import taskgate
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
-from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.operations.taskcontrol import (
+    cap_task,
+    delete_controls,
+    pause_task,
+    resume_task,
+)
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
 from django_tenantqueue.worker import watch
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import noop
 
+from .conftest import SECONDS
 from .pumps import turned_pump
 
 NOOP = noop.name
@@ -166,10 +172,9 @@ def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_throug
     made.refresh_from_db()
     assert made.settled_at is not None
 
-    Sweep().step("default")
     assert claim(after) == []
     end(before, jobs[:1])
-    Sweep().step("default")
+    after.claimer.forget_blocked()
     assert len(claim(after)) == 1
 
 
@@ -193,8 +198,8 @@ def test_control_does_not_settle_while_somebody_holds_the_row_of_a_job(worker, o
 
 def test_job_whose_row_somebody_holds_is_given_back(worker, open_connection):
     make_jobs(make_queue(), 1)
-    pause_task(NOOP)
     jobs = worker.claim(1)
+    pause_task(NOOP)
     other = open_connection()
 
     with other.transaction():
@@ -246,7 +251,7 @@ def test_pump_runs_others_while_a_task_is_paused_and_goes_on_when_it_is_resumed(
         assert Counter(states_of(paused).values()) == {"held": 30}
         assert set(
             Job.objects.filter(pk__in=paused).values_list("attempt", "claim_seq", "worker")
-        ) == {(0, 1, None)}
+        ) == {(0, 0, None)}
 
         resume_task(NOOP)
         for _ in paused:
@@ -302,3 +307,33 @@ def test_claim_takes_a_turn_in_the_line_of_each_tenant(worker):
             granted += claim(worker, 100)
         order += [job.queue_id for job in granted]
     assert small.pk in order[:3]
+
+
+def test_controls_are_set_whoever_deletes_them_meanwhile(threads):
+    """A deletion comes before a change or after it: each change finds its control, or makes it."""
+    over = threading.Event()
+
+    def delete() -> None:
+        while not over.is_set():
+            delete_controls(TaskControl.objects.values_list("pk", flat=True))
+
+    def change(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(60):
+            match chance.randrange(3):
+                case 0:
+                    assert pause_task(NOOP).paused
+                case 1:
+                    assert cap_task(NOOP, 7).num_slots == 7
+                case 2:
+                    resumed = resume_task(NOOP)
+                    assert resumed is None or not resumed.paused
+
+    deleting = threads.start(delete)
+    changing = [threads.start(change, seed) for seed in range(4)]
+    try:
+        for future in changing:
+            future.result(SECONDS)
+    finally:
+        over.set()
+    deleting.result(SECONDS)

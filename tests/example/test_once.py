@@ -21,6 +21,7 @@ def check_batch(once: Once) -> subprocess.CompletedProcess[str]:
     return manage(once[0], "check_batch")
 
 
+@pytest.mark.heavy
 def test_batch_is_run_to_the_end_when_asked_for_once(once: Once) -> None:
     _, done = once
 

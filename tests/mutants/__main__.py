@@ -1,14 +1,9 @@
 """Check that the tests of the guarantees can fail: ``python -m tests.mutants [NAME ...]``.
 
-Each ``tests/mutants/*.patch`` takes one mechanism out of the package. Its head says which tests
-must notice, on one line::
-
-    Tests: tests/concurrency/test_slots.py::test_limit_holds_when_... tests/...
-
-The tree is copied, first as it is (those tests must pass; left out with --passed) and then with one
-patch at a time (at least one of them must fail, in the test itself and not in its set-up, in one
-of three runs: some mutants open a race). All share one server, where each has a database of its
-own.
+Each mutant (see catalogue.py) takes one mechanism out of the package. The tree is copied, first as
+it is (the tests of all mutants must pass; left out with --passed) and then with one mutant at a
+time: at least one of its tests must fail, in the test itself and not in its set-up. All share one
+server, where each has a database of its own.
 """
 
 import argparse
@@ -30,51 +25,32 @@ from urllib.parse import urlsplit
 import psycopg
 
 from example_project.postgres import database
+from tests.mutants.catalogue import ROOT, BrokenMutantError, Mutant, read_mutants
 from tests.servers import SETTINGS
 from tests.zygote import DJANGO, Zygote
 
-ROOT = Path(__file__).resolve().parents[2]
-PATCHES = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 150
 TEMPLATE = "mutants_template"
 PYTEST = ("pytest", "_pytest.assertion.rewrite", "environ", "execnet", "xml.etree.ElementTree")
 """What the tests of a mutant import besides: pytest itself, and what its plugins need."""
-RUNS = 3
-"""A race that a mutant opens is not lost in each run, so one that survived is tried again."""
-
-
-class BrokenMutantError(Exception):
-    """A patch that says nothing about the tests: no head, does not apply, breaks their set-up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    path: Path
-    tests: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    @property
-    def migrates(self) -> bool:
-        """Whether it changes the migrations."""
-        return "/migrations/" in self.path.read_text()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("names", nargs="*", help="only these patches (file names without .patch)")
+    parser.add_argument("names", nargs="*", help="only these mutants")
     parser.add_argument(
         "--passed",
         action="store_true",
-        help="the tests have passed in this tree: do not run them without any patch first",
+        help="the tests have passed in this tree: do not run them without any mutant first",
     )
     options = parser.parse_args()
-    mutants = [read_mutant(path) for path in chosen_patches(options.names)]
-    if not mutants:
-        print(f"error: no patches in {PATCHES.relative_to(ROOT)}", file=sys.stderr)
-        return 1
+    try:
+        known = read_mutants()
+    except BrokenMutantError as error:
+        sys.exit(f"error: {error}")
+    if unknown := set(options.names) - known.keys():
+        sys.exit(f"error: no mutants {sorted(unknown)}; there are: {', '.join(known)}")
+    mutants = [known[name] for name in options.names or known]
     with (
         database(SETTINGS) as server_url,
         closing(Zygote((*DJANGO, *PYTEST))) as zygote,
@@ -124,7 +100,7 @@ def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
         with copied_tree(place) as tree:
             outcome = run_tests(tree, tests, place, at_once=2)
         if outcome != "survived":
-            print(f"error: without any patch: {outcome}", file=sys.stderr)
+            print(f"error: without any mutant: {outcome}", file=sys.stderr)
             return 1
     width = max(len(mutant.name) for mutant in mutants)
     print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
@@ -147,37 +123,16 @@ def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
     return 1 if missed else 0
 
 
-def chosen_patches(names: list[str]) -> list[Path]:
-    found = {path.stem: path for path in sorted(PATCHES.glob("*.patch"))}
-    for name in names:
-        if name not in found:
-            sys.exit(f"error: no mutant {name!r}; there are: {', '.join(found)}")
-    return [found[name] for name in names] if names else list(found.values())
-
-
-def read_mutant(path: Path) -> Mutant:
-    for line in path.read_text().splitlines():
-        head, _, rest = line.partition(":")
-        if head == "Tests" and rest.strip():
-            return Mutant(path, tuple(rest.split()))
-        if line.startswith(("diff ", "--- ")):
-            break
-    sys.exit(f"error: {path.relative_to(ROOT)} has no line 'Tests: path::name ...' in its head")
-
-
 def try_mutant(mutant: Mutant, place: Place) -> str:
     with copied_tree(place) as tree:
         try:
-            apply_patch(tree, mutant)
+            edited = mutant.edited(tree)
         except BrokenMutantError as error:
             return f"BROKEN: {error}"
-        outcome = run_tests(tree, mutant.tests, place, migrates=mutant.migrates)
-        for number in range(2, RUNS + 1):
-            if outcome != "survived":
-                break
-            outcome = run_tests(tree, mutant.tests, place, migrates=mutant.migrates)
-            outcome += f", run {number}" if outcome != "survived" else ""
-        return outcome
+        for path, text in edited.items():
+            path.write_text(text)
+        migrates = any(path.parent.name == "migrations" for path in edited)
+        return run_tests(tree, mutant.tests, place, migrates=migrates)
 
 
 @contextmanager
@@ -191,7 +146,7 @@ def copied_tree(place: Place) -> Iterator[Path]:
 def copy_files(original: Path) -> None:
     """Copy the files that git knows of, as they are now in the working tree.
 
-    Their bytecode comes along; Python compiles those anew that a patch changes, by their time.
+    Their bytecode comes along; Python compiles those anew that a mutant changes, by their time.
     """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -208,19 +163,6 @@ def copy_files(original: Path) -> None:
                 beside = (original / name).parent / "__pycache__"
                 beside.mkdir(exist_ok=True)
                 shutil.copy2(cached, beside / cached.name)
-
-
-def apply_patch(tree: Path, mutant: Mutant) -> None:
-    applied = subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", str(mutant.path)],
-        cwd=tree,
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if applied.returncode != 0:
-        raise BrokenMutantError(f"does not apply: {applied.stderr.strip()}")
 
 
 def run_tests(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
@@ -14,6 +16,7 @@ from django_tenantqueue.gates import SESSION, gate_key, split_gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.operations.sessions import tune_session
 from django_tenantqueue.queries.gates import find_open
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.testapp.tasks import fail, fail_until, noop
@@ -111,6 +114,64 @@ def test_head_that_waits_for_its_time_is_overtaken_when_it_says_so() -> None:
     ready = noop.using(session="s", priority=3).delay()
 
     assert states([*later, ready]) == ["held", "held", "created"]
+
+
+def in_an_hour(priority: int, on_wait: Any) -> Job:
+    """Enqueue a job of the session that waits for its time."""
+    options = {"run_at": timedelta(hours=1), "priority": priority, "on_wait": on_wait}
+    return noop.using(session="s", **options).delay()
+
+
+@pytest.mark.parametrize("blocking", [100, 200])
+def test_job_that_waits_for_its_time_blocks_the_session_behind_one_that_is_overtaken(
+    blocking: int,
+) -> None:
+    first = in_an_hour(100, "skip")
+    second = in_an_hour(blocking, "block")
+    due = [noop.using(session="s", priority=priority).delay() for priority in (300, 400)]
+    run_commit_hooks("default")
+
+    assert find_open("default", SESSION, after="", most=100, user_slots=1).keys == set()
+    assert Sweep().step("default") == 0
+    assert states([first, second, *due]) == ["held"] * 4
+
+    control.cancel([second.pk])
+
+    assert states([first, *due]) == ["held", "created", "held"]
+
+
+def test_job_that_waits_for_its_time_blocks_none_that_is_more_urgent() -> None:
+    in_an_hour(100, "skip")
+    in_an_hour(300, "block")
+    due = noop.using(session="s", priority=200).delay()
+    connection.run_on_commit.clear()
+
+    assert find_open("default", SESSION, after="", most=100, user_slots=1).keys == {"/s"}
+    assert Sweep().step("default") == 1
+    assert states([due]) == ["created"]
+
+
+def test_session_says_for_all_whether_a_waiting_job_is_overtaken() -> None:
+    waits = [in_an_hour(priority, on_wait) for priority, on_wait in ((100, "skip"), (200, "block"))]
+    due = noop.using(session="s", priority=300).delay()
+    run_commit_hooks("default")
+
+    tune_session(Session.objects.get().pk, on_wait="skip")
+
+    assert states([*waits, due]) == ["held", "held", "created"]
+
+
+def test_blocking_jobs_with_a_time_of_their_own_are_found_by_an_index() -> None:
+    """Its condition, `run_at > created_at`, holds for each job that waits for its time."""
+    noop.using(session="s").delay()
+    noop.using(session="s").enqueue_many([()] * 3)
+    waits = in_an_hour(100, "block")
+    moved = noop.using(session="s").delay()
+    control.change_run_at([moved.pk], timezone.now() + timedelta(hours=1))
+
+    timed = Job.objects.filter(run_at__gt=F("created_at")).values_list("pk", flat=True)
+
+    assert set(timed) == {waits.pk, moved.pk}
 
 
 def test_sweep_leaves_sessions_alone_in_which_nothing_is_due() -> None:

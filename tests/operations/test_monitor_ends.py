@@ -23,6 +23,7 @@ from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import (
     Feeder,
     cancel_monitor,
+    find_cancelled,
     retry_failed_details,
     tune_monitor,
 )
@@ -245,6 +246,25 @@ def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:
         monitor.add([noop.call()])
     with pytest.raises(TransitionRefused, match="was cancelled"):
         retry_failed_details(monitor.pk)
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_nothing_of_a_cancelled_monitor_is_retried(session: str | None) -> None:
+    """Its callback never runs, also when its job is retried with all other cancelled ones."""
+    details = [fail.using(max_attempts=1).call(), *(noop.call() for _ in range(9))]
+    monitor = start(details, on_done=echo.call("never"), session=session)
+    run_some(2)
+    cancel_monitor(monitor.pk)
+    other = noop.delay()
+    control.cancel([other.pk])
+    ended = [*Job.objects.finished().values_list("pk", flat=True), monitor.anchor_id]
+
+    assert control.retry(ended) == [other.pk]
+
+    not_done = monitor.details().exclude(state="success").values_list("pk", flat=True)
+    assert sorted(find_cancelled(ended)) == sorted([*not_done, monitor.anchor_id])
+    assert [job.pk for job in run_pending()] == [other.pk]
+    assert anchor_of(monitor).state == "cancelled"
 
 
 def test_cancel_goes_on_when_whoever_began_it_has_died() -> None:

@@ -152,6 +152,7 @@ def test_nothing_is_stored_when_a_detail_is_wrong() -> None:
     assert not ConcurrentJobMonitor.objects.exists()
 
 
+@pytest.mark.heavy
 def test_memory_is_bounded_when_details_stream_in() -> None:
     count = 20_000
     seen = []
@@ -278,8 +279,6 @@ def test_nothing_starts_when_it_is_paused() -> None:
     assert pause_monitors([monitor.pk]) == 0
     assert run_pending() == []
     assert states(monitor) == ["held"] * 10
-    assert monitor.progress().status == "running"  # this instance was read before
-    monitor.refresh_from_db()
     assert monitor.progress().status == "paused"
 
     assert resume_monitors([monitor.pk]) == 1
@@ -433,6 +432,64 @@ def test_progress_counts_what_has_become_of_the_details() -> None:
     assert progress.ends_at is not None
     assert progress.ends_at_earliest is not None
     assert progress.ends_at_earliest <= progress.ends_at
+
+
+def test_progress_is_of_one_moment_when_the_object_is_older() -> None:
+    monitor = start([fail.using(max_attempts=1).call(), *(noop.call() for _ in range(3))])
+    seen = {}
+
+    for change in ({"paused": True}, {"paused": False, "parallel": 0}):
+        tune_monitor(monitor.pk, **change)
+        progress = monitor.progress()
+        seen[str(change)] = (progress.status, progress.reason)
+    tune_monitor(monitor.pk, parallel=1)
+    run_some(1)
+    tune_monitor(monitor.pk, stop_after_failures=1)
+    stopped = monitor.progress()
+    cancel_monitor(monitor.pk)
+
+    assert list(seen.values()) == [("paused", ""), ("paused", "parallel is 0")]
+    assert stopped.status == "stopped"
+    assert monitor.progress().status == "cancelled"
+
+
+def test_progress_knows_of_a_close_when_the_object_is_older() -> None:
+    monitor = start([], keep_open=True)
+    assert monitor.progress().status == "open"
+
+    ConcurrentJobMonitor.objects.get(pk=monitor.pk).close()
+
+    assert monitor.progress().status != "open"
+
+
+def test_monitor_says_that_it_waits_behind_another_one() -> None:
+    """Inside a queue and priority, jobs are claimed by id: the details of one come first."""
+    first = start([echo.call(f"first {number}") for number in range(10)], parallel=3)
+    second = start([echo.call(f"second {number}") for number in range(4)], parallel=4)
+    other_queue = start(queue="other")
+    more_urgent = start(priority=1)
+
+    assert second.progress().reason == (
+        f"its details wait behind those of monitor #{first.pk}, of the same queue and priority"
+    )
+    for monitor in (first, other_queue, more_urgent):
+        assert (monitor.progress().status, monitor.progress().reason) == ("running", "")
+
+    ran = run_pending()
+    results = [job.result for job in ran if str(job.result).startswith(("first", "second"))]
+    assert results == [f"first {n}" for n in range(10)] + [f"second {n}" for n in range(4)]
+
+
+def test_monitor_says_nothing_of_others_when_its_details_run() -> None:
+    start(parallel=3)
+    second = start([noop.call() for _ in range(4)], parallel=4)
+    running = second.details().order_by("pk").first()
+    assert running is not None
+    Job.objects.filter(pk=running.pk).update(
+        state="running", worker_id=1, queued_at=timezone.now(), attempt=1
+    )
+
+    assert second.progress().reason == ""
 
 
 def test_pace_is_that_of_the_ends_with_a_range() -> None:

@@ -8,13 +8,14 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from django_tenantqueue import delay
+from django_tenantqueue import ConcurrentJobMonitor, Unique, delay
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gates import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, taskgate
 from django_tenantqueue.operations.claim import Claimer
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
+from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.operations.taskcontrol import (
     cap_task,
     delete_controls,
@@ -30,6 +31,7 @@ from tests.testapp.tasks import add, fail_until, noop
 
 pytestmark = pytest.mark.django_db
 NOOP = "tests.testapp.tasks.noop"
+KEYED = Unique("while_executing", key="the same")
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +86,7 @@ def test_held_jobs_are_not_claimed_again() -> None:
     run_pending()
     Sweep().step("default")
 
-    assert job.refresh().claim_seq == seq == 1
+    assert job.refresh().claim_seq == seq == 0
 
 
 def test_jobs_run_when_the_task_is_resumed() -> None:
@@ -128,7 +130,7 @@ def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> N
     monkeypatch.setattr(taskgate, "OPENED_ROWS", 4)
     ids = hold(make_queue(), 10)
 
-    assert [taskgate.sweep("default") for _ in range(4)] == [4, 4, 2, 0]
+    assert [taskgate.sweep("default").ready for _ in range(4)] == [4, 4, 2, 0]
 
     assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {"created"}
 
@@ -147,15 +149,56 @@ def test_job_of_a_session_keeps_its_turn_when_its_task_is_paused() -> None:
     assert [job.pk for job in run_pending()] == [first.pk, second.pk]
 
 
-def test_job_counts_for_its_user_when_its_task_is_paused(settings) -> None:
+def test_job_counts_nowhere_else_when_its_task_is_paused(settings) -> None:
     settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
     pause_task(NOOP)
-    first = noop.using(user="7").delay()
-    second = noop.using(user="7").delay()
+    paused = [noop.using(user="7", unique=KEYED).delay() for _ in range(3)]
+    other = add.using(user="7", unique=KEYED).delay(1)
 
+    assert [job.pk for job in run_pending()] == [other.pk]
+
+    assert states(paused) == ["held"] * 3
+    assert {job.held_by for job in paused} == {"task"}
+
+
+def test_jobs_come_back_to_their_gates_in_order_when_the_task_is_resumed(settings) -> None:
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 1}
+    pause_task(NOOP)
+    jobs = [noop.using(user="7").delay() for _ in range(3)]
     run_pending()
 
-    assert [states([job])[0] and job.held_by for job in (first, second)] == ["task", "user"]
+    resume_task(NOOP)
+
+    assert states(jobs) == ["created", "held", "held"]
+    assert [job.held_by for job in jobs] == [None, "user", "user"]
+    assert [job.pk for job in run_pending()] == [job.pk for job in jobs]
+
+
+def test_monitor_goes_on_with_its_other_details_when_a_task_is_paused() -> None:
+    pause_task(NOOP)
+    details = [noop.call() if n % 2 else add.call(n) for n in range(20)]
+    monitor = ConcurrentJobMonitor.objects.start("two kinds", details, parallel=4)
+
+    ended = run_pending()
+
+    assert Counter(job.name for job in ended) == {add.name: 10}
+    progress = monitor.progress()
+    assert (progress.status, progress.aside, progress.left) == ("running", 10, 10)
+    resume_task(NOOP)
+    assert len(run_pending()) == 11  # and the callback
+    assert monitor.progress().left == 0
+
+
+def test_monitor_of_a_paused_task_is_cancelled_with_its_details() -> None:
+    pause_task(NOOP)
+    details = [noop.call() for _ in range(6)]
+    monitor = ConcurrentJobMonitor.objects.start("one kind", details, parallel=2)
+    run_pending()
+
+    assert cancel_monitor(monitor.pk) == 6
+
+    monitor.refresh_from_db()
+    assert monitor.progress().status == "cancelled"
 
 
 def test_more_urgent_job_of_the_session_swaps_places_with_one_that_its_task_holds() -> None:
@@ -236,9 +279,8 @@ def test_running_job_counts_when_it_was_claimed_before_the_cap(claim) -> None:
 
     assert claim() == []
     claim.finish(running)
-    assert Sweep().step("default") == 1  # it was claimed without knowing of the gate
-    assert states(jobs) == ["created"]
     assert len(claim()) == 1
+    assert states(jobs) == ["queued"]
 
 
 def test_new_cap_starts_nothing_before_it_has_settled(claim) -> None:
@@ -247,10 +289,9 @@ def test_new_cap_starts_nothing_before_it_has_settled(claim) -> None:
     jobs = [noop.delay()]
 
     assert claim() == []
-    assert Sweep().step("default") == 0
-    assert states(jobs) == ["held"]
+    assert states(jobs) == ["created"]
     taskgate.settle("default", 0.0)
-    assert Sweep().step("default") == 1
+    assert len(claim()) == 1
 
 
 def test_paused_task_that_was_settled_is_capped_at_once(claim) -> None:

@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from django_tenantqueue import DuplicateJob, Job, Unique, current_job, delay, task
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired
-from django_tenantqueue.models import UniqueKey
+from django_tenantqueue.models import Session, UniqueKey
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.encode import encode_args
+from django_tenantqueue.operations.gates import Sweep
 from django_tenantqueue.operations.sources import describe_method
 from django_tenantqueue.operations.unique import PRUNE_KEYS, KeyPruning, make_key
 from django_tenantqueue.queries import enqueue as enqueue_queries
@@ -341,6 +342,47 @@ def test_duplicates_are_found_over_the_batches_of_a_bulk_call(
 # what lets a key go
 
 
+def test_rescheduled_head_goes_behind_its_neighbours_in_the_session() -> None:
+    head = add.using(session="s", unique=Unique("until_executing")).delay(1)
+    other = add.using(session="s").delay(2)
+    run_commit_hooks("default")
+    assert (head.refresh().state, other.refresh().state) == ("created", "held")
+
+    again = Unique("until_executing", on_conflict="reschedule")
+    twin = add.using(session="s", unique=again).delay(1)
+
+    assert twin.pk == head.pk
+    run_commit_hooks("default")
+    assert (head.refresh().state, other.refresh().state) == ("held", "created")
+    assert [job.pk for job in run_pending()] == [other.pk, head.pk]
+
+
+@pytest.mark.parametrize("on_conflict", ["return", "log", "reschedule"])
+def test_duplicate_in_a_retired_queue_is_returned(on_conflict: Any) -> None:
+    queue = make_queue("acme", "retired")
+    unique = Unique("until_executed", on_conflict=on_conflict)
+    first = add.using(tenant="acme", queue="retired", unique=unique).delay(1)
+    control.tune_queue(queue.pk, retired=True)
+
+    second = add.using(tenant="acme", queue="retired", unique=unique).delay(1)
+
+    assert (second.pk, second.duplicate) == (first.pk, True)
+
+
+def test_retired_queue_rejects_a_duplicate_and_replaces_none() -> None:
+    queue = make_queue("acme", "retired")
+    first = add.using(tenant="acme", queue="retired", unique=EXECUTED).delay(1)
+    control.tune_queue(queue.pk, retired=True)
+    reject = Unique("until_executed", on_conflict="reject")
+    replace = Unique("until_executed", on_conflict="replace")
+
+    rejected = add.using(tenant="acme", queue="retired", unique=reject).delay(1)
+    with pytest.raises(QueueRetired):
+        add.using(tenant="acme", queue="retired", unique=replace).delay(1)
+
+    assert (rejected.refresh().state, first.refresh().state) == ("cancelled", "created")
+
+
 def test_retired_queue_takes_no_unique_job() -> None:
     queue = make_queue("acme")
     noop.using(unique=EXECUTED, tenant="acme").delay()
@@ -460,6 +502,21 @@ def test_later_jobs_are_rejected_when_one_has_passed() -> None:
     assert [ran.pk for ran in run_pending()] == [jobs[0].pk]
     again = noop.using(unique=Unique("while_executing_reject")).delay()
     assert [ran.pk for ran in run_pending()] == [again.pk]
+
+
+@pytest.mark.parametrize(("on_failure", "state"), [("continue", "created"), ("halt", "held")])
+def test_rejected_head_is_a_failure_to_its_session(on_failure: Any, state: str) -> None:
+    reject = Unique("while_executing_reject")
+    first = add.using(unique=reject).delay(1)
+    run_commit_hooks("default")
+    head = add.using(session="s", unique=reject, on_failure=on_failure).delay(1)
+    after = add.using(session="s").delay(2)
+    run_commit_hooks("default")
+    Sweep().step("default")
+
+    assert (first.refresh().state, head.refresh().state) == ("created", "cancelled")
+    assert after.refresh().state == state
+    assert (Session.objects.get().halted_by == head.pk) is (on_failure == "halt")
 
 
 def test_more_urgent_job_is_rejected_like_any_other() -> None:

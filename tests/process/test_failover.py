@@ -102,6 +102,7 @@ def test_running_jobs_succeed_once_when_a_standby_takes_over(
     assert rows(url, "SELECT count(*) FROM tenantqueue_worker") == [(2,)]
 
 
+@pytest.mark.heavy
 def test_worker_that_starts_after_a_failover_rescues_the_dead_alone(
     workers: Workers, cluster: Cluster, standby: Standby, gate: Gate, enqueue: Enqueue
 ):

@@ -172,6 +172,7 @@ def test_next_of_a_session_starts_when_the_last_detail_has_ended(workers: Worker
 
 
 @pytest.mark.parametrize("seed", range(200 if FULL else 5))
+@pytest.mark.heavy
 def test_callback_runs_once_when_workers_die_at_the_end(workers: Workers, gate: Gate, seed: int):
     make_queue("acme", num_slots=WIDE)
     chance = random.Random(seed)

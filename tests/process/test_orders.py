@@ -34,6 +34,7 @@ def test_worker_ends_within_two_seconds_when_an_operator_drains_it(workers: Work
 
 
 @pytest.mark.parametrize("order", [fleet.drain, fleet.stop])
+@pytest.mark.heavy
 def test_idle_worker_ends_within_two_seconds_when_its_supervisor_asks_rarely(
     workers: Workers, order
 ):

@@ -43,6 +43,7 @@ def test_rate_is_kept_and_reached_when_several_processes_work(
     assert_within(MOST_LATE * seconds, starts[-1] - starts[0])
 
 
+@pytest.mark.heavy
 def test_others_go_on_and_the_worker_rests_when_a_queue_has_used_up_its_rate(workers: Workers):
     queue = make_queue("acme", num_slots=50, max_per_second=0.001, burst=1)
     runner = workers.start()

@@ -44,6 +44,7 @@ def run(script: str, url: str) -> None:
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, check=True, timeout=60)
 
 
+@pytest.mark.heavy
 def test_nobody_waits_for_the_disk_when_a_worker_sleeps_or_is_woken(url: str):
     with psycopg.connect(url, autocommit=True) as db, ThreadPoolExecutor(1) as pool:
         db.execute("SET synchronous_commit = local")

@@ -37,6 +37,7 @@ TASK_INSIDE = ("tenantqueue_job_task_inside",)
 SESSION_GATES = tuple(
     f"tenantqueue_job_{kind}_{part}" for kind in ("session", "user") for part in ("line", "inside")
 )
+BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusive": ()}
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
@@ -45,6 +46,7 @@ LINES = tuple(
     f"tenantqueue_job_{kind}_line" for kind in ("monitor", "session", "user", "exclusive", "task")
 )
 INSIDE = ("tenantqueue_job_monitor_inside",)
+ASIDE = ("tenantqueue_job_monitor_aside",)
 SESSION_KEY = ("tenantqueue_session_unique",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
@@ -96,8 +98,9 @@ CASES: dict[str, list[Case]] = {
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
     "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "count_details": [
-        Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *DETAIL_ENDS), 4000),
+        Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000),
     ],
+    "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
@@ -216,7 +219,9 @@ CASES: dict[str, list[Case]] = {
     ],
     **{
         f"find_open_{kind}s": both(
-            swept, (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"), 4000
+            swept,
+            (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
+            4000,
         )
         for kind in ("session", "user", "exclusive")
     },
@@ -224,7 +229,10 @@ CASES: dict[str, list[Case]] = {
         f"release_{kind}s": [
             Case(
                 gates,
-                (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *HOT_KEY),
+                (
+                    *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                    *(*BLOCKING[kind], *HOT_KEY),
+                ),
                 4000,
                 worker=True,
             )
@@ -280,6 +288,20 @@ CASES: dict[str, list[Case]] = {
             (*TASK_LINE, *TASK_INSIDE),
             4000,
             settings=ORDERED,
+        )
+    ],
+    "find_open_start": [
+        Case(
+            lambda filled: {
+                **claim_queries.start_params(
+                    dict.fromkeys(((240, q) for q in filled.open_queues), (240, 0))
+                ),
+                "most_read": 1000,
+                "most_moved": 20,
+            },
+            READY,
+            DEAD_ROWS,
+            worker=True,
         )
     ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
@@ -471,6 +493,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
+    "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
@@ -577,6 +600,33 @@ CASES: dict[str, list[Case]] = {
             lambda filled: {"worker": OUR_WORKER, "ids": array(filled.held)},
             HOT_KEY,
             2000,
+            worker=True,
+        )
+    ],
+    # the last ones: the versions of two thousand rows that they leave are in the way of others
+    "set_aside_held": [
+        Case(
+            lambda _, kind=kind, keys=keys: {"kind": kind, "keys": keys, "most": 1000},
+            (*line, *HOT_KEY),
+            25_000,  # two thousand details move
+            worker=worker,
+        )
+        for kind, keys, line in (
+            ("monitor", ["7", "8"], LINE),
+            ("user", ["tenant/1", "tenant/2"], ("tenantqueue_job_user_line",)),
+            ("exclusive", ["tenant/1", "tenant/2"], ("tenantqueue_job_exclusive_line",)),
+        )
+        for worker in (True, False)
+    ],
+    "set_aside_ready": [
+        Case(
+            lambda filled: {
+                "lanes": array(240 for _ in filled.open_queues),
+                "queues": array(filled.open_queues),
+                "most": 20,
+            },
+            (*READY, *HOT_KEY),
+            DEAD_ROWS,
             worker=True,
         )
     ],

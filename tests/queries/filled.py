@@ -136,6 +136,13 @@ GATED = (
         "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
         for kind in ("session", "user", "exclusive")
     ),
+    # a session whose head is overtaken: half of its priorities hold jobs that block
+    (
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, held_by, session_key, session_skip, "
+        f"run_at) SELECT q.id, 240, n % 50, {VALUES}, 'held', 'session', 'tenant/4', n % 50 < 25, "
+        "now() + interval '1 day' FROM generate_series(1, 2000) n, "
+        "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
+    ),
     *(
         "INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at) SELECT "
         f"'{kind}', 'tenant', n, 'tenant/' || n, now() FROM generate_series(1, {GATES}) n"

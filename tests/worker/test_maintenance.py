@@ -22,7 +22,7 @@ from django_tenantqueue.worker.maintenance import (
     Duty,
     Maintenance,
 )
-from tests.factories import make_job, state_of
+from tests.factories import make_job, make_queue, state_of, states_of
 from tests.timing import assert_within
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,6 +136,19 @@ def test_due_jobs_are_promoted_when_it_is_run(pair):
     pair[0].run_once()
 
     assert state_of(due.pk) == "created"
+
+
+def test_expired_jobs_are_cancelled_when_it_is_run(pair, monkeypatch):
+    monkeypatch.setattr(maintain, "EXPIRE_ROWS", 1)
+    queue = make_queue(paused=True)
+    past = timezone.now() - timedelta(seconds=1)
+    expired = [make_job(queue, expires_at=past).pk for _ in range(2)]
+
+    assert pair[0].run_once() == 0.0  # a step was full
+    pair[0].run_once()
+
+    assert states_of(expired) == dict.fromkeys(expired, "cancelled")
+    assert DutyRow.objects.get(name="expire").outcome == "1"
 
 
 def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, monkeypatch):

@@ -544,7 +544,7 @@ async def swallows_its_cancellation() -> None:
 
 @must_end(SUCCESS, jobs=2)
 async def blocks_the_loop() -> None:
-    time.sleep(0.3)  # noqa: ASYNC251 - that is the point of it
+    time.sleep(0.3)
 
 
 @must_end(SUCCESS)

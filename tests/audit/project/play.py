@@ -91,7 +91,9 @@ def differences(ids: list[int]) -> dict[str, int]:
 
     seen: Counter[str] = Counter()
     for found in Effect.objects.filter(job_id__in=ids).values_list("found", flat=True):
-        seen.update(f"{key}: {found[key]}" for key, value in EXPECTED.items() if found[key] != value)
+        seen.update(
+            f"{key}: {found[key]}" for key, value in EXPECTED.items() if found[key] != value
+        )
     return dict(seen)
 
 

@@ -1,0 +1,136 @@
+"""Django's connections of a thread: what a run leaves on them, and how the next run finds them.
+
+A run that leaves a transaction open has failed. After each run a connection is closed, or its
+session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it as if it were new.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from ..conf import get_settings
+from ..exceptions import TransactionLeftOpen
+
+logger = logging.getLogger("django_tenantqueue")
+
+OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+
+def open_blocks() -> dict[str, int]:
+    """Return how many atomic blocks are open on each connection of this thread, by alias."""
+    return {w.alias: len(w.atomic_blocks) for w in connections.all(initialized_only=True)}
+
+
+def check_blocks(before: Mapping[str, int]) -> None:
+    """Raise TransactionLeftOpen unless the blocks of `before` are open, and no others."""
+    if left := left_open(before):
+        raise TransactionLeftOpen(
+            f"the task left {left}: what it wrote there is rolled back. Use "
+            "`with transaction.atomic():`, and end in the task what it begins"
+        )
+
+
+def left_open(before: Mapping[str, int]) -> str:
+    """Say what is open that `before` has not, or the reverse; "" if nothing is."""
+    for wrapper in connections.all(initialized_only=True):
+        known = before.get(wrapper.alias, 0)
+        count = len(wrapper.atomic_blocks) - known
+        if count > 0:
+            left = f"{count} atomic block{'s' if count > 1 else ''} open"
+        elif count < 0:
+            left = "a block closed that it had not opened"
+        elif not known and _status(wrapper) in OPEN:
+            left = "a transaction open"
+        elif not known and _lost_autocommit(wrapper):
+            left = "autocommit turned off, so that each statement opens a transaction"
+        else:
+            continue
+        return f"{left} on the database {wrapper.alias!r}"
+    return ""
+
+
+def _status(wrapper: BaseDatabaseWrapper) -> TransactionStatus | None:
+    if wrapper.vendor != "postgresql" or wrapper.connection is None:
+        return None
+    status: TransactionStatus = wrapper.connection.info.transaction_status
+    return status
+
+
+def _lost_autocommit(wrapper: BaseDatabaseWrapper) -> bool:
+    expected: bool = wrapper.settings_dict["AUTOCOMMIT"]
+    return wrapper.connection is not None and wrapper.autocommit != expected
+
+
+def reset_connections(*, keep: bool = False) -> None:
+    """Make all connections of this thread clean, or close them. Never raises an Exception.
+
+    `keep`: also those that Django would close now (CONN_MAX_AGE).
+    """
+    for wrapper in connections.all(initialized_only=True):
+        try:
+            _reset(wrapper, keep)
+        except Exception:
+            logger.exception("resetting a connection to %r failed: it is closed", wrapper.alias)
+            _drop(wrapper)
+
+
+def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
+    if not _is_idle(wrapper):
+        _drop(wrapper)
+        return
+    if not keep:
+        # the method of the class: a task may have replaced that of the object
+        type(wrapper).close_if_unusable_or_obsolete(wrapper)
+        if wrapper.connection is None:
+            _drop(wrapper)
+            return
+    if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
+        return
+    raw = wrapper.connection
+    raw.execute("DISCARD ALL")
+    # with what Django's object says of the session (hooks, wrappers, a schema) it is discarded, too
+    fresh = connections.create_connection(wrapper.alias)
+    fresh.connection = raw
+    fresh.autocommit = wrapper.autocommit
+    fresh.close_at = wrapper.close_at
+    fresh.health_check_enabled = wrapper.settings_dict["CONN_HEALTH_CHECKS"]  # type: ignore[attr-defined]
+    fresh.init_connection_state()
+    connections[wrapper.alias] = fresh
+
+
+def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
+    """Whether a connection is open, outside of any block, and could serve another run."""
+    raw = wrapper.connection
+    if raw is None or wrapper.atomic_blocks or _lost_autocommit(wrapper):
+        return False
+    if wrapper.vendor != "postgresql":
+        return True
+    if raw.closed or raw.info.transaction_status != TransactionStatus.IDLE:
+        return False
+    # the second: psycopg would not know that what it has prepared is gone
+    return raw.row_factory is tuple_row and raw.prepare_threshold is None
+
+
+def _drop(wrapper: BaseDatabaseWrapper) -> None:
+    """Close a connection and forget its object: the next use makes another one."""
+    raw = wrapper.connection
+    if wrapper in connections.all(initialized_only=True):
+        del connections[wrapper.alias]
+    if raw is None:
+        return
+    try:
+        pool = getattr(raw, "_pool", None)
+        if pool is None or raw.info.transaction_status != TransactionStatus.IDLE:
+            raw.close()
+        elif get_settings().reset_connections:
+            raw.execute("DISCARD ALL")
+        if pool is not None:
+            pool.putconn(raw)
+    except Exception:
+        logger.exception("closing a connection to %r failed", wrapper.alias)

@@ -1,0 +1,162 @@
+"""A backlog of a paused or full task is set aside in bulk and holds up nothing behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from django.db import connection
+
+from django_tenantqueue.models import Job, QueueRate
+from django_tenantqueue.operations import passed_over, taskgate
+from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.queries import claim as claim_queries
+from tests.factories import make_jobs, make_queue, states_of
+from tests.testapp.tasks import noop
+
+from .pumps import FakePump, turned_pump
+
+NOOP = noop.name
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Pass over ten jobs in a claim, read 50 ahead in a step, and move five."""
+    monkeypatch.setattr(claim_queries, "MOST_PASSED", 10)
+    monkeypatch.setattr(passed_over, "MOST_READ", 50)
+    monkeypatch.setattr(passed_over, "SET_ASIDE_ROWS", 5)
+
+
+def untouched(ids: list[int]) -> bool:
+    """Whether no claim has taken any of these jobs."""
+    found = Job.objects.filter(pk__in=ids).values_list("attempt", "claim_seq").distinct()
+    return list(found) == [(0, 0)]
+
+
+def run_one(pump: FakePump) -> int:
+    """Run the next job; return its id."""
+    (running,) = pump.take(1)
+    pump.end(running)
+    return running.id
+
+
+@pytest.mark.parametrize("priority", [240, 300])
+def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
+    queue = make_queue(num_slots=1, max_per_second=0.2, burst=1)
+    paused = make_jobs(queue, 10_000)
+    (other,) = make_jobs(queue, 1, priority=priority, name="other")
+    pause_task(NOOP)
+
+    with turned_pump(threads=4) as pump:
+        assert run_one(pump) == other
+
+        assert QueueRate.objects.get(queue=queue).debt == 1  # one start in all
+        pump.turn_until(lambda: not Job.objects.filter(pk__in=paused, state="created").exists())
+    assert untouched(paused)
+    assert Counter(Job.objects.filter(pk__in=paused).values_list("held_by", flat=True)) == {
+        "task": 10_000
+    }
+
+
+def test_claims_begin_ahead_of_what_is_being_moved(small_steps):
+    queue = make_queue()
+    paused = make_jobs(queue, 400)
+    (other,) = make_jobs(queue, 1, name="other")
+    pause_task(NOOP)
+
+    with turned_pump(threads=1) as pump:
+        assert run_one(pump) == other
+
+        left = Job.objects.filter(pk__in=paused, state="created").count()
+        assert left > 300
+        assert pump.pump.claimer.passed_over.start_keys
+
+
+def test_job_that_comes_back_to_the_front_is_found(small_steps):
+    queue = make_queue()
+    (early,) = make_jobs(queue, 1, name="other", state="scheduled")
+    make_jobs(queue, 400)
+    (other,) = make_jobs(queue, 1, name="other")
+    pause_task(NOOP)
+
+    with turned_pump(threads=1) as pump:
+        assert run_one(pump) == other
+        Job.objects.filter(pk=early).update(state="created")
+        pump.pump.timetable.hurry()
+        assert run_one(pump) == early
+
+
+def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(small_steps):
+    queue = make_queue(num_slots=1)
+    paused = make_jobs(queue, 60)
+    (other,) = make_jobs(queue, 1, name="other")
+    pause_task(NOOP)
+
+    with turned_pump(threads=1) as pump:
+        assert run_one(pump) == other
+        assert set(states_of(paused).values()) == {"created", "held"}
+        resume_task(NOOP)
+        while Sweep().step("default"):
+            pass
+
+        assert [run_one(pump) for _ in paused] == paused
+
+
+def test_job_starts_behind_the_backlog_of_a_full_task():
+    busy, queue = make_queue(), make_queue(num_slots=1)
+    (running,) = make_jobs(busy, 1, state="running")
+    waiting = make_jobs(queue, 2000)
+    (other,) = make_jobs(queue, 1, name="other")
+    cap_task(NOOP, 1)
+    taskgate.settle("default", 0.0)
+
+    with turned_pump(threads=4) as pump:
+        assert run_one(pump) == other
+        assert untouched(waiting)
+
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM tenantqueue_job_hot WHERE id = %s", [running])
+        Sweep().step("default")
+        pump.pump.timetable.hurry()
+        assert run_one(pump) == waiting[0]
+
+
+def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "DEFAULT_USER_SLOTS": 2}
+    busy, queue = make_queue(), make_queue()
+    make_jobs(busy, 1, state="running")
+    capped = make_jobs(queue, 10, state="held", held_by="user", user_key="t/u", session_key=None)
+    (other,) = make_jobs(
+        queue, 1, state="held", held_by="user", user_key="t/u", session_key=None, name="other"
+    )
+    cap_task(NOOP, 1)
+    taskgate.settle("default", 0.0)
+
+    with turned_pump(threads=4) as pump:
+        Sweep().step("default")
+        assert run_one(pump) == other
+    assert untouched(capped)
+
+
+def test_start_is_given_back_to_the_rate_when_the_task_has_no_slot(worker):
+    queue = make_queue(max_per_second=1.0, burst=5)
+    make_jobs(queue, 3)
+    jobs = worker.claim(3)
+    assert len(jobs) == 3
+    assert QueueRate.objects.get(queue=queue).debt == 3
+    pause_task(NOOP)
+
+    taskgate.take(worker.db, worker.id, jobs)
+
+    assert QueueRate.objects.get(queue=queue).debt == 0
+
+
+def test_no_claim_takes_them(manner, worker):
+    queue = make_queue()
+    paused = make_jobs(queue, 30)
+    (other,) = make_jobs(queue, 1, name="other")
+    pause_task(NOOP)
+
+    assert [job.id for job in worker.claim()] == [other]
+    assert untouched(paused)
