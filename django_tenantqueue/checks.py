@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 
 from .conf import Settings, get_settings
 from .exceptions import InvalidOption
+from .queries.pooler import is_transaction_pooler
 
 OLDEST_SERVER = 150000
 
@@ -140,7 +141,7 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
 
 def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """E006: the server is too old. E007: the job table was not made by our migrations.
-    W006: the server cannot be reached."""
+    E009: a transaction pooler that is not declared. W006: the server cannot be reached."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -181,6 +182,17 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 hint="It was not made by the migrations of django_tenantqueue (syncdb, or a test "
                 "with MIGRATION_MODULES off): drop it and run `manage.py migrate tenantqueue`.",
                 id="tenantqueue.E007",
+            )
+        ]
+    if not get_settings().pooler and is_transaction_pooler(alias):
+        return [
+            Error(
+                f"The connections of {alias!r} go through a pooler that gives each transaction "
+                "another session (PgBouncer in transaction mode), and TENANTQUEUE['POOLER'] is "
+                "not set: prepared statements and workers' locks would be lost.",
+                hint="Set TENANTQUEUE['POOLER'] = True in all processes that go through it, or "
+                "let them connect to PostgreSQL directly.",
+                id="tenantqueue.E009",
             )
         ]
     return []

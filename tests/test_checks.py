@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.core.management.base import SystemCheckError
+from django.core.management.base import CommandError, SystemCheckError
 from django.db import connection, connections, models
 from django.db.utils import OperationalError
 from django.test import override_settings
@@ -16,6 +17,7 @@ from django.test.utils import isolate_apps
 
 from django_tenantqueue import checks
 from django_tenantqueue.models import Job
+from django_tenantqueue.queries import pooler
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
@@ -187,3 +189,55 @@ def test_every_message_has_a_hint_when_it_is_shown():
 
     assert len(messages) == 3
     assert all(message.hint for message in messages)
+
+
+class Pooled:
+    """A connection of a client of a pooler, which may get a session of another client."""
+
+    def __init__(self, sessions: list[int], told: int) -> None:
+        self.in_atomic_block = False
+        self.connection = SimpleNamespace(info=SimpleNamespace(backend_pid=told))
+        self.sessions = sessions
+
+    @contextmanager
+    def cursor(self) -> Iterator[Any]:
+        (session, *later) = self.sessions
+        self.sessions = later or [session]
+        yield SimpleNamespace(execute=lambda _: None, fetchone=lambda: (session,))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("told", "first", "second", "is_transaction_pooler"),
+    [
+        (7, [7], [], False),  # direct
+        (99, [7], [8], False),  # a pooler in session mode
+        (99, [7], [7], True),  # the second client gets the session of the first
+        (99, [7, 9], [8], True),  # the first client gets another session
+        (99, [7], [8, 7], True),  # another client was in between
+    ],
+)
+def test_transaction_pooler_is_told_from_others_by_its_sessions(
+    monkeypatch, told, first, second, is_transaction_pooler
+):
+    client, other = Pooled(first, told), Pooled(second, told)
+    client.copy = lambda: other
+    monkeypatch.setattr(pooler, "connections", {"default": client})
+
+    assert pooler.is_transaction_pooler("default") == is_transaction_pooler
+
+
+@pytest.mark.django_db
+def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
+    monkeypatch.setattr(checks, "is_transaction_pooler", lambda alias: True)
+
+    ((number, message),) = found(checks.check_database, databases=["default"])
+
+    assert number == "tenantqueue.E009"
+    assert "TENANTQUEUE['POOLER'] is not set" in message
+    with override_settings(TENANTQUEUE={"POOLER": True}):
+        assert found(checks.check_database, databases=["default"]) == []
+    with pytest.raises(CommandError, match="POOLER"):
+        call_command("runworker", burst=True)

@@ -70,7 +70,16 @@ def _leave_to_original(loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     if threading.get_ident() == thread_id:
         getattr(loop, "_ready", []).clear()  # asyncio's own loop has it
-        loop.call_soon(os._exit, FAILED)
+        loop.call_soon(_end_copy)
+
+
+def _end_copy() -> None:
+    os.write(
+        2,
+        f"a coroutine forked this process, {os.getpid()}, and both came back to the event loop: "
+        "this one ends\n".encode(),
+    )
+    os._exit(FAILED)
 
 
 class WorkerProcess:

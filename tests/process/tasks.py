@@ -261,3 +261,14 @@ def terminate_a_fork() -> str:
     process.join(5)
     code, _ = process.exitcode, process.kill()
     return "still there" if code is None else f"signal {-code}"
+
+
+@task
+async def fork_and_wait_in_a_coroutine() -> None:
+    """Write an effect, and have both processes come back to the event loop for good."""
+    await Effect.objects.acreate(job_id=current_job().id, note="once")
+    own, there = os.getpid(), asyncio.get_running_loop().create_future()
+    fork()
+    if os.getpid() != own:
+        await there
+    await asyncio.sleep(0.05)
