@@ -7,7 +7,9 @@ session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it as if 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
+from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -84,12 +86,11 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     if not _is_idle(wrapper):
         _drop(wrapper)
         return
-    if not keep:
-        # the method of the class: a task may have replaced that of the object
-        type(wrapper).close_if_unusable_or_obsolete(wrapper)
-        if wrapper.connection is None:
-            _drop(wrapper)
-            return
+    is_old = wrapper.close_at is not None and wrapper.close_at <= time.monotonic()
+    # the method of the class: a task may have replaced that of the object
+    if (is_old and not keep) or (wrapper.errors_occurred and not type(wrapper).is_usable(wrapper)):
+        _drop(wrapper)
+        return
     if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
         return
     raw = wrapper.connection
@@ -126,11 +127,24 @@ def _drop(wrapper: BaseDatabaseWrapper) -> None:
         return
     try:
         pool = getattr(raw, "_pool", None)
-        if pool is None or raw.info.transaction_status != TransactionStatus.IDLE:
-            raw.close()
-        elif get_settings().reset_connections:
-            raw.execute("DISCARD ALL")
+        if pool is not None and raw.info.transaction_status == TransactionStatus.IDLE:
+            if get_settings().reset_connections:
+                raw.execute("DISCARD ALL")
+        else:
+            _close(raw)
         if pool is not None:
             pool.putconn(raw)
     except Exception:
         logger.exception("closing a connection to %r failed", wrapper.alias)
+
+
+def _close(raw: Any) -> None:
+    """Close a raw connection, unless another thread is using it: that would crash the process."""
+    lock = getattr(raw, "lock", None)
+    if lock is None:
+        raw.close()
+    elif lock.acquire(blocking=False):
+        try:
+            raw.close()
+        finally:
+            lock.release()
