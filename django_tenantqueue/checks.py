@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,16 +98,32 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
                 if name == "CONTEXT":
                     for needed in ("key", "capture", "apply"):
                         getattr(found_object, needed)
-            except (ImportError, AttributeError) as error:
+                else:
+                    _check_callable(found_object, () if name == "TENANT_RESOLVER" else (None,))
+            except (ImportError, AttributeError, TypeError) as error:
                 found.append(
                     Error(
                         f"TENANTQUEUE[{name!r}] names {path!r}, which cannot be used: {error}",
-                        hint="Give the dotted path of a callable; for CONTEXT, a class with key, "
-                        "capture and apply.",
+                        hint="Give the dotted path of a callable: TENANT_RESOLVER takes no "
+                        "arguments, WRAPPERS take the running job and return a context manager. "
+                        "For CONTEXT give a class with key, capture and apply.",
                         id="tenantqueue.E004",
                     )
                 )
     return found
+
+
+def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
+    """Raise TypeError when it cannot be called so, or is a class that is no context manager."""
+    if not callable(found):
+        raise TypeError(f"{found!r} is not callable")
+    if arguments and isinstance(found, type) and not hasattr(found, "__enter__"):
+        raise TypeError(f"{found!r} is not a context manager")
+    try:
+        signature = inspect.signature(found)
+    except ValueError:  # of a callable written in C
+        return
+    signature.bind(*arguments)
 
 
 def _check_time_zones() -> list[CheckMessage]:

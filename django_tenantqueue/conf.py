@@ -11,6 +11,7 @@ from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from .exceptions import InvalidOption
+from .text import is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,37 @@ _POSITIVE = (
 )
 
 
+TEN_YEARS = 10 * 365 * 86400
+"""The longest duration (seconds) of a setting, and the longest wait between two attempts."""
+_MOST = {
+    "backoff_base": TEN_YEARS,
+    "backoff_max": TEN_YEARS,
+    "cancel_grace": TEN_YEARS,
+    "default_hard_timeout": TEN_YEARS,
+    "default_timeout": TEN_YEARS,
+    "hard_timeout_grace": TEN_YEARS,
+    "history_ahead": 120,
+    "history_keep": 1200,
+    "max_errors": 1000,
+    "max_result_bytes": 100_000_000,
+    "poll_interval": 3600,
+    "result_ttl": TEN_YEARS,
+    "status_max_age": TEN_YEARS,
+}
+
+
 def _check_values(made: Settings) -> None:
+    for name, most in _MOST.items():
+        value = getattr(made, name)
+        if value is not None and value > most:
+            raise InvalidOption(
+                f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
+            )
+    if not 1 <= len(made.default_queue) <= 100 or not is_storable(made.default_queue):
+        raise InvalidOption(
+            f"TENANTQUEUE['DEFAULT_QUEUE'] is {made.default_queue!r}: it must be from 1 to 100 "
+            "characters long, without NUL characters and lone surrogates"
+        )
     if made.priority_scope not in ("global", "tenant"):
         raise InvalidOption(
             f"TENANTQUEUE['PRIORITY_SCOPE'] is {made.priority_scope!r}: "

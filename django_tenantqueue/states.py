@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
@@ -67,3 +69,8 @@ class Priority:
     DEFAULT = USER
     LOWEST_NUMBER = -32768
     HIGHEST_NUMBER = 32767
+
+
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Bounds of `run_at` and `expires_at`: times between them can be shown in every time zone."""

@@ -102,6 +102,9 @@ def test_cache_is_warned_of_when_other_processes_do_not_see_it():
         {"TENANT_RESOLVER": "tests.nowhere.resolver"},
         {"WRAPPERS": ["tests.sample_tasks.nothing"]},
         {"CONTEXT": ["nothing"]},
+        {"TENANT_RESOLVER": "os.sep"},
+        {"TENANT_RESOLVER": "os.path.join"},
+        {"WRAPPERS": ["decimal.Decimal"]},
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import formats, timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
@@ -60,6 +61,14 @@ def read_number(text: str) -> int | None:
     if not text.isdecimal() or len(text) > LONGEST_ID or int(text) >= 2**63:
         return None
     return int(text)
+
+
+def parse_moment(text: object) -> datetime | None:
+    """Return the moment that stored text names; None when it names none."""
+    try:
+        return parse_datetime(str(text or ""))
+    except ValueError:
+        return None
 
 
 def exact_text(value: datetime) -> str:

@@ -12,7 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
+from ..operations.options import check_moment
 from ..states import Priority, State
 from .formats import NOTHING, exact_text
 
@@ -127,6 +129,16 @@ class WaitingJobForm(PriorityForm):
             del self.fields["run_at"]  # its session or monitor decides when it may run
         for field in self.fields.values():
             field.show_hidden_initial = True
+
+    def clean_run_at(self) -> datetime | None:
+        """Check the time."""
+        run_at: datetime | None = self.cleaned_data["run_at"]
+        if run_at is not None:
+            try:
+                check_moment("run_at", run_at)
+            except InvalidOption as error:
+                raise ValidationError(str(error)) from error
+        return run_at
 
     def clean(self) -> dict[str, Any]:
         """Note the changes; refuse those of what somebody else changed since it was shown."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -19,7 +18,14 @@ from ..operations.queues import loads, seconds_to_start
 from ..operations.sessions import session_loads
 from ..queries.taskcontrol import is_closed
 from ..states import WAITING, State
-from .formats import duration_text, json_text, moment, progress_bar, state_badge
+from .formats import (
+    duration_text,
+    json_text,
+    moment,
+    parse_moment,
+    progress_bar,
+    state_badge,
+)
 from .timeline import make_timeline
 
 
@@ -79,7 +85,7 @@ def describe(using: str, job: Job) -> dict[str, Any]:
         "progress": _progress(job),
         "arguments": _arguments(job),
         "result": _result(job),
-        "failures": _failures(job.errors or ()),
+        "failures": _failures(job.kept_errors),
         "stats": _pairs(job.stats),
         "facts": _facts(using, job),
     }
@@ -119,7 +125,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> SafeString | 
 
 def _is_unknown(job: Job) -> bool:
     """Whether the job was last given back by a worker that does not know its task."""
-    last = job.errors[-1] if job.errors else {}
+    last = job.last_error or {}
     return last.get("class") == UNKNOWN_CLASS
 
 
@@ -208,6 +214,8 @@ def _arguments(job: Job) -> list[tuple[str, str]]:
     call = job.args if isinstance(job.args, dict) else {"args": job.args}
     positional = call.get("args") or []
     keyword = call.get("kwargs") or {}
+    if not isinstance(positional, list) or not isinstance(keyword, dict):
+        return [("args", json_text(job.args))]  # raw SQL has put something else there
     return [
         *((str(index), json_text(value)) for index, value in enumerate(positional, 1)),
         *((name, json_text(value)) for name, value in keyword.items()),
@@ -230,7 +238,7 @@ def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:
     return [
         Failure(
             error.get("attempt", "?"),
-            moment(parse_datetime(str(error.get("at", "")))),
+            moment(parse_moment(error.get("at"))),
             str(error.get("class", "")),
             str(error.get("message", "")),
             str(error.get("traceback", "")),

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..models import Job
 from ..states import State
-from .formats import duration_text, moment
+from .formats import duration_text, moment, parse_moment
 
 DUE_LATER = timedelta(milliseconds=500)
 """A job that was due this soon after it was created was due at once."""
@@ -67,9 +66,9 @@ class Timeline:
 
 def _events(job: Job) -> list[Event]:
     found = [Event(job.created_at, gettext("created"), "waiting")]
-    for error in job.errors or ():
-        at = parse_datetime(str(error.get("at", "")))
-        if at is not None and (at != job.finished_at):
+    for error in job.kept_errors:
+        at = parse_moment(error.get("at"))
+        if at is not None and at != job.finished_at:
             text = gettext("attempt %s failed") % error.get("attempt", "?")
             found.append(Event(at, text, "backoff", str(error.get("class", ""))))
     if job.run_at - job.created_at > DUE_LATER:

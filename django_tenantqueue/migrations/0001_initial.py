@@ -4,6 +4,7 @@ Django cannot express partitions, so the job table is made by SQL and declared t
 state beside it. Nothing here imports package code but the field class, so that it runs the same for ever.
 """
 
+import datetime
 from pathlib import Path
 
 import django.core.serializers.json
@@ -960,6 +961,33 @@ class Migration(migrations.Migration):
                                     ("max_attempts__gte", 1),
                                 ),
                                 name="tenantqueue_job_attempts",
+                            ),
+                            models.CheckConstraint(
+                                condition=models.Q(
+                                    (
+                                        "run_at__gte",
+                                        datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC),
+                                    ),
+                                    (
+                                        "run_at__lt",
+                                        datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC),
+                                    ),
+                                    models.Q(
+                                        ("expires_at__isnull", True),
+                                        models.Q(
+                                            (
+                                                "expires_at__gte",
+                                                datetime.datetime(1900, 1, 1, tzinfo=datetime.UTC),
+                                            ),
+                                            (
+                                                "expires_at__lt",
+                                                datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC),
+                                            ),
+                                        ),
+                                        _connector="OR",
+                                    ),
+                                ),
+                                name="tenantqueue_job_times",
                             ),
                         ],
                     },

@@ -60,6 +60,16 @@ CREATE TABLE tenantqueue_job (
     CONSTRAINT tenantqueue_job_held CHECK ((state = 'held') = (held_by IS NOT NULL)),
     CONSTRAINT tenantqueue_job_attempts CHECK (
         attempt >= 0 AND max_attempts >= 1 AND attempt <= max_attempts
+    ),
+    -- what Python can show in every time zone
+    CONSTRAINT tenantqueue_job_times CHECK (
+        run_at >= '1900-01-01 00:00:00+00' AND run_at < '9000-01-01 00:00:00+00'
+        AND (
+            expires_at IS NULL
+            OR (
+                expires_at >= '1900-01-01 00:00:00+00' AND expires_at < '9000-01-01 00:00:00+00'
+            )
+        )
     )
 ) PARTITION BY LIST (final);
 

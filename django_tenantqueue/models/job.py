@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, Self
 
@@ -17,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..exceptions import JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
-from ..states import ACTIVE, FINAL, Priority, State
+from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
 
 _MISSING = object()
@@ -199,6 +198,11 @@ class Job(models.Model):
                 condition=Q(attempt__gte=0, max_attempts__gte=1, attempt__lte=F("max_attempts")),
                 name="tenantqueue_job_attempts",
             ),
+            models.CheckConstraint(
+                condition=Q(run_at__gte=EARLIEST, run_at__lt=LATEST)
+                & (Q(expires_at__isnull=True) | Q(expires_at__gte=EARLIEST, expires_at__lt=LATEST)),
+                name="tenantqueue_job_times",
+            ),
         )
 
     def __str__(self) -> str:
@@ -295,5 +299,10 @@ class Job(models.Model):
     @property
     def last_error(self) -> dict[str, Any] | None:
         """The newest entry of `errors`: at, attempt, class, message, traceback."""
-        errors: Sequence[dict[str, Any]] = self.errors or ()
-        return errors[-1] if errors else None
+        return self.kept_errors[-1] if self.kept_errors else None
+
+    @property
+    def kept_errors(self) -> list[dict[str, Any]]:
+        """The entries of `errors`; what raw SQL has put there in another shape is left out."""
+        errors = self.errors if isinstance(self.errors, list) else []
+        return [error for error in errors if isinstance(error, dict)]

@@ -15,7 +15,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
@@ -23,7 +22,7 @@ from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
-from .options import check_priority, check_queue, check_tenant
+from .options import check_moment, check_priority, check_queue, check_tenant
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0
@@ -138,8 +137,7 @@ def change_priority(ids: Iterable[int], priority: int, *, using: str | None = No
 
 def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
     """Change when waiting jobs may run. Raises InvalidOption for a naive datetime."""
-    if timezone.is_naive(run_at):
-        raise InvalidOption(f"run_at={run_at!r} is naive: use django.utils.timezone")
+    check_moment("run_at", run_at)
     alias = _alias(using)
     changed = queries.set_run_at(alias, _ids(ids), run_at)
     if run_at > timezone.now():  # nothing has become ready, but others of its sessions may

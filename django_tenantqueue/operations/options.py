@@ -11,7 +11,7 @@ from typing import Any, Self
 from django.utils import timezone
 
 from ..exceptions import InvalidOption
-from ..states import Priority
+from ..states import EARLIEST, LATEST, Priority
 from ..text import is_storable
 from ..unique import Unique
 
@@ -99,13 +99,21 @@ def _attempts(name: str, value: Any) -> int:
     return _whole(name, value, 1, 32767)
 
 
-def _moment(name: str, value: Any) -> datetime | timedelta:
+LONGEST = timedelta(days=36525)
+"""The longest time from now for `run_at` and `expires_at`: 100 years."""
+
+
+def check_moment(name: str, value: Any) -> datetime | timedelta:
     if isinstance(value, timedelta):
+        if not -LONGEST <= value <= LONGEST:
+            raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")
         return value
     if not isinstance(value, datetime):
         raise InvalidOption(f"{name}={value!r}: it must be an aware datetime or a timedelta")
     if timezone.is_naive(value):
         raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
+    if not EARLIEST <= value < LATEST:
+        raise InvalidOption(f"{name}={value!r}: its year must be from 1900 to 8999")
     return value
 
 
@@ -153,8 +161,8 @@ _CHECKS = {
     "tenant": check_tenant,
     "queue": check_queue,
     "priority": check_priority,
-    "run_at": _moment,
-    "expires_at": _moment,
+    "run_at": check_moment,
+    "expires_at": check_moment,
     "max_attempts": _attempts,
     "timeout": _seconds,
     "hard_timeout": _seconds,

@@ -7,12 +7,13 @@ import logging
 import random
 import traceback
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from django.utils import timezone
 
 from .. import signals
-from ..conf import get_settings
+from ..conf import TEN_YEARS, get_settings
 from ..exceptions import (
     Cancelled,
     ClaimLost,
@@ -166,9 +167,9 @@ def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseExcep
     if isinstance(error, Retry) and error.after_seconds is not None:
         return error.after_seconds
     own = None if task is None else task.backoff_seconds(attempt, error)
-    if own is not None:
-        return max(0.0, float(own))
-    return backoff_seconds(attempt)
+    if own is None or isnan(own):
+        return backoff_seconds(attempt)
+    return min(max(0.0, float(own)), TEN_YEARS)
 
 
 def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:

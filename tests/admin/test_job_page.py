@@ -399,3 +399,16 @@ def test_a_conflict_in_time_names_both_times(admin_client: Client) -> None:
 
     admin_client.post(address(job), {**form_values(response, "priority"), "_tune": "1"})
     assert Job.objects.get(pk=job.pk).run_at.year == 2100
+
+
+@pytest.mark.parametrize("column", ["args", "errors", "stats", "result", "context"])
+@pytest.mark.parametrize(
+    "value", [5, "text", [1, "two", None], {"args": 3, "kwargs": [1]}, [{"at": "2020-99-99"}]]
+)
+def test_page_is_shown_when_raw_sql_has_put_in_another_shape(
+    admin_client: Client, column: str, value: Any
+) -> None:
+    job = make_job(state=State.SUCCESS, **{column: value})
+
+    assert admin_client.get(address(job)).status_code == 200
+    assert admin_client.get(url_of("job", "changelist")).status_code == 200

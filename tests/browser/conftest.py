@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +13,10 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from .chromium import ADVICE, get_chromium
+
 expect.set_options(timeout=30_000)  # a stalled machine is not what these tests are about
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -28,14 +29,15 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield Chromium; the test fails, and is not skipped, where there is none.
+    """Yield Chromium. Where none can be had the tests are skipped, and fail if CI is set.
 
     It lives no longer than a module: Playwright keeps an event loop in this thread, in which the
     tests of other modules could not start one of their own, and which Django must be told about.
     """
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    program = get_chromium()
     if program is None:
-        pytest.fail(f"no browser: install one of {PROGRAMS} (Debian: apt-get install chromium)")
+        stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        stop(f"no browser: {ADVICE}")
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)

@@ -248,8 +248,9 @@ def test_machines_are_told_of_problems() -> None:
 
 
 def test_unknown_database_is_named() -> None:
-    with pytest.raises(CommandError, match="--database='elsewhere' is not in DATABASES"):
+    with pytest.raises(CommandError, match="--database='elsewhere' is not in DATABASES") as caught:
         printed("--database=elsewhere")
+    assert caught.value.returncode == 2
 
 
 def test_database_that_cannot_be_used_is_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, execute_from_command_line
 from django.test import override_settings
 
 
@@ -15,3 +15,33 @@ def test_worker_does_not_start_when_the_setting_names_another_database() -> None
     message = str(refused.value)
     assert "--database='default' is not the jobs' database 'jobs'" in message
     assert "leave --database out, or set TENANTQUEUE['DATABASE'] = 'default' " in message
+    assert refused.value.returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--queues", "--exclude-queues", "--tenants"])
+@pytest.mark.parametrize("value", ["", ",", "a,", " "])
+def test_worker_does_not_start_when_a_name_is_empty(option: str, value: str) -> None:
+    with pytest.raises(CommandError, match=f"{option}.*has an empty name"):
+        call_command("runworker", f"{option}={value}")
+
+
+def test_wrong_option_is_exit_code_2(monkeypatch, capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        execute_from_command_line(["manage.py", "runworker", "--tenants", ""])
+
+    assert left.value.code == 2
+    assert "argument --tenants: '' has an empty name" in capsys.readouterr().err
+
+
+def test_worker_does_not_start_when_a_queue_is_both_taken_and_left_alone() -> None:
+    with pytest.raises(CommandError, match="both name b: leave out one") as refused:
+        call_command("runworker", "--queues=a,b", "--exclude-queues=b,c")
+
+    assert refused.value.returncode == 2
+
+
+def test_worker_does_not_start_when_the_database_is_unknown() -> None:
+    with pytest.raises(CommandError, match="--database='x' is not in DATABASES") as refused:
+        call_command("runworker", "--database=x")
+
+    assert refused.value.returncode == 2

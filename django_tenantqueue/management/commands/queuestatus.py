@@ -47,7 +47,8 @@ class Command(BaseCommand):
         if using not in connections.settings:
             raise CommandError(
                 f"--database={using!r} is not in DATABASES, which has "
-                f"{', '.join(sorted(connections.settings))}"
+                f"{', '.join(sorted(connections.settings))}",
+                returncode=2,
             )
         try:
             report = read_report(using, jobs=options["jobs"])

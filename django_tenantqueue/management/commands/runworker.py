@@ -46,8 +46,18 @@ def _bytes(megabytes: int | None) -> int | None:
     return megabytes << 20 if megabytes else None
 
 
-def _names(values: list[str] | None) -> tuple[str, ...]:
-    return tuple(name for value in values or [] for name in value.split(",") if name)
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has an empty name (is a variable unset?): give names with commas, or "
+            "leave the option out"
+        )
+    return names
+
+
+def _all(values: list[list[str]] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in values or () for name in names))
 
 
 class Command(BaseCommand):
@@ -67,9 +77,12 @@ class Command(BaseCommand):
             default=100,
             help="coroutine jobs at once per child (default 100)",
         )
-        add("--queues", action="append", metavar="NAME", help="take only these queues")
-        add("--exclude-queues", action="append", metavar="NAME", help="leave these queues alone")
-        add("--tenants", action="append", metavar="NAME", help="take only these tenants' jobs")
+        for option, text in (
+            ("--queues", "take only these queues"),
+            ("--exclude-queues", "leave these queues alone"),
+            ("--tenants", "take only these tenants' jobs"),
+        ):
+            add(option, action="append", type=_names, metavar="NAME[,NAME…]", help=text)
         add("--burst", action="store_true", help="end when nothing is ready to run")
         add(
             "--shutdown-timeout",
@@ -126,12 +139,19 @@ class Command(BaseCommand):
         if config.max_rss and config.kill_rss and config.kill_rss <= config.max_rss:
             raise CommandError(
                 f"--kill-rss={options['kill_rss']} is not above --max-rss={options['max_rss']}: a "
-                "child would be killed before it could end what it runs"
+                "child would be killed before it could end what it runs",
+                returncode=2,
+            )
+        if both := set(config.queues).intersection(config.exclude_queues):
+            raise CommandError(
+                f"--queues and --exclude-queues both name {', '.join(sorted(both))}: leave out one",
+                returncode=2,
             )
         if config.database not in connections.settings:
             raise CommandError(
                 f"--database={config.database!r} is not in DATABASES, which has "
-                f"{', '.join(sorted(connections.settings))}"
+                f"{', '.join(sorted(connections.settings))}",
+                returncode=2,
             )
         ours = get_settings().database
         if config.database != ours:
@@ -139,7 +159,8 @@ class Command(BaseCommand):
                 f"--database={config.database!r} is not the jobs' database {ours!r}, which "
                 "TENANTQUEUE['DATABASE'] names and where what tasks enqueue goes: leave "
                 f"--database out, or set TENANTQUEUE['DATABASE'] = {config.database!r} for this "
-                "worker and for all that enqueue its jobs"
+                "worker and for all that enqueue its jobs",
+                returncode=2,
             )
         problems = check_database(databases=[config.database])
         if problems:
@@ -191,9 +212,9 @@ class Command(BaseCommand):
             processes=options["processes"],
             threads=options["threads"],
             async_slots=options["async_slots"],
-            queues=_names(options["queues"]),
-            exclude_queues=_names(options["exclude_queues"]),
-            tenants=_names(options["tenants"]),
+            queues=_all(options["queues"]),
+            exclude_queues=_all(options["exclude_queues"]),
+            tenants=_all(options["tenants"]),
             burst=options["burst"],
             shutdown_timeout=options["shutdown_timeout"],
             maintenance=not options["no_maintenance"],
