@@ -27,6 +27,7 @@ from tests.testapp.tasks import add, async_add, echo, noop, whoami
 
 pytestmark = pytest.mark.django_db
 NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+WEST = timezone.get_fixed_timezone(-720)
 
 
 def ran(job: Job) -> Job:
@@ -191,6 +192,8 @@ def test_default_counts_when_an_option_is_none():
         ({"tenant": "a" * 201}, "at most 200 characters"),
         ({"queue": ""}, "queue='': it must be from 1 to 100"),
         ({"run_at": NAIVE}, "is naive: use django.utils.timezone"),
+        ({"run_at": timedelta.max}, "it must be at most 100 years"),
+        ({"expires_at": datetime.max.replace(tzinfo=WEST)}, "its year must be from 1900 to 8999"),
         ({"run_at": 5}, "run_at=5: it must be an aware datetime or a timedelta"),
         ({"expires_at": "soon"}, "expires_at='soon'"),
         ({"max_attempts": 0}, "max_attempts=0: it must be an int from 1 to 32767"),

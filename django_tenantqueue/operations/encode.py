@@ -10,19 +10,23 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
-from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
+from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
 
 from ..exceptions import InvalidArgument, Permanent, ResultRefused
 
 MARK = "__tenantqueue__"
+MOST_BITS = 14_000
+"""Of an int: about the 4,300 digits that Python reads and writes."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 _ADVICE = (
     "pass something JSON can carry (str, int, float, bool, None, list, dict with str keys, "
@@ -33,9 +37,15 @@ _ADVICE = (
 def _default(value: object) -> dict[str, Any]:
     match value:
         case datetime():
-            return {MARK: "datetime", "value": value.isoformat()}
+            zone = {"zone": value.tzinfo.key} if isinstance(value.tzinfo, ZoneInfo) else {}
+            return {MARK: "datetime", "value": value.isoformat(), **zone}
         case date():
             return {MARK: "date", "value": value.isoformat()}
+        case time() if value.tzinfo is not None and value.utcoffset() is None:
+            raise InvalidArgument(
+                f"is a time in {value.tzinfo}, whose offset depends on the date: pass a datetime "
+                "or the time without its zone"
+            )
         case time():
             return {MARK: "time", "value": value.isoformat()}
         case timedelta():
@@ -70,6 +80,14 @@ _encoder = json.JSONEncoder(
 
 def _refuse(value: object, path: str) -> None:
     """Raise InvalidArgument naming the first place below `value` that cannot be stored."""
+    if isinstance(value, str | int | float) and type(value) not in (*_PLAIN, float):
+        plain = next(kind for kind in (str, int, float) if isinstance(value, kind)).__name__
+        raise InvalidArgument(
+            f"{path} is of type {type(value).__qualname__} and would come back as {plain}: pass "
+            + (".value" if isinstance(value, Enum) else f"{plain}(…) of it")
+        )
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise InvalidArgument(f"{path} is an int of more than {MOST_BITS:,} bits")
     if isinstance(value, str):
         if "\x00" in value:
             raise InvalidArgument(f"{path} contains a NUL character, which PostgreSQL cannot store")
@@ -99,12 +117,12 @@ def _refuse(value: object, path: str) -> None:
 
 
 def _needs_look(value: object) -> bool:
-    """Whether a value could hide what the encoder would silently bend: a dict's keys."""
+    """Whether a value may have what would silently come back changed: keys, subclasses."""
     if type(value) in _PLAIN or type(value) is float:
         return False
     if isinstance(value, list | tuple):
         return any(map(_needs_look, value))
-    return isinstance(value, Mapping)
+    return isinstance(value, Mapping | str | int | float)
 
 
 def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -119,6 +137,8 @@ def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         if any(map(_needs_look, args)) or (kwargs and any(map(_needs_look, kwargs.values()))):
             _refuse_call(args, kwargs)
         text = _encoder.encode(call)
+        if "-0.0" in text or "e+" in text:  # floats that jsonb would change
+            text = _encoder.encode(_with_marked_floats(call))
         if "\\u0000" in text:
             _refuse_call(args, kwargs)
         if not text.isascii():
@@ -127,6 +147,26 @@ def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         _refuse_call(args, kwargs)
         raise
     return text
+
+
+def _with_marked_floats(value: Any) -> Any:
+    if type(value) is float and ((text := repr(value)) == "-0.0" or "e+" in text):
+        return {MARK: "float", "value": text}
+    if isinstance(value, list | tuple):
+        return [_with_marked_floats(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {key: _with_marked_floats(inner) for key, inner in value.items()}
+    return value
+
+
+def _load_datetime(entry: Mapping[str, Any]) -> datetime | None:
+    moment = parse_datetime(entry["value"])
+    if moment is None or "zone" not in entry:
+        return moment
+    try:
+        return moment.astimezone(ZoneInfo(entry["zone"]))
+    except (ZoneInfoNotFoundError, OverflowError):
+        return moment
 
 
 def _refuse_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -152,9 +192,10 @@ def _load_model(entry: Mapping[str, Any]) -> Model:
 
 
 _loaders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "datetime": lambda entry: parse_datetime(entry["value"]),
+    "datetime": _load_datetime,
+    "float": lambda entry: float(entry["value"]),
     "date": lambda entry: parse_date(entry["value"]),
-    "time": lambda entry: parse_time(entry["value"]),
+    "time": lambda entry: time.fromisoformat(entry["value"]),
     "timedelta": lambda entry: parse_duration(entry["value"]),
     "decimal": lambda entry: Decimal(entry["value"]),
     "uuid": lambda entry: UUID(entry["value"]),
