@@ -7,7 +7,9 @@ session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it as if 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
+from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -84,12 +86,9 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     if not _is_idle(wrapper):
         _drop(wrapper)
         return
-    if not keep:
-        # the method of the class: a task may have replaced that of the object
-        type(wrapper).close_if_unusable_or_obsolete(wrapper)
-        if wrapper.connection is None:
-            _drop(wrapper)
-            return
+    if not keep and _is_obsolete(wrapper):
+        _drop(wrapper)
+        return
     if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
         return
     raw = wrapper.connection
@@ -102,6 +101,16 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     fresh.health_check_enabled = wrapper.settings_dict["CONN_HEALTH_CHECKS"]  # type: ignore[attr-defined]
     fresh.init_connection_state()
     connections[wrapper.alias] = fresh
+
+
+def _is_obsolete(wrapper: BaseDatabaseWrapper) -> bool:
+    """Whether Django would close the connection now: see close_if_unusable_or_obsolete()."""
+    wrapper.health_check_done = False
+    if wrapper.errors_occurred:
+        if not wrapper.is_usable():
+            return True
+        wrapper.errors_occurred = False
+    return wrapper.close_at is not None and time.monotonic() >= wrapper.close_at
 
 
 def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
@@ -117,6 +126,24 @@ def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
     return raw.row_factory is tuple_row and raw.prepare_threshold is None
 
 
+def _close(raw: Any) -> None:
+    """Close a connection, unless a thread that the task has started uses it now.
+
+    libpq would be called with memory that is free. Without the wrapper such a connection ends with
+    the thread's last reference to it.
+    """
+    lock = getattr(raw, "lock", None)  # psycopg's, held during each call of libpq
+    if lock is None:
+        raw.close()
+    elif lock.acquire(blocking=False):
+        try:
+            raw.close()
+        finally:
+            lock.release()
+    else:
+        logger.warning("a connection is in use by a thread that a job has left: it is not closed")
+
+
 def _drop(wrapper: BaseDatabaseWrapper) -> None:
     """Close a connection and forget its object: the next use makes another one."""
     raw = wrapper.connection
@@ -127,7 +154,7 @@ def _drop(wrapper: BaseDatabaseWrapper) -> None:
     try:
         pool = getattr(raw, "_pool", None)
         if pool is None or raw.info.transaction_status != TransactionStatus.IDLE:
-            raw.close()
+            _close(raw)
         elif get_settings().reset_connections:
             raw.execute("DISCARD ALL")
         if pool is not None:

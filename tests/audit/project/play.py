@@ -72,7 +72,8 @@ def tell(ids: list[int]) -> dict[str, int]:
     ends: Counter[str] = Counter()
     for job in Job.objects.filter(pk__in=ids):
         error = job.last_error
-        ends[job.state + (f" {error['class']}: {error['message']}" if error else "")] += 1
+        said = f" {error['class']}: {error['message']}" if error and job.state == "error" else ""
+        ends[job.state + said] += 1
     return dict(ends)
 
 
@@ -111,7 +112,6 @@ def forget() -> None:
 def main() -> None:
     """Answer until the input ends."""
     django.setup()
-    forget()
     for line in sys.stdin:
         name = line.strip()
         sys.stdout.write(json.dumps(forget() if name == FORGET else play(name)) + "\n")
