@@ -105,7 +105,7 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
 
 def _is_obsolete(wrapper: BaseDatabaseWrapper) -> bool:
     """Whether Django would close the connection now: see close_if_unusable_or_obsolete()."""
-    wrapper.health_check_done = False
+    wrapper.health_check_done = False  # type: ignore[attr-defined]
     if wrapper.errors_occurred:
         if not wrapper.is_usable():
             return True
