@@ -86,7 +86,9 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     if not _is_idle(wrapper):
         _drop(wrapper)
         return
-    if not keep and _is_obsolete(wrapper):
+    is_old = wrapper.close_at is not None and wrapper.close_at <= time.monotonic()
+    # the method of the class: a task may have replaced that of the object
+    if (is_old and not keep) or (wrapper.errors_occurred and not type(wrapper).is_usable(wrapper)):
         _drop(wrapper)
         return
     if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
@@ -103,16 +105,6 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     connections[wrapper.alias] = fresh
 
 
-def _is_obsolete(wrapper: BaseDatabaseWrapper) -> bool:
-    """Whether Django would close the connection now: see close_if_unusable_or_obsolete()."""
-    wrapper.health_check_done = False  # type: ignore[attr-defined]
-    if wrapper.errors_occurred:
-        if not wrapper.is_usable():
-            return True
-        wrapper.errors_occurred = False
-    return wrapper.close_at is not None and time.monotonic() >= wrapper.close_at
-
-
 def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
     """Whether a connection is open, outside of any block, and could serve another run."""
     raw = wrapper.connection
@@ -126,24 +118,6 @@ def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
     return raw.row_factory is tuple_row and raw.prepare_threshold is None
 
 
-def _close(raw: Any) -> None:
-    """Close a connection, unless a thread that the task has started uses it now.
-
-    libpq would be called with memory that is free. Without the wrapper such a connection ends with
-    the thread's last reference to it.
-    """
-    lock = getattr(raw, "lock", None)  # psycopg's, held during each call of libpq
-    if lock is None:
-        raw.close()
-    elif lock.acquire(blocking=False):
-        try:
-            raw.close()
-        finally:
-            lock.release()
-    else:
-        logger.warning("a connection is in use by a thread that a job has left: it is not closed")
-
-
 def _drop(wrapper: BaseDatabaseWrapper) -> None:
     """Close a connection and forget its object: the next use makes another one."""
     raw = wrapper.connection
@@ -153,11 +127,24 @@ def _drop(wrapper: BaseDatabaseWrapper) -> None:
         return
     try:
         pool = getattr(raw, "_pool", None)
-        if pool is None or raw.info.transaction_status != TransactionStatus.IDLE:
+        if pool is not None and raw.info.transaction_status == TransactionStatus.IDLE:
+            if get_settings().reset_connections:
+                raw.execute("DISCARD ALL")
+        else:
             _close(raw)
-        elif get_settings().reset_connections:
-            raw.execute("DISCARD ALL")
         if pool is not None:
             pool.putconn(raw)
     except Exception:
         logger.exception("closing a connection to %r failed", wrapper.alias)
+
+
+def _close(raw: Any) -> None:
+    """Close a raw connection, unless another thread is using it: that would crash the process."""
+    lock = getattr(raw, "lock", None)
+    if lock is None:
+        raw.close()
+    elif lock.acquire(blocking=False):
+        try:
+            raw.close()
+        finally:
+            lock.release()

@@ -214,7 +214,7 @@ def _has_nul(value: Any) -> bool:
 
 def clean_text(text: str, most: int = 20_000) -> str:
     """Return `text` without what PostgreSQL cannot store, its middle cut out when too long."""
-    text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    text = str.replace(text, "\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
     if len(text) <= most:
         return text
     half = most // 2

@@ -20,6 +20,7 @@ from ..exceptions import (
     Permanent,
     ResultRefused,
     Retry,
+    TimeLimitExceeded,
     UnknownTask,
 )
 from ..queries.claim import Failed, Finished
@@ -65,9 +66,10 @@ def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
 def call_hook_quietly(
     task: RegisteredTask | None, name: str, running: RunningJob, *args: Any
 ) -> None:
+    """Call a hook of the task; what it raises is logged, and changes no outcome."""
     try:
         call_hook(task, name, running, *args)
-    except Exception:
+    except BaseException:
         logger.exception("hook %r of job %s (%s) failed", name, running.id, running.name)
 
 
@@ -88,26 +90,39 @@ def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
     """Like `_extra`; statistics that cannot be stored are left out rather than losing the error."""
     try:
         text = _extra(running, error)
-    except ResultRefused:
+    except BaseException:  # noqa: BLE001 - statistics are objects of users' code
         text = None
     return text or json.dumps({"error": error})
 
 
 def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
-    """Return an error as it is kept with the job: at, attempt, class, message, traceback."""
-    kind = type(error)
+    """Return an error as it is kept with the job: at, attempt, class, message, traceback.
+
+    Never fails: what the error itself cannot tell is left out.
+    """
+    name = _class_name(type(error))
     try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error
-        message = f"<{kind.__qualname__} whose message cannot be shown>"
-    trace = "".join(traceback.format_exception(error))
+        message = clean_text(str(error), 2000)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
+        message = f"<{name.rpartition('.')[2]} whose message cannot be shown>"
+    try:
+        trace = clean_text("".join(traceback.format_exception(error)))
+    except BaseException:  # noqa: BLE001 - the same
+        trace = ""
     return {
         "at": timezone.now().isoformat(),
         "attempt": attempt,
-        "class": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        "message": clean_text(message, 2000),
-        "traceback": clean_text(trace),
+        "class": name,
+        "message": message,
+        "traceback": trace,
     }
+
+
+def _class_name(kind: type[BaseException]) -> str:
+    try:
+        return clean_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 500)
+    except BaseException:  # noqa: BLE001 - a metaclass may raise
+        return "an error whose class cannot be named"
 
 
 def success(running: RunningJob, value: Any) -> Finished:
@@ -165,7 +180,50 @@ def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
 
 
 def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
-    """Say what a run that raised `error` has come to: another attempt, the end, or nothing."""
+    """Say what a run that raised `error` has come to: another attempt, the end, or nothing.
+
+    Never raises: when judging fails, the job ends in `error` with the class of `error` alone.
+    """
+    try:
+        try:
+            return _judged(running, task, error)
+        except (Cancelled, TimeLimitExceeded) as late:  # it was interrupted only now
+            return _judged(running, task, late)
+    except BaseException as failure:  # noqa: BLE001 - a job and its slot would be lost
+        return unjudged(running, error, failure)
+
+
+def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
+    """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
+    claimed = running.claimed
+    name = _class_name(type(error))
+    logger.error(
+        "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
+        claimed.id,
+        claimed.name,
+        _class_name(type(failure)),
+        name,
+    )
+    described = {
+        "at": timezone.now().isoformat(),
+        "attempt": claimed.attempt,
+        "class": name,
+        "message": "",
+        "traceback": "",
+    }
+    return Outcome(
+        finished=Finished(
+            claimed.id,
+            claimed.claim_seq,
+            State.ERROR.value,
+            running.age_seconds,
+            extra=json.dumps({"error": described}),
+            gates=claimed.gates,
+        )
+    )
+
+
+def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
     claimed = running.claimed
     if running.lost or isinstance(error, ClaimLost):
         return Outcome(lost=True)
@@ -179,7 +237,7 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
         try:
             again = _may_retry(task, error)
             delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
-        except Exception as policy_error:
+        except BaseException as policy_error:
             logger.exception(
                 "retry_when or backoff of job %s (%s) failed", running.id, running.name
             )

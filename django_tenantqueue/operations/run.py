@@ -6,11 +6,13 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psycopg
 from django.db import (
     DatabaseError,
     InterfaceError,
@@ -27,6 +29,7 @@ from ..exceptions import (
     Permanent,
     Retry,
     TimeLimitExceeded,
+    TransactionLeftOpen,
     UnknownTask,
 )
 from ..models import Job
@@ -44,6 +47,9 @@ from .sources import RegisteredTask, resolve
 from .tenant import use_tenant
 
 logger = logging.getLogger("django_tenantqueue")
+
+MOST_CAUSES = 100
+"""Errors behind one another that are looked through when a run was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,22 @@ def run_sync(running: RunningJob, worker_id: int) -> Outcome:
 
 def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
     running.ended = time.monotonic()
-    error = _explained(running, error)
+    raised = error
+    try:
+        error = _explained(running, interruption_of(running, error))
+        _log_failure(running, error)
+    except BaseException:  # noqa: BLE001 - what users' errors say of themselves may raise
+        logger.warning("job %s (%s) failed with an unprintable error", running.id, running.name)
+    outcome = judge(running, task, error)
+    call_hook_quietly(task, "after", running)
+    if running.interrupted:
+        # a connection that was being made would stay open until the garbage collector comes
+        for cause in _causes(raised):
+            traceback.clear_frames(cause.__traceback__)
+    return outcome
+
+
+def _log_failure(running: RunningJob, error: BaseException) -> None:
     if not isinstance(error, UnknownTask | ClaimLost | Cancelled):
         expected = isinstance(error, Permanent | Retry | TimeLimitExceeded)
         logger.warning(
@@ -126,9 +147,21 @@ def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             error,
             exc_info=None if expected else error,
         )
-    outcome = judge(running, task, error)
-    call_hook_quietly(task, "after", running)
-    return outcome
+
+
+def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
+    """Return the interruption that led to `error`, if this run was interrupted; else `error`.
+
+    One that arrives inside psycopg or in Django's rollback is hidden by the error that follows.
+    """
+    if not running.interrupted or isinstance(error, TimeLimitExceeded | Cancelled | ClaimLost):
+        return error
+    for cause in _causes(error):
+        if isinstance(cause, TimeLimitExceeded | Cancelled):
+            return cause
+    if isinstance(error, DatabaseError | InterfaceError | psycopg.Error | TransactionLeftOpen):
+        return Cancelled() if running.cancel_requested else TimeLimitExceeded()
+    return error
 
 
 def _explained(running: RunningJob, error: BaseException) -> BaseException:
@@ -141,6 +174,18 @@ def _explained(running: RunningJob, error: BaseException) -> BaseException:
             error.__traceback__
         )
     return Cancelled("cancelled while it ran").with_traceback(error.__traceback__)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what led to it, a bounded number."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting and len(seen) < MOST_CAUSES:
+        cause = waiting.pop()
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            waiting += (cause.__cause__, cause.__context__)
+            yield cause
 
 
 def _around(running: RunningJob) -> AbstractContextManager[None]:

@@ -120,7 +120,7 @@ class RunningJob:
         if total is not None:
             said["total"] = float(total)
         if message is not None:
-            said["message"] = message
+            said["message"] = str(message)  # here, where its error is one of the task's
         self._progress = {**self._progress, **said}
         self.dirty = True
 
