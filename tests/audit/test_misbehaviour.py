@@ -10,6 +10,7 @@ from .conftest import Project
 from .project.misbehaviours import TABLE
 
 INNOCENT = 200
+pytestmark = pytest.mark.heavy
 
 
 def test_there_are_forty_ways():
