@@ -48,19 +48,28 @@ class Project:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._ask(FORGET)  # which takes the rows of workers, too: before there is one
 
-    def children(self) -> set[int]:
-        """Return the process ids of the worker's children; start a worker where there is none."""
+    def child(self) -> int:
+        """Return the process id of the worker's child; start a worker where there is none."""
         if self._worker is None:
             command = ["runworker", f"--threads={THREADS}"]
             self._worker = self._zygote.start("django", command, self._env, self.log)
         supervisor = psutil.Process(self._worker.pid)
-        wait_until(supervisor.children, what=f"a child has started: {self.log.read_text()}")
-        return {child.pid for child in supervisor.children()}
+        found: list[int] = []
+
+        def is_alone() -> bool:
+            found.clear()
+            with suppress(psutil.NoSuchProcess):
+                found.extend(c.pid for c in supervisor.children() if c.num_threads() > 1)
+            return len(found) == 1
+
+        wait_until(is_alone, what="one child has begun")
+        return found[0]
 
     def play(self, name: str) -> dict[str, Any]:
         """Run a misbehaviour beside innocent jobs; return how all ended."""
-        self.children()
+        self.child()
         return self._ask(name)
 
     def _ask(self, name: str) -> dict[str, Any]:

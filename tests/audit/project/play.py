@@ -72,7 +72,8 @@ def tell(ids: list[int]) -> dict[str, int]:
     ends: Counter[str] = Counter()
     for job in Job.objects.filter(pk__in=ids):
         error = job.last_error
-        ends[job.state + (f" {error['class']}: {error['message']}" if error else "")] += 1
+        said = f" {error['class']}: {error['message']}" if error and job.state == "error" else ""
+        ends[job.state + said] += 1
     return dict(ends)
 
 
@@ -103,7 +104,8 @@ def forget() -> None:
 
     from django_tenantqueue.models import TenantQueue
 
-    call_command("flush", interactive=False, verbosity=0)
+    # ids go on: the server may hold the lock of a killed worker for a moment
+    call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
     for tenant, slots in (("guilty", 8), ("innocent", 50)):
         TenantQueue.objects.create(tenant=tenant, name="default", num_slots=slots)
 
@@ -111,7 +113,6 @@ def forget() -> None:
 def main() -> None:
     """Answer until the input ends."""
     django.setup()
-    forget()
     for line in sys.stdin:
         name = line.strip()
         sys.stdout.write(json.dumps(forget() if name == FORGET else play(name)) + "\n")
