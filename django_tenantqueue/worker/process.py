@@ -59,6 +59,25 @@ def _end_at_once() -> NoReturn:
     os._exit(0)
 
 
+def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a process that a job forks be no copy of this worker; called in the loop's thread.
+
+    Signals are blocked during the fork. The pipe that both share would tell this process of a
+    signal that came to the copy too early, and the copy would not end.
+    """
+    numbers, masks = {*HELD_SIGNALS, STOP_AT_ONCE}, threading.local()
+
+    def block() -> None:
+        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
+    leave = partial(_leave_to_original, loop, threading.get_ident())
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=leave)
+    os.register_at_fork(after_in_child=unblock)  # called after the first one
+
+
 def _leave_to_original(loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
     """In a process that a job has forked: leave signals and coroutines to the original.
 
@@ -102,7 +121,7 @@ class WorkerProcess:
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
         orm_thread.install()
-        os.register_at_fork(after_in_child=partial(_leave_to_original, loop, threading.get_ident()))
+        _attend_forks(loop)
         connection = self._sign_on()
         pump = self._pump = Pump(
             self.config, self._worker_id, connection, self._reconnect, self._marks
