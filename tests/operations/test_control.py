@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired
@@ -118,6 +118,8 @@ def test_change_is_refused_when_its_value_is_wrong():
         control.change_priority([job.pk], 40000)
     with pytest.raises(InvalidOption, match="is naive"):
         control.change_run_at([job.pk], timezone.now().replace(tzinfo=None))
+    with pytest.raises(InvalidOption, match="its year must be from 1900 to 8999"):
+        control.change_run_at([job.pk], datetime.max.replace(tzinfo=UTC))
     make_queue("old", "mail", retired=True)
     with pytest.raises(QueueRetired, match="'mail' of tenant 'old' is retired"):
         control.change_queue([job.pk], tenant="old", queue="mail")
@@ -335,3 +337,15 @@ def test_database_refuses_when_columns_contradict_each_other(columns):
 
     with pytest.raises(IntegrityError, match="tenantqueue_job"):
         Job.objects.filter(pk=job.pk).update(**columns)
+
+
+@pytest.mark.parametrize("column", ["run_at", "expires_at"])
+@pytest.mark.parametrize("value", ["infinity", "-infinity", "9999-12-31 23:59:59+00"])
+def test_time_that_python_cannot_show_is_refused_by_the_table(column, value):
+    job = make_job()
+
+    with (
+        pytest.raises(IntegrityError, match="tenantqueue_job_times"),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"UPDATE tenantqueue_job SET {column} = %s WHERE id = %s", [value, job.pk])

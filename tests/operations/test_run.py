@@ -6,6 +6,7 @@ import datetime
 import json
 from contextlib import contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,6 +18,7 @@ from django.utils import timezone, translation
 from django.utils.asyncio import async_unsafe
 
 from django_tenantqueue import current_job, signals
+from django_tenantqueue.conf import TEN_YEARS
 from django_tenantqueue.exceptions import InvalidOption, Retry
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import outcome
@@ -519,3 +521,18 @@ def test_instances_are_loaded_for_each_run_when_they_are_arguments():
         cursor.execute("UPDATE testapp_report SET title = 'Later'")
 
     assert ran(report.delay.execute()).result == "Later as html"
+
+
+@pytest.mark.parametrize(
+    ("own", "seconds"), [(float("inf"), TEN_YEARS), (1e300, TEN_YEARS), (-5.0, 0.0), (7.0, 7.0)]
+)
+def test_wait_is_bounded_when_the_tasks_own_is_not(own, seconds):
+    task = SimpleNamespace(backoff_seconds=lambda attempt, error: own)
+
+    assert outcome._backoff_seconds(task, 1, ValueError()) == seconds
+
+
+def test_wait_is_that_of_the_settings_when_the_tasks_own_is_no_number():
+    task = SimpleNamespace(backoff_seconds=lambda attempt, error: float("nan"))
+
+    assert 4.0 <= outcome._backoff_seconds(task, 1, ValueError()) <= 6.0

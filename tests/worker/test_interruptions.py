@@ -12,12 +12,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from django_tenantqueue import current_job, task
 from django_tenantqueue.exceptions import Cancelled, TimeLimitExceeded
 from django_tenantqueue.operations.outcome import judge
-from django_tenantqueue.operations.run import run_async, run_sync
+from django_tenantqueue.operations.run import interruption_of, run_async, run_sync
 from django_tenantqueue.operations.running import RunningJob
 from django_tenantqueue.worker.executor import ThreadExecutor
 
@@ -194,3 +194,19 @@ def test_job_ends_in_error_when_its_retry_policy_ends_the_process(claimed_job, m
     outcome = judge(running, None, ValueError("no"))
 
     assert json.loads(outcome.finished.extra)["error"]["class"] == "SystemExit"
+
+
+def test_hidden_interruption_is_found(claimed_job):
+    running = RunningJob(claimed_job(timeout_seconds=1.0))
+    hidden = DatabaseError("in the rollback")
+    hidden.__context__ = ValueError("between")
+    hidden.__context__.__context__ = TimeLimitExceeded("it ran too long")
+
+    assert interruption_of(running, hidden) is hidden
+    running.interrupted = True
+    assert isinstance(interruption_of(running, hidden), TimeLimitExceeded)
+    assert isinstance(interruption_of(running, DatabaseError("alone")), TimeLimitExceeded)
+    running.cancel_requested = True
+    assert isinstance(interruption_of(running, DatabaseError("alone")), Cancelled)
+    own = KeyError("the task's own")
+    assert interruption_of(running, own) is own
