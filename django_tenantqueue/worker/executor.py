@@ -18,7 +18,7 @@ from django.db import close_old_connections, connections
 
 from ..exceptions import Cancelled, TenantQueueError
 from ..operations.connection_state import reset_connections
-from ..operations.outcome import Outcome, judge
+from ..operations.outcome import Outcome, judge, log_error
 from ..operations.run import run_async, run_sync
 from ..operations.running import RunningJob
 from ..states import State
@@ -251,7 +251,7 @@ class LoopExecutor:
         except BaseException as error:
             outcome = judge(running, None, error)
             if not isinstance(error, asyncio.CancelledError):
-                logger.exception("job %s ended outside its task", running.id)
+                log_error("job %s ended outside its task", running.id)
         finally:
             self._tasks.pop(running.id, None)
         if outcome.failed is not None or _is_error(outcome):
