@@ -89,7 +89,7 @@ def call_hook_quietly(
     """Call a hook of the task; what it raises is logged, and changes no outcome."""
     try:
         call_hook(task, name, running, *args)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is logged
         log_error("hook %r of job %s (%s) failed", name, running.id, running.name)
 
 
@@ -257,7 +257,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         try:
             again = _may_retry(task, error)
             delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
-        except BaseException as policy_error:
+        except BaseException as policy_error:  # noqa: BLE001 - it is logged
             log_error("retry_when or backoff of job %s (%s) failed", running.id, running.name)
             policy_error.__cause__ = error
             error, again = policy_error, False

@@ -248,7 +248,7 @@ class LoopExecutor:
     async def _run(self, running: RunningJob) -> None:
         try:
             outcome = await run_async(running)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a slot would be lost
             outcome = judge(running, None, error)
             if not isinstance(error, asyncio.CancelledError):
                 log_error("job %s ended outside its task", running.id)
