@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+from django.dispatch import Signal
 from django.utils import timezone
 
 from .. import signals
@@ -64,14 +65,32 @@ def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
         found(*args)
 
 
+def log_error(message: str, *args: object) -> None:
+    """Log the error that is being handled; without it, if a log cannot show it."""
+    try:
+        logger.exception(message, *args)
+    except BaseException:  # noqa: BLE001 - it is an object of users' code
+        logger.error(f"{message}: the error cannot be shown", *args)  # noqa: G004
+
+
+def announce(signal: Signal, running: RunningJob, **said: object) -> None:
+    """Send a signal; what a receiver raises is logged, and changes no outcome."""
+    try:
+        signal.send_robust(running.name, job_id=running.id, **said)
+    except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
+        raise
+    except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
+        log_error("a receiver of a signal of job %s (%s) failed", running.id, running.name)
+
+
 def call_hook_quietly(
     task: RegisteredTask | None, name: str, running: RunningJob, *args: Any
 ) -> None:
     """Call a hook of the task; what it raises is logged, and changes no outcome."""
     try:
         call_hook(task, name, running, *args)
-    except BaseException:
-        logger.exception("hook %r of job %s (%s) failed", name, running.id, running.name)
+    except BaseException:  # noqa: BLE001 - it is logged
+        log_error("hook %r of job %s (%s) failed", name, running.id, running.name)
 
 
 def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
@@ -238,10 +257,8 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         try:
             again = _may_retry(task, error)
             delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
-        except BaseException as policy_error:
-            logger.exception(
-                "retry_when or backoff of job %s (%s) failed", running.id, running.name
-            )
+        except BaseException as policy_error:  # noqa: BLE001 - it is logged
+            log_error("retry_when or backoff of job %s (%s) failed", running.id, running.name)
             policy_error.__cause__ = error
             error, again = policy_error, False
     else:
@@ -249,9 +266,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     call_hook_quietly(task, "error", running, error)
     if again:
         described = describe_error(error, claimed.attempt)
-        signals.job_retried.send_robust(
-            claimed.name, job_id=claimed.id, attempt=claimed.attempt, error=described
-        )
+        announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
         extra = _extra_or_error(running, described)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)

@@ -40,7 +40,7 @@ from . import running as current
 from .connection_state import check_blocks, open_blocks, reset_connections
 from .context import has_surroundings, surroundings
 from .encode import decode_args
-from .outcome import Outcome, call_hook, call_hook_quietly, ended, judge, success
+from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
 from .results import may_use_cache
 from .running import RunningJob
 from .sources import RegisteredTask, resolve
@@ -80,9 +80,7 @@ def _before(running: RunningJob) -> Outcome | None:
     """Note the start; return an outcome when the job is not to be run at all."""
     current.enter(running)
     if signals.job_started.receivers:
-        signals.job_started.send_robust(
-            running.name, job_id=running.id, attempt=running.claimed.attempt
-        )
+        announce(signals.job_started, running, attempt=running.claimed.attempt)
     if _expired(running.claimed):
         error = Cancelled(f"it expired at {running.claimed.expires_at} before it could start")
         return Outcome(finished=replace(ended(running, State.CANCELLED, error), age_seconds=None))
@@ -92,7 +90,7 @@ def _before(running: RunningJob) -> Outcome | None:
 def _after(running: RunningJob, outcome: Outcome) -> Outcome:
     if signals.job_finished.receivers and (outcome.stored or outcome.finished is not None):
         state = outcome.finished.state if outcome.finished is not None else State.SUCCESS.value
-        signals.job_finished.send_robust(running.name, job_id=running.id, state=state)
+        announce(signals.job_finished, running, state=state)
     return outcome
 
 

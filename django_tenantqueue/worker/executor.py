@@ -18,7 +18,7 @@ from django.db import close_old_connections, connections
 
 from ..exceptions import Cancelled, TenantQueueError
 from ..operations.connection_state import reset_connections
-from ..operations.outcome import Outcome, judge
+from ..operations.outcome import Outcome, judge, log_error
 from ..operations.run import run_async, run_sync
 from ..operations.running import RunningJob
 from ..states import State
@@ -248,10 +248,10 @@ class LoopExecutor:
     async def _run(self, running: RunningJob) -> None:
         try:
             outcome = await run_async(running)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a slot would be lost
             outcome = judge(running, None, error)
             if not isinstance(error, asyncio.CancelledError):
-                logger.exception("job %s ended outside its task", running.id)
+                log_error("job %s ended outside its task", running.id)
         finally:
             self._tasks.pop(running.id, None)
         if outcome.failed is not None or _is_error(outcome):
