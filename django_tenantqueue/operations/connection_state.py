@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -47,6 +48,9 @@ def left_open(before: Mapping[str, int]) -> str:
             left = f"{count} atomic block{'s' if count > 1 else ''} open"
         elif count < 0:
             left = "a block closed that it had not opened"
+        elif known and _status(wrapper) == TransactionStatus.ACTIVE:
+            left = "a COPY or a stream under way"
+            type(wrapper).close(wrapper)  # or its rollback waits for the lock of the COPY
         elif not known and _status(wrapper) in OPEN:
             left = "a transaction open"
         elif not known and _lost_autocommit(wrapper):
@@ -93,6 +97,9 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
         return
     if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
         return
+    if get_settings().pooler:  # the server's session is not this connection's
+        _drop(wrapper)
+        return
     raw = wrapper.connection
     raw.execute("DISCARD ALL")
     # with what Django's object says of the session (hooks, wrappers, a schema) it is discarded, too
@@ -103,6 +110,8 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     fresh.health_check_enabled = wrapper.settings_dict["CONN_HEALTH_CHECKS"]  # type: ignore[attr-defined]
     fresh.init_connection_state()
     connections[wrapper.alias] = fresh
+    # what a project sets in each new session is gone, too
+    connection_created.send(sender=type(fresh), connection=fresh)
 
 
 def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
@@ -114,8 +123,9 @@ def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:
         return True
     if raw.closed or raw.info.transaction_status != TransactionStatus.IDLE:
         return False
-    # the second: psycopg would not know that what it has prepared is gone
-    return raw.row_factory is tuple_row and raw.prepare_threshold is None
+    if raw.row_factory is not tuple_row or raw.read_only is not None or raw.deferrable is not None:
+        return False
+    return raw.prepare_threshold is None  # else psycopg prepares, and would not know of the reset
 
 
 def _drop(wrapper: BaseDatabaseWrapper) -> None:

@@ -17,7 +17,6 @@ from .. import signals
 from ..conf import TEN_YEARS, get_settings
 from ..exceptions import (
     Cancelled,
-    ClaimLost,
     NotAllowed,
     Permanent,
     ResultRefused,
@@ -245,9 +244,9 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
 
 def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
     claimed = running.claimed
-    if running.lost or isinstance(error, ClaimLost):
+    if running.lost:
         return Outcome(lost=True)
-    if isinstance(error, UnknownTask):
+    if isinstance(error, UnknownTask) and task is None:
         reason = json.dumps(describe_error(error, claimed.attempt))
         return Outcome(give_back=UNKNOWN_DELAY, reason=reason)
     if isinstance(error, Cancelled):

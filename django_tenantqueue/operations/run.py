@@ -152,7 +152,8 @@ def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
 
     One that arrives inside psycopg or in Django's rollback is hidden by the error that follows.
     """
-    if not running.interrupted or isinstance(error, TimeLimitExceeded | Cancelled | ClaimLost):
+    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Retry)
+    if not running.interrupted or isinstance(error, own):
         return error
     for cause in _causes(error):
         if isinstance(cause, TimeLimitExceeded | Cancelled):
@@ -217,18 +218,25 @@ def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
     settings = get_settings()
     using = settings.database
     is_inside = connections[using].in_atomic_block  # in a TestCase's transaction
+    commits: list[bool] = []
     try:
         with transaction.atomic(using=using, durable=True):
+            transaction.on_commit(lambda: commits.append(True), using=using)
             if not is_inside:
                 # the job's row is written meanwhile: starts, progress, cancellation
                 with connections[using].cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             done = success(running, _called(running, call))
             if not queries.finish_in_transaction(using, worker_id, done, settings.max_errors):
+                running.lost = True
                 raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")
     except (DatabaseError, InterfaceError) as error:
-        if not _committed_after_all(using, running, error):
+        if not commits and not _committed_after_all(using, running, error):
             raise
+    except Exception:
+        if not commits:
+            raise
+        logger.exception("job %s was committed, and an on_commit hook of it failed", running.id)
     return Outcome(stored=True)
 
 

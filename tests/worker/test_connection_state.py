@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.cache import caches
 from django.db import connection, connections, transaction
+from django.db.backends.signals import connection_created
 
 from django_tenantqueue import task
 from django_tenantqueue.exceptions import TransactionLeftOpen
@@ -26,6 +27,7 @@ from tests.testapp.models import Report
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECONDS = 10.0
+kept: list[Any] = []
 secret: contextvars.ContextVar[str] = contextvars.ContextVar("secret", default="none")
 
 
@@ -60,6 +62,21 @@ def leave_inner_block() -> None:
     """Leave a block open inside the transaction of the job."""
     transaction.atomic().__enter__()
     Report.objects.create(title="left")
+
+
+@task(atomic=True)
+def leave_copy() -> None:
+    """Leave a COPY under way inside the transaction of the job."""
+    cursor = connection.connection.cursor()
+    copy = cursor.copy("COPY testapp_report (title, rows) FROM STDIN")
+    copy.__enter__()
+    kept.append((cursor, copy))
+
+
+@task(atomic=True)
+def fail_after_the_commit() -> None:
+    """Have a hook that fails when the job has been stored."""
+    transaction.on_commit(lambda: kept[0])
 
 
 @task
@@ -157,6 +174,7 @@ def max_age(request, monkeypatch):
         (leave_begin, "a transaction open"),
         (leave_autocommit_off, "autocommit turned off"),
         (leave_inner_block, "1 atomic block open"),
+        (leave_copy, "a COPY or a stream under way"),
     ],
 )
 def test_run_has_failed_when_it_leaves_a_transaction_open(run, max_age, bad, left):
@@ -183,6 +201,20 @@ def test_session_is_as_new_when_the_connection_is_kept(run, monkeypatch):
 
     assert found["session"] == ['"$user", public', "0", 0]
     assert found["pid"] == pid
+
+
+def test_session_is_set_up_as_the_project_does_when_it_was_reset(run, monkeypatch):
+    def set_up(connection: Any, **_: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 54321")
+
+    monkeypatch.setitem(connections["default"].settings_dict, "CONN_MAX_AGE", 60)
+    connection_created.connect(set_up)
+    try:
+        run(leave_session)
+        assert json.loads(run(look).result)["session"][1] == "54321ms"
+    finally:
+        connection_created.disconnect(set_up)
 
 
 def test_session_stays_when_connections_are_not_reset(run, monkeypatch, settings):

@@ -9,13 +9,20 @@ import random
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
 
 from django_tenantqueue import current_job, task
-from django_tenantqueue.exceptions import Cancelled, TimeLimitExceeded
+from django_tenantqueue.exceptions import (
+    Cancelled,
+    ClaimLost,
+    Permanent,
+    TimeLimitExceeded,
+    UnknownTask,
+)
 from django_tenantqueue.operations.outcome import judge
 from django_tenantqueue.operations.run import interruption_of, run_async, run_sync
 from django_tenantqueue.operations.running import RunningJob
@@ -208,5 +215,13 @@ def test_hidden_interruption_is_found(claimed_job):
     assert isinstance(interruption_of(running, DatabaseError("alone")), TimeLimitExceeded)
     running.cancel_requested = True
     assert isinstance(interruption_of(running, DatabaseError("alone")), Cancelled)
-    own = KeyError("the task's own")
-    assert interruption_of(running, own) is own
+    for own in (KeyError("the task's own"), Permanent("its word")):
+        assert interruption_of(running, own) is own
+
+
+def test_error_of_ours_that_a_task_raises_itself_is_an_error(claimed_job):
+    running = RunningJob(claimed_job(max_attempts=1))
+    known = SimpleNamespace(hooks=None)
+
+    for error in (ClaimLost("mine"), UnknownTask("mine")):
+        assert judge(running, known, error).finished.state == "error"
