@@ -6,6 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.test import override_settings
 
+from django_tenantqueue.management.commands.runworker import _all
+
 
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"})
 def test_worker_does_not_start_when_the_setting_names_another_database() -> None:
@@ -23,6 +25,12 @@ def test_worker_does_not_start_when_the_setting_names_another_database() -> None
 def test_worker_does_not_start_when_a_name_is_empty(option: str, value: str) -> None:
     with pytest.raises(CommandError, match=f"{option}.*has an empty name"):
         call_command("runworker", f"{option}={value}")
+
+
+def test_names_are_read_when_code_calls_the_command() -> None:
+    assert _all(["acme", "a, b", ["c"]]) == ("acme", "a", "b", "c")
+    with pytest.raises(CommandError, match="has an empty name"):
+        call_command("runworker", tenants=[""])
 
 
 def test_wrong_option_is_exit_code_2(monkeypatch, capsys) -> None:

@@ -56,8 +56,12 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _all(values: list[list[str]] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for names in values or () for name in names))
+def _all(values: list[list[str] | str] | None) -> tuple[str, ...]:
+    try:  # call_command() hands over the texts as they are
+        lists = [_names(names) if isinstance(names, str) else names for names in values or ()]
+    except argparse.ArgumentTypeError as error:
+        raise CommandError(str(error), returncode=2) from None
+    return tuple(dict.fromkeys(name for names in lists for name in names))
 
 
 class Command(BaseCommand):
