@@ -8,6 +8,7 @@ import ctypes
 import logging
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.core.cache import caches
 from django.db import close_old_connections, connections
 
-from ..exceptions import Cancelled, TenantQueueError
+from ..exceptions import Cancelled, TenantQueueError, TimeLimitExceeded
 from ..operations.connection_state import reset_connections
 from ..operations.outcome import Outcome, judge, log_error
 from ..operations.run import run_async, run_sync
@@ -161,6 +162,14 @@ def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> No
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread_id), ctypes.py_object(error)
         )
+
+
+def raise_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Raise an interruption anew that hit a destructor, where Python ignores it (a hook of sys)."""
+    if unraisable.exc_type in (Cancelled, TimeLimitExceeded):
+        _raise_in_thread(threading.get_ident(), unraisable.exc_type)
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _claim(running: RunningJob) -> tuple[int, int]:

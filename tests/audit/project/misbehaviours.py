@@ -633,9 +633,3 @@ def ends_its_process() -> None:
 @must_end(CRASH, jobs=2, kills=True)
 def kills_its_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-@must_end(CRASH, jobs=2, kills=True)
-def sets_an_alarm() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.001)
-    time.sleep(60)
