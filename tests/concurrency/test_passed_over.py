@@ -133,8 +133,10 @@ def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
     cap_task(NOOP, 1)
     taskgate.settle("default", 0.0)
 
+    Sweep().step("default")
+
+    assert not Job.objects.filter(pk__in=capped, held_by="user").exists()
     with turned_pump(threads=4) as pump:
-        Sweep().step("default")
         assert run_one(pump) == other
     assert untouched(capped)
 
