@@ -170,10 +170,14 @@ def run_of(claimed_job: Any, made: Any, *args: Any) -> RunningJob:
 def test_job_ends_in_error_when_its_error_cannot_be_shown(claimed_job, name, is_async):
     made = raise_one_in_a_coroutine if is_async else raise_one
     running = run_of(claimed_job, made, name)
-    try:
-        outcome = asyncio.run(run_async(running)) if is_async else run_sync(running, 1)
-    except BaseException as error:  # noqa: BLE001 - the executors judge what is not an Exception
-        outcome = judge(running, None, error)
+
+    async def run() -> Any:
+        try:
+            return await run_async(running) if is_async else run_sync(running, 1)
+        except BaseException as error:  # noqa: BLE001 - executors judge what is not an Exception
+            return judge(running, None, error)
+
+    outcome = asyncio.run(run())
 
     told = json.loads(outcome.finished.extra)["error"]
     assert outcome.finished.state == "error"
