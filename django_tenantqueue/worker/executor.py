@@ -21,7 +21,7 @@ from ..exceptions import Cancelled, TenantQueueError, TimeLimitExceeded
 from ..operations.connection_state import reset_connections
 from ..operations.outcome import Outcome, judge, log_error
 from ..operations.run import run_async, run_sync
-from ..operations.running import RunningJob
+from ..operations.running import RunningJob, running_or_none
 from ..states import State
 
 logger = logging.getLogger("django_tenantqueue")
@@ -164,10 +164,14 @@ def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> No
         )
 
 
-def raise_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption anew that hit a destructor, where Python ignores it (a hook of sys)."""
-    if unraisable.exc_type in (Cancelled, TimeLimitExceeded):
-        _raise_in_thread(threading.get_ident(), unraisable.exc_type)
+def repeat_interruption(unraisable: sys.UnraisableHookArgs) -> None:
+    """Have an interruption repeated that hit a destructor, where Python ignores it (a hook of sys).
+
+    Raised from here it would be ignored again: the worker's next look at its jobs raises it.
+    """
+    running = running_or_none()
+    if unraisable.exc_type in (Cancelled, TimeLimitExceeded) and running is not None:
+        running.interrupted = False
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -155,7 +155,7 @@ class Flight:
             self.reasons[claim] = reason
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Stop a job that runs, once."""
+        """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
         executor = self.loop if running.claimed.is_async else self.threads
         if running.interrupted or executor is None:
             return

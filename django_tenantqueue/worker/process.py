@@ -21,7 +21,7 @@ from ..queries import workers as queries
 from . import orm_thread
 from .config import WorkerConfig
 from .connection import connect
-from .executor import LoopExecutor, ThreadExecutor, raise_again
+from .executor import LoopExecutor, ThreadExecutor, repeat_interruption
 from .marks import Marks
 from .pump import Pump
 
@@ -121,7 +121,7 @@ class WorkerProcess:
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
         orm_thread.install()
-        sys.unraisablehook = raise_again
+        sys.unraisablehook = repeat_interruption
         _attend_forks(loop)
         connection = self._sign_on()
         pump = self._pump = Pump(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ from django_tenantqueue.exceptions import (
 from django_tenantqueue.operations.outcome import judge
 from django_tenantqueue.operations.run import interruption_of, run_async, run_sync
 from django_tenantqueue.operations.running import RunningJob
-from django_tenantqueue.worker.executor import ThreadExecutor, raise_again
+from django_tenantqueue.worker.executor import ThreadExecutor, repeat_interruption
 
 SECONDS = 20.0
 THREADS = 8
@@ -42,6 +43,44 @@ def commit_for_ever() -> None:
             cursor.execute("SELECT 1")
             with transaction.atomic():
                 cursor.execute("SELECT 2")
+
+
+class Dropped:
+    """Most of the time of a task that makes these is spent in their destructor."""
+
+    def __del__(self) -> None:
+        for _ in range(50):
+            pass
+
+
+@task
+def drop_for_ever() -> None:
+    """Run destructors."""
+    while True:
+        Dropped()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("error", [Cancelled, TimeLimitExceeded])
+def test_interruption_that_hits_a_destructor_is_repeated(claimed_job, monkeypatch, error):
+    monkeypatch.setattr(sys, "unraisablehook", repeat_interruption)  # as in a worker
+    reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    executor = ThreadExecutor(1, 1, lambda running, outcome: reports.put(outcome))
+    name = drop_for_ever.name
+    running = RunningJob(claimed_job(name=name, source_method=name, max_attempts=1))
+    executor.submit([running])
+    outcome = None
+    end = time.monotonic() + SECONDS
+
+    while outcome is None:
+        assert time.monotonic() < end
+        if running.started and not running.interrupted:
+            running.interrupted = True
+            executor.interrupt(running, error)
+        with suppress(queue.Empty):
+            outcome = reports.get(timeout=0.001)
+
+    assert json.loads(outcome.finished.extra)["error"]["class"].endswith(error.__name__)
 
 
 @pytest.mark.heavy
@@ -60,7 +99,7 @@ def test_run_ends_with_its_interruption_wherever_it_hits(
     error: Any,
     ends: str,
 ) -> None:
-    monkeypatch.setattr(sys, "unraisablehook", raise_again)  # as in a worker
+    monkeypatch.setattr(sys, "unraisablehook", repeat_interruption)  # as in a worker
     reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
     executor = ThreadExecutor(THREADS, 1, lambda running, outcome: reports.put((running, outcome)))
     waiting = [
