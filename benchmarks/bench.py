@@ -24,7 +24,7 @@ from .results import Incorrect
 from .server import APPLICATION, Server
 from .workers import Workers
 
-WIDE = 1_000_000
+UNLIMITED = None
 """Slots of a queue that is not meant to be limited."""
 STALL_SECONDS = 60.0
 """Jobs of which none ends for so long are taken for lost."""
@@ -155,7 +155,7 @@ class Bench:
             self.db.execute(f"VACUUM (ANALYZE) {table}".encode())
 
     def make_queues(
-        self, tenants: Sequence[str], *, num_slots: int = WIDE, paused: bool = True
+        self, tenants: Sequence[str], *, num_slots: int | None = UNLIMITED, paused: bool = True
     ) -> list[TenantQueue]:
         """Make a queue for each tenant; paused, so that nothing starts before resume()."""
         return TenantQueue.objects.bulk_create(

@@ -22,8 +22,8 @@ class Settings:
     """Alias of the database that holds the jobs."""
     default_queue: str = "default"
     """Queue of a task that names none."""
-    default_num_slots: int = 5
-    """Slots of a tenant queue at its first use."""
+    default_num_slots: int | None = 5
+    """Slots of a tenant queue at its first use; None is no limit."""
     default_user_slots: int = 2
     """Jobs of one `using(user=…)` that run at once, where no row says otherwise."""
     default_max_attempts: int = 5
@@ -182,10 +182,10 @@ def _check_values(made: Settings) -> None:
             "it must be from 1 to 32767"
         )
     for name in ("default_num_slots", "default_user_slots"):
-        if not 0 <= getattr(made, name) <= 1_000_000:
+        value = getattr(made, name)
+        if value is not None and not 0 <= value <= 1_000_000:
             raise InvalidOption(
-                f"TENANTQUEUE[{name.upper()!r}] is {getattr(made, name)!r}: "
-                "it must be from 0 to 1000000"
+                f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be from 0 to 1000000"
             )
     for name in ("history_ahead", "history_keep"):
         value = getattr(made, name)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..bench import LOOK_SECONDS, STALL_SECONDS, WIDE, Bench
+from ..bench import LOOK_SECONDS, STALL_SECONDS, UNLIMITED, Bench
 from ..bench_app import tasks
 from ..fleet import Fleet
 from ..measure import ratio
@@ -29,13 +29,13 @@ class Place:
     workers: int
     threads: int
     queues: int
-    num_slots: int
+    num_slots: int | None
     samples: list[Sample] = field(default_factory=list)
 
     def __str__(self) -> str:
         queues = (
-            "one wide queue"
-            if self.num_slots == WIDE
+            "one queue without limit"
+            if self.num_slots == UNLIMITED
             else f"{self.queues} queues × {self.num_slots} slots"
         )
         threads = f" × {self.threads} threads" if self.threads > 1 else ""
@@ -47,7 +47,7 @@ def run(bench: Bench) -> Iterator[Row]:
     bench.use("main")
     jobs, seconds = bench.size(10_000, 1_000), bench.size(10, 2)
     sizes = SIZES if not bench.quick else (1, 16)
-    wide = [Place(workers, 1, 1, WIDE) for workers in sizes]
+    wide = [Place(workers, 1, 1, UNLIMITED) for workers in sizes]
     few = Place(sizes[2] if len(sizes) > 2 else 4, 1, QUEUES, NUM_SLOTS)
     many = Place(sizes[-1], 1, QUEUES, NUM_SLOTS)
     threaded = Place(few.workers, 8, QUEUES, NUM_SLOTS)

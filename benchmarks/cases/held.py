@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
 
-from ..bench import WIDE, Bench
+from ..bench import UNLIMITED, Bench
 from ..bench_app import tasks
 from ..fleet import Fleet
 from ..measure import percentile, ratio
@@ -32,7 +32,7 @@ def run(bench: Bench) -> Iterator[Row]:
     seconds = bench.size(600, 10)
     last = min(LAST_SECONDS, seconds / 2)
     bench.reset()
-    bench.make_queues([f"t{number}" for number in range(QUEUES)], num_slots=WIDE, paused=False)
+    bench.make_queues([f"t{number}" for number in range(QUEUES)], num_slots=UNLIMITED, paused=False)
     with bench.fleet(WORKERS, threads=THREADS, seconds=WORK_SECONDS) as fleet:
         bench.wait_until_idle(fleet)
         _offer(bench, fleet, 2.0)

@@ -1,4 +1,4 @@
-"""Jobs that do nothing, all of one wide queue: what the queue itself costs."""
+"""Jobs that do nothing, all of one queue without limit: what the queue itself costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(bench: Bench) -> Iterator[Row]:
 
 
 def fill(bench: Bench, kind: str, jobs: int) -> None:
-    """Put jobs into one wide queue that is paused."""
+    """Put jobs into one queue without limit that is paused."""
     bench.reset()
     bench.make_queues(["wide"])
     KINDS[kind].using(tenant="wide").enqueue_many([()] * jobs)

@@ -23,7 +23,7 @@ from django_tenantqueue.operations.enqueue import forget_queues  # noqa: E402
 
 
 class Peer(common.PgPeer):
-    """Jobs of one wide queue; for `cap` and `fair` 100 tenants with three slots each."""
+    """Jobs of one queue without limit; for `cap` and `fair` 100 tenants with three slots each."""
 
     name = "tenantqueue"
     variants = {"": [], "p2": ["--processes", "2"]}

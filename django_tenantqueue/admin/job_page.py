@@ -112,7 +112,7 @@ def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> SafeString | 
     if (closed := _held_by_task(using, job)) is not None:
         return closed
     load = loads(using, [queue.pk]).get(queue.pk)
-    if load is not None and load.running >= queue.num_slots:
+    if load is not None and queue.num_slots is not None and load.running >= queue.num_slots:
         return gettext("All %d slots of its queue are taken.") % queue.num_slots
     if seconds := seconds_to_start(using, queue):
         return gettext(

@@ -98,11 +98,13 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     def running(self, queue: TenantQueue) -> SafeString:
         """Return how many slots are taken."""
         load = queue.load  # type: ignore[attr-defined]
-        full = load.running >= queue.num_slots
+        full = queue.num_slots is not None and load.running >= queue.num_slots
         return format_html(
             '<span class="tq-number{}" title="{}">{}</span>',
             " tq-full" if full and load.running else "",
-            gettext("%(running)s of %(slots)s slots are taken")
+            gettext("no limit")
+            if queue.num_slots is None
+            else gettext("%(running)s of %(slots)s slots are taken")
             % {"running": counted(load.running, COUNTED_TO), "slots": queue.num_slots},
             jobs_link(queue, "active", counted(load.running, COUNTED_TO)),
         )

@@ -20,6 +20,24 @@ DROP_JOB = "DROP VIEW tenantqueue_closedtask; DROP TABLE tenantqueue_job"
 # room for HOT updates.
 TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"
 TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
+# Claims share this lock of a queue without limit; an edit that limits or pauses it waits for them.
+WAIT_FOR_CLAIMS = """
+    CREATE FUNCTION tenantqueue_wait_for_claims() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(1953591669, NEW.id);
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER tenantqueue_queue_limited BEFORE UPDATE ON tenantqueue_tenantqueue
+    FOR EACH ROW WHEN (
+        OLD.num_slots IS NULL AND OLD.max_per_second IS NULL AND NOT OLD.paused
+        AND (NEW.num_slots IS NOT NULL OR NEW.max_per_second IS NOT NULL OR NEW.paused)
+    )
+    EXECUTE FUNCTION tenantqueue_wait_for_claims()
+"""
+STOP_WAITING_FOR_CLAIMS = """
+    DROP TRIGGER tenantqueue_queue_limited ON tenantqueue_tenantqueue;
+    DROP FUNCTION tenantqueue_wait_for_claims()
+"""
 # Keys come and go with their jobs: thresholds as those of the hot leaf.
 TUNE_UNIQUEKEY = (
     "ALTER TABLE tenantqueue_uniquekey SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, "
@@ -425,9 +443,11 @@ class Migration(migrations.Migration):
                 (
                     "num_slots",
                     models.IntegerField(
+                        blank=True,
                         db_default=5,
                         default=5,
-                        help_text="How many jobs of this queue may run at once, on all machines together.",
+                        help_text="How many of its jobs may run at once, on all machines. Empty: no limit.",
+                        null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(1000000),
@@ -565,6 +585,7 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "queue rates",
             },
         ),
+        migrations.RunSQL(WAIT_FOR_CLAIMS, STOP_WAITING_FOR_CLAIMS),
         migrations.RunSQL(TUNE_RATE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="UniqueKey",

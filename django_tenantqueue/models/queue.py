@@ -24,10 +24,12 @@ class TenantQueue(models.Model):
     name = models.CharField(_("queue"), max_length=100, default="default")
     num_slots = models.IntegerField(
         _("slots"),
+        null=True,
+        blank=True,
         default=5,
         db_default=5,
         validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
-        help_text=_("How many jobs of this queue may run at once, on all machines together."),
+        help_text=_("How many of its jobs may run at once, on all machines. Empty: no limit."),
     )
     weight = models.SmallIntegerField(
         _("weight"),

@@ -50,16 +50,10 @@ NO_ARRIVALS = 2**63 - 1
 ARRIVAL_SECONDS = 1.0
 """Jobs whose ids are younger than this are looked for by their ids: their transactions may have
 committed in another order. What commits later still is found by a survey."""
-SETTLED_SECONDS = 3.0
-"""Since when a queue's slots are taken is asked for so often, of wide queues; of others with each
-claim."""
 TAKEN_SECONDS = 6.0
 """So long it is believed, and LINE_SECONDS more by a claim that waits in line: less than
 TAKEN_MARGIN_SECONDS, so that a clock set back by more than these is noticed (see
 lock_recalled_queues.sql)."""
-SETTLE_PORTION = 0.5
-"""The portion of claims that lock wide queues alone in order to ask. While others share its lock
-such a claim passes a queue over; so the next one may share it, too."""
 FIRST_PAUSE_SECONDS = 0.002
 MOST_PAUSE_SECONDS = 0.1
 """Pauses between looks before a sleep, each twice as long as the last."""
@@ -195,8 +189,6 @@ class Recall:
             floors={spot: self._floors[spot] for spot in spots},
             arrivals_from=NO_ARRIVALS if is_away else self._seen[0][1] + 1,
             taken={queue_id: taken for queue_id, (_, taken) in self._taken.items()},
-            settles=random.random() < SETTLE_PORTION,
-            settled=[q for q, (at, _) in self._taken.items() if at + SETTLED_SECONDS > now],
             withheld=withheld,
             is_cut=is_cut,
         )

@@ -30,7 +30,8 @@ from .monitors import as_released
 from .recall import Places, Taken, first_taken_params, places_params, taken_params
 
 QUEUE_LOCK_CLASS = 0x74717175
-"""First key of the advisory lock on a queue during a claim; the second is the queue's id."""
+"""First key of the advisory lock that claims of a queue without limit share; the second is the
+queue's id. The trigger tenantqueue_queue_limited takes it, too."""
 LINE_LOCK_CLASS = 0x7471746E
 """First key of the advisory lock for whose turn it is to claim; the second is 0."""
 LINE_SECONDS = 3.0
@@ -83,7 +84,6 @@ class ClaimRequest:
     """Lanes are skipped or lie behind `position`: see claim_jobs.sql."""
     most_visits: int = 200
     most_locks: int = 50
-    most_room: int = MOST_ROOM
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
@@ -272,7 +272,6 @@ def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         "starts": array(request.starts.values()),
         "first_start": request.first_start,
         "most_locks": request.most_locks,
-        "most_room": request.most_room,
         "lock_class": QUEUE_LOCK_CLASS,
         "batch_seconds": BATCH_SECONDS,
         "skip_queues": array(request.skip_queues),
@@ -313,7 +312,6 @@ def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         "room_threads": request.room_threads,
         "room_async": request.room_async,
         "most_locks": request.most_locks,
-        "most_room": request.most_room,
         "last_lane": request.last_lane,
         "last_queue": request.last_queue,
         "last_used": request.last_used,

@@ -138,7 +138,7 @@ def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
     return rows[0] if rows else None
 
 
-def create_queue(using: str, tenant: str, name: str, num_slots: int) -> FoundQueue:
+def create_queue(using: str, tenant: str, name: str, num_slots: int | None) -> FoundQueue:
     """Make a tenant queue unless it exists, committed at once; return it."""
     params = {"tenant": tenant, "name": name, "num_slots": num_slots}
     with _autocommitted(using) as wrapper, wrapper.wrap_database_errors:

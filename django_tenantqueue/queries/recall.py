@@ -5,7 +5,7 @@ What they are for: operations/recall.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,6 @@ class Places:
     """The least ids at which something may be ready."""
     arrivals_from: int
     taken: Mapping[int, Taken]
-    settles: bool
-    """Lock wide queues alone, but for those that are `settled`."""
-    settled: Sequence[int]
     withheld: int
     """Spots that are not looked at since their queues are left alone."""
     is_cut: bool = False
@@ -81,8 +78,6 @@ def places_params(places: Places) -> dict[str, Any]:
         "floor_ids": array(places.floors.values()),
         "arrivals_from": places.arrivals_from,
         "most_arrivals": MOST_ARRIVALS,
-        "settles": places.settles,
-        "settled": array(places.settled),
     }
 
 

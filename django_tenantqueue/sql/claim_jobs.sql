@@ -7,11 +7,7 @@
 -- When the walk ended at its most locks, its last lane may hold more queues: one turn for each then.
 -- `recheck`: the walk did not see every lane from the first on; a queue is left alone in a lane when
 -- it has ready jobs in a better one, whose slots may have become free behind the walk's back.
--- A wide queue is locked in share mode: other claims of it may be under way, whose jobs this count
--- cannot see. There are at most max_connections of them, each of at most `most_room` jobs, and none was
--- made on fewer free slots than all these take together: so the last one of them, at the latest,
--- counted all but those, and the limit holds. On fewer free slots nothing is taken in share mode.
--- (A claim that locks the queue alone waits for no sharer: it passes the queue over.)
+-- A queue that was given a limit since it was found without one yields nothing.
 -- A queue with a rate (max_per_second) may start as many jobs as its burst less its debt: the starts
 -- that the rate has not made up for since they were made. The debt is written here, under the lock of
 -- the queue, for what was taken. Jobs of such a queue are `queued_at` the one moment that was counted
@@ -19,9 +15,9 @@
 -- A debt above the burst, which was lowered, counts as the burst and is kept, or raising the burst
 -- would allow a new one; the database's clock counts, and a debt from the future, by a clock that
 -- was set back, counts as none.
--- A queue that was given a rate since it was locked as a wide one yields nothing.
 -- A job whose task is paused or capped needs a slot of it before it may start: take_task_slots.sql.
--- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another sharer).
+-- Locks: job rows, NO KEY UPDATE, SKIP LOCKED (an operator may hold one, or another claim of a
+-- queue without limit).
 -- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
 -- for the update, and for the rates.
 WITH RECURSIVE handed AS MATERIALIZED (
@@ -73,11 +69,8 @@ WITH RECURSIVE handed AS MATERIALIZED (
     SELECT
         queue.id, queue.weight,
         CASE
-            WHEN queue.is_wide AND queue.max_per_second IS NOT NULL THEN 0
-            WHEN NOT queue.is_wide THEN queue.num_slots - queue.taken
-            WHEN queue.num_slots - queue.taken
-                >= current_setting('max_connections')::integer * %(most_room)s::integer
-                THEN %(most_room)s::integer + 1
+            WHEN NOT queue.is_shared OR queue.num_slots IS NULL AND queue.max_per_second IS NULL
+            THEN coalesce(queue.num_slots - queue.taken, 1000000)
             ELSE 0
         END AS free,
         queue.burst, queue.as_of,
@@ -102,17 +95,21 @@ WITH RECURSIVE handed AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT q.id, q.weight, q.num_slots, q.max_per_second,
         coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
-        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of, (
-            SELECT count(*)
-            FROM tenantqueue_job_hot j
-            WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-        ) AS taken,
-        q.id = ANY (current_setting('tenantqueue.wide')::integer[]) AS is_wide
+        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
+        CASE
+            WHEN q.num_slots IS NOT NULL
+            THEN (
+                SELECT count(*)
+                FROM tenantqueue_job_hot j
+                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+            )
+        END AS taken,
+        q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
         FROM tenantqueue_tenantqueue q
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0
     ) queue
-    WHERE queue.num_slots > queue.taken
+    WHERE coalesce(queue.num_slots > queue.taken, true)
 ), closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names
     FROM tenantqueue_closedtask c

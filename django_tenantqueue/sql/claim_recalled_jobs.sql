@@ -29,11 +29,8 @@ WITH handed AS MATERIALIZED (
     SELECT
         queue.id, queue.weight,
         CASE
-            WHEN queue.is_wide AND queue.max_per_second IS NOT NULL THEN 0
-            WHEN NOT queue.is_wide THEN queue.num_slots - queue.taken
-            WHEN queue.num_slots - queue.taken
-                >= current_setting('max_connections')::integer * %(most_room)s::integer
-                THEN %(most_room)s::integer + 1
+            WHEN NOT queue.is_shared OR queue.num_slots IS NULL AND queue.max_per_second IS NULL
+            THEN coalesce(queue.num_slots - queue.taken, 1000000)
             ELSE 0
         END AS free,
         queue.burst, queue.as_of,
@@ -58,27 +55,31 @@ WITH handed AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT q.id, q.weight, q.num_slots, q.max_per_second,
         coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
-        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of, (
-            SELECT count(*)
-            FROM (
-                SELECT coalesce(max(since.queued_at), '-infinity') AS queued_at
-                FROM taken_from since
-                WHERE since.queue_id = met.queue_id
-            ) since
-            CROSS JOIN LATERAL (
-                SELECT
-                FROM tenantqueue_job_hot j
-                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-                    AND j.queued_at >= since.queued_at
-                OFFSET 0
-            ) slot
-        ) AS taken,
-        q.id = ANY (current_setting('tenantqueue.wide')::integer[]) AS is_wide
+        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
+        CASE
+            WHEN q.num_slots IS NOT NULL
+            THEN (
+                SELECT count(*)
+                FROM (
+                    SELECT coalesce(max(since.queued_at), '-infinity') AS queued_at
+                    FROM taken_from since
+                    WHERE since.queue_id = met.queue_id
+                ) since
+                CROSS JOIN LATERAL (
+                    SELECT
+                    FROM tenantqueue_job_hot j
+                    WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+                        AND j.queued_at >= since.queued_at
+                    OFFSET 0
+                ) slot
+            )
+        END AS taken,
+        q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
         FROM tenantqueue_tenantqueue q
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0
     ) queue
-    WHERE queue.num_slots > queue.taken
+    WHERE coalesce(queue.num_slots > queue.taken, true)
 ), closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names
     FROM tenantqueue_closedtask c

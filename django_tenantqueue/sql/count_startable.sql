@@ -38,7 +38,7 @@ WITH RECURSIVE visit AS (
     ) queue
     CROSS JOIN LATERAL (
         SELECT least(
-            queue.num_slots - count(*),
+            coalesce(queue.num_slots, %(most)s::integer) - count(*),
             CASE
                 WHEN queue.max_per_second IS NOT NULL
                 THEN floor(
@@ -63,7 +63,8 @@ WITH RECURSIVE visit AS (
         FROM (
             SELECT
             FROM tenantqueue_job_hot j
-            WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
+            WHERE queue.num_slots IS NOT NULL
+                AND j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
             LIMIT queue.num_slots
         ) taken
         OFFSET 0

@@ -3,7 +3,7 @@
 -- it: no other claim of the queue is under way, and each that has been is seen. What later ones take is
 -- queued by the clock then: the answer lies `margin_seconds` before the clock at least, so that it holds if
 -- that is set back by less. `as_of` is the clock; see lock_recalled_queues.sql for who compares it.
--- A wide queue is left out: others may share its lock, and what they take cannot be seen yet.
+-- A queue without a limit is left out: its slots are not counted.
 -- Index: tenantqueue_job_slots, from what is known on: up to its first living entry.
 WITH known AS MATERIALIZED (
     SELECT since.queue_id, 'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
@@ -33,4 +33,4 @@ LEFT JOIN LATERAL (
     ORDER BY j.queue_id, j.queued_at
     LIMIT 1
 ) taken ON true
-WHERE handed.queue_id <> ALL (current_setting('tenantqueue.wide')::integer[])
+WHERE handed.queue_id <> ALL (current_setting('tenantqueue.unlimited')::integer[])

@@ -40,7 +40,7 @@ WITH RECURSIVE visit AS (
         ) AS taken
     FROM (SELECT DISTINCT visit.queue_id FROM visit) visited
     CROSS JOIN LATERAL (
-        SELECT q.tenant, q.name, q.paused OR q.num_slots = 0 AS halted
+        SELECT q.tenant, q.name, q.paused OR coalesce(q.num_slots = 0, false) AS halted
         FROM tenantqueue_tenantqueue q
         WHERE q.id = visited.queue_id
         OFFSET 0

@@ -4,11 +4,9 @@
 --
 -- Order: lanes ascending; inside a lane the queues after the one served last (`starts`; in a lane
 -- that is new to this worker, `first_start`), then from the beginning. Each step is one probe of tenantqueue_job_ready, however many jobs wait.
--- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED, and an advisory lock for each until
--- the commit: it never waits. A wide queue, one with so many free slots that all connections of the
--- server together could not fill them with one claim each (`most_room`), gets the advisory lock alone,
--- shared: claims of it need not follow each other. See claim_jobs.sql for why it stays strict. A queue
--- with a rate is never wide.
+-- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED: it never waits. A queue without any
+-- limit (no slots, no rate) is not locked. Claims of it share an advisory lock until their commit, for
+-- which an edit that limits or pauses the queue waits (tenantqueue_queue_limited, a trigger).
 -- Indexes: tenantqueue_job_ready for the walk, tenantqueue_job_slots for fullness, primary key for
 -- the queues and their rates.
 -- Fullness and rate are looked at here only to leave such queues unlocked; what counts is the count in
@@ -92,8 +90,7 @@ WITH RECURSIVE began AS MATERIALIZED (
             WHEN queue.burst - taken.debt < 1 THEN 'spent'
             ELSE 'open'
         END AS status,
-        queue.max_per_second IS NULL AND queue.num_slots - taken.slots
-            >= current_setting('max_connections')::integer * %(most_room)s::integer AS is_wide,
+        queue.num_slots IS NULL AND queue.max_per_second IS NULL AS is_unlimited,
         (
             greatest(1, least(queue.burst / 2, queue.max_per_second * %(batch_seconds)s::float8))
             - queue.burst + taken.debt
@@ -130,27 +127,27 @@ WITH RECURSIVE began AS MATERIALIZED (
         FROM (
             SELECT
             FROM tenantqueue_job_hot j
-            WHERE j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
+            WHERE queue.num_slots IS NOT NULL
+                AND j.queue_id = visit.queue_id AND j.state IN ('queued', 'running')
             LIMIT queue.num_slots
         ) one
         WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
         OFFSET 0
     ) taken ON true
 ), locked AS MATERIALIZED (
-    SELECT seen.nth, seen.lane, seen.queue_id, queue.is_wide
+    SELECT seen.nth, seen.lane, seen.queue_id, seen.is_unlimited
     FROM seen
     CROSS JOIN LATERAL (
-        SELECT false AS is_wide
+        SELECT
         FROM (
-            SELECT q.id
+            SELECT
             FROM tenantqueue_tenantqueue q
-            WHERE q.id = seen.queue_id AND NOT seen.is_wide
+            WHERE q.id = seen.queue_id AND NOT seen.is_unlimited
             FOR NO KEY UPDATE SKIP LOCKED
         ) row_lock
-        WHERE pg_try_advisory_xact_lock(%(lock_class)s::integer, row_lock.id)
         UNION ALL
-        SELECT true
-        WHERE seen.is_wide
+        SELECT
+        WHERE seen.is_unlimited
             AND pg_try_advisory_xact_lock_shared(%(lock_class)s::integer, seen.queue_id)
     ) queue
     WHERE seen.status = 'open'
@@ -169,13 +166,13 @@ WITH RECURSIVE began AS MATERIALIZED (
             'tenantqueue.queues', coalesce(array_agg(queue_id ORDER BY nth)::text, '{}'), true
         ),
         set_config(
-            'tenantqueue.wide',
-            coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_wide))::text, '{}'), true
+            'tenantqueue.unlimited',
+            coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_unlimited))::text, '{}'), true
         )
     FROM (
         -- a queue that was contended in a better lane is not served in a later one
         SELECT
-            told.nth, told.lane, told.queue_id, told.held, told.is_wide,
+            told.nth, told.lane, told.queue_id, told.held, told.is_unlimited,
             bool_or(NOT told.held) OVER (PARTITION BY told.queue_id ORDER BY told.nth) AS missed
         FROM told
         WHERE told.status = 'open'

@@ -8,8 +8,7 @@
 -- there is one.
 -- Slots are counted from `taken_from` on: since when (`queued_at`, in microseconds) those may have been
 -- queued that hold one. It is not believed when the clock stands before `taken_as_of`, at which it was
--- told: the clock was set back then. A claim that `settles` locks as wide ones only queues that are
--- `settled`, so that find_first_taken.sql may look at the others.
+-- told: the clock was set back then.
 -- Indexes: tenantqueue_job_ready for the places, primary key for what was put in since, for the queues
 -- and for their rates, tenantqueue_job_slots for fullness.
 WITH began AS MATERIALIZED (
@@ -81,9 +80,7 @@ WITH began AS MATERIALIZED (
             WHEN queue.burst - taken.debt < 1 THEN 'spent'
             ELSE 'open'
         END AS status,
-        queue.max_per_second IS NULL AND queue.num_slots - taken.slots
-            >= current_setting('max_connections')::integer * %(most_room)s::integer
-            AND (NOT %(settles)s::boolean OR visit.queue_id = ANY (%(settled)s::integer[])) AS is_wide,
+        queue.num_slots IS NULL AND queue.max_per_second IS NULL AS is_unlimited,
         (
             greatest(1, least(queue.burst / 2, queue.max_per_second * %(batch_seconds)s::float8))
             - queue.burst + taken.debt
@@ -132,26 +129,26 @@ WITH began AS MATERIALIZED (
                     AND j.queued_at >= since.queued_at
                 OFFSET 0
             ) slot
+            WHERE queue.num_slots IS NOT NULL
             LIMIT queue.num_slots
         ) one
         WHERE NOT queue.paused AND NOT visit.queue_id = ANY (%(skip_queues)s::integer[])
         OFFSET 0
     ) taken ON true
 ), locked AS MATERIALIZED (
-    SELECT seen.nth, seen.lane, seen.queue_id, queue.is_wide
+    SELECT seen.nth, seen.lane, seen.queue_id, seen.is_unlimited
     FROM seen
     CROSS JOIN LATERAL (
-        SELECT false AS is_wide
+        SELECT
         FROM (
-            SELECT q.id
+            SELECT
             FROM tenantqueue_tenantqueue q
-            WHERE q.id = seen.queue_id AND NOT seen.is_wide
+            WHERE q.id = seen.queue_id AND NOT seen.is_unlimited
             FOR NO KEY UPDATE SKIP LOCKED
         ) row_lock
-        WHERE pg_try_advisory_xact_lock(%(lock_class)s::integer, row_lock.id)
         UNION ALL
-        SELECT true
-        WHERE seen.is_wide
+        SELECT
+        WHERE seen.is_unlimited
             AND pg_try_advisory_xact_lock_shared(%(lock_class)s::integer, seen.queue_id)
     ) queue
     WHERE seen.status = 'open'
@@ -170,8 +167,8 @@ WITH began AS MATERIALIZED (
             'tenantqueue.queues', coalesce(array_agg(queue_id ORDER BY nth)::text, '{}'), true
         ),
         set_config(
-            'tenantqueue.wide',
-            coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_wide))::text, '{}'), true
+            'tenantqueue.unlimited',
+            coalesce((array_agg(DISTINCT queue_id) FILTER (WHERE is_unlimited))::text, '{}'), true
         ),
         set_config(
             'tenantqueue.floors',
@@ -188,7 +185,7 @@ WITH began AS MATERIALIZED (
     FROM (
         -- a queue that was contended in a better lane is not served in a later one
         SELECT
-            told.nth, told.lane, told.queue_id, told.held, told.is_wide,
+            told.nth, told.lane, told.queue_id, told.held, told.is_unlimited,
             bool_or(NOT told.held) OVER (PARTITION BY told.queue_id ORDER BY told.nth) AS missed
         FROM told
         WHERE told.status = 'open'

@@ -67,7 +67,7 @@ WITH RECURSIVE control AS MATERIALIZED (
         -- so many jobs may become ready in it; a step that comes to no queue finds none
         SELECT coalesce(
             (
-                SELECT q.num_slots
+                SELECT coalesce(q.num_slots, (SELECT room FROM control))::integer
                 FROM tenantqueue_tenantqueue q
                 WHERE next.choice = 1 AND q.id = next.queue_id AND NOT q.paused AND NOT EXISTS (
                     SELECT

@@ -219,7 +219,18 @@ def test_page_writes_only_changed_columns(admin_client: Client) -> None:
     assert (queue.num_slots, queue.weight) == (5, 2)
 
 
-@pytest.mark.parametrize("wrong", ["-1", "1000001", "many", ""])
+def test_queue_has_no_limit_when_its_slots_are_empty(admin_client: Client) -> None:
+    queue = make_queue(num_slots=3)
+
+    saved = save(admin_client, show(admin_client), **{"form-0-num_slots": ""})
+
+    assert saved.status_code == 302
+    queue.refresh_from_db()
+    assert queue.num_slots is None
+    assert 'title="no limit"' in admin_client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize("wrong", ["-1", "1000001", "many"])
 def test_wrong_slots_are_a_form_error(admin_client: Client, wrong: str) -> None:
     queue = make_queue(num_slots=3)
 

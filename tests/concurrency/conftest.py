@@ -65,7 +65,6 @@ def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Let workers walk over the queues; or recall, as when the server cannot clean up."""
     if request.param == "recalls":
         monkeypatch.setattr(recall, "CHEAP_ENTRIES", -1_000_000)
-        monkeypatch.setattr(recall, "SETTLE_PORTION", 0.0)
         monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
         monkeypatch.setattr(FakeWorker, "surveys", True)
     return str(request.param)

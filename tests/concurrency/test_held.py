@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from django.db import connection
 
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.models import Job
 from django_tenantqueue.operations import recall
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import recall as recall_queries
-from django_tenantqueue.queries.claim import MOST_ROOM
 from django_tenantqueue.queries.recall import Taken
 from tests.concurrency.held import GONE, come_and_go
 from tests.factories import (
@@ -29,8 +27,6 @@ from tests.factories import (
 def exact(monkeypatch) -> None:
     """Believe what is known of slots to the moment, and ask for it with each claim."""
     monkeypatch.setattr(recall_queries, "TAKEN_MARGIN_SECONDS", 0.0)
-    monkeypatch.setattr(recall, "SETTLE_PORTION", 1.0)
-    monkeypatch.setattr(recall, "SETTLED_SECONDS", 0.0)
 
 
 def survey_anew(worker: FakeWorker) -> None:
@@ -138,49 +134,11 @@ def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exa
     assert Job.objects.active().count() == 3
 
 
-def make_wide_queue() -> TenantQueue:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('max_connections')::integer")
-        return make_queue(num_slots=int(cursor.fetchone()[0]) * MOST_ROOM + 1000)
-
-
 def exchange(worker: FakeWorker) -> queries.Exchange:
     request = worker.claimer.request(2, 0)
     answer = queries.exchange(worker.db, worker.id, request=request)
     worker.claimer.learn(request, answer)
     return answer
-
-
-def test_slots_of_a_wide_queue_are_asked_for_by_a_claim_that_has_it_alone(
-    worker, snapshot, exact, monkeypatch
-):
-    queue = make_wide_queue()
-    come_and_go(queue)
-    recalling(worker)
-    make_jobs(queue, 9)
-
-    monkeypatch.setattr(recall, "SETTLE_PORTION", 0.0)
-    shared = exchange(worker)
-    monkeypatch.setattr(recall, "SETTLE_PORTION", 1.0)
-    alone = exchange(worker)
-
-    assert (len(shared.jobs), len(alone.jobs)) == (2, 2)
-    assert shared.taken == {}
-    assert set(alone.taken) == {queue.pk}
-
-
-def test_wide_queue_goes_on_when_others_share_its_lock_all_the_time(
-    worker_factory, snapshot, monkeypatch
-):
-    queue = make_wide_queue()
-    come_and_go(queue)
-    worker, other = recalling(worker_factory()), worker_factory()
-    make_jobs(queue, 100)
-
-    with other.open_claim(1):
-        jobs = [job for _ in range(40) for job in worker.claim(1)]
-
-    assert len(jobs) > 5
 
 
 def test_jobs_of_a_queue_that_no_survey_has_seen_are_found(worker, snapshot):

@@ -27,12 +27,12 @@ from tests.intervals import Limits, breaches, most_at_once
 from tests.process.workers import wait_until
 from tests.testapp.tasks import echo, noop
 
-WIDE = 1_000_000
+UNLIMITED = None
 
 
 def start(count: int, **options) -> ConcurrentJobMonitor:
-    """Start a monitor of so many noops in a wide queue."""
-    make_queue("acme", num_slots=WIDE)
+    """Start a monitor of so many noops in a queue without limit."""
+    make_queue("acme", num_slots=UNLIMITED)
     details = (noop.call() for _ in range(count))
     return ConcurrentJobMonitor.objects.start("work", details, tenant="acme", **options)
 

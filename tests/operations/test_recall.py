@@ -342,22 +342,6 @@ def test_counts_are_believed_for_less_time_than_the_clock_may_be_set_back(recall
     assert module.TAKEN_SECONDS + LINE_SECONDS < TAKEN_MARGIN_SECONDS
 
 
-def test_only_a_portion_of_claims_settles_and_fresh_counts_are_left_alone(
-    recall, clock, monkeypatch
-):
-    begin(recall)
-    recall.learn(places(recall), NOTHING, {1: Taken(since=5, as_of=20)})
-    drawn = iter([module.SETTLE_PORTION - 0.01, module.SETTLE_PORTION + 0.01])
-    monkeypatch.setattr(module.random, "random", lambda: next(drawn))
-
-    first = places(recall)
-    clock.now += module.SETTLED_SECONDS + 0.1
-    second = places(recall)
-
-    assert (first.settles, first.settled) == (True, [1])
-    assert (second.settles, second.settled) == (False, [])
-
-
 def test_worker_pauses_longer_and_longer_until_it_may_sleep(recall, clock):
     begin(recall, awake=4)
     recall.surveyed(survey(awake=4), seconds=0.05)

@@ -23,7 +23,7 @@ from tests.timing import TooLate, assert_within
 from .tasks import async_hold
 from .workers import Gate, Workers, clock, make_queue, wait_for_end, wait_until
 
-WIDE = 1_000_000
+UNLIMITED = None
 FULL = bool(os.environ.get("TENANTQUEUE_FULL_SIZE"))
 """Whether the runs are to be large."""
 SOON = timedelta(seconds=1)
@@ -32,7 +32,7 @@ SOON = timedelta(seconds=1)
 
 def start(count: int, milliseconds: float = 30.0, **options) -> ConcurrentJobMonitor:
     """Start a monitor whose details write their own intervals."""
-    make_queue("acme", num_slots=WIDE)
+    make_queue("acme", num_slots=UNLIMITED)
     details = (work.call("acme", milliseconds) for _ in range(count))
     return ConcurrentJobMonitor.objects.start("work", details, tenant="acme", **options)
 
@@ -139,7 +139,7 @@ def test_others_do_not_wait_while_a_monitor_runs(workers: Workers):
 
 
 def test_next_of_a_session_starts_when_the_last_detail_has_ended(workers: Workers):
-    make_queue("acme", num_slots=WIDE)
+    make_queue("acme", num_slots=UNLIMITED)
     monitors = [
         ConcurrentJobMonitor.objects.start(
             str(number),
@@ -174,7 +174,7 @@ def test_next_of_a_session_starts_when_the_last_detail_has_ended(workers: Worker
 @pytest.mark.parametrize("seed", range(200 if FULL else 5))
 @pytest.mark.heavy
 def test_callback_runs_once_when_workers_die_at_the_end(workers: Workers, gate: Gate, seed: int):
-    make_queue("acme", num_slots=WIDE)
+    make_queue("acme", num_slots=UNLIMITED)
     chance = random.Random(seed)
     monitor = ConcurrentJobMonitor.objects.start(
         "work",

@@ -49,8 +49,6 @@ def places(filled: Filled) -> Places:
         floors={(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
         arrivals_from=max(filled.ready) - 100,
         taken={q: Taken(since=0, as_of=0) for q in filled.open_queues},
-        settles=True,
-        settled=filled.open_queues[:3],
         withheld=0,
     )
 

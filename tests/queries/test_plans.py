@@ -90,7 +90,7 @@ class Planner:
         self.web.connection.execute("SET plan_cache_mode = force_generic_plan")
         for raw in (self.worker, self.web.connection):
             # a claim gets these from lock_queues.sql, for the length of a transaction
-            for name in ("lanes", "queues", "wide"):
+            for name in ("lanes", "queues", "unlimited"):
                 raw.execute(f"SET tenantqueue.{name} = '{{}}'".encode())
             raw.execute("SET tenantqueue.floors = '[]'")
         self.filled: Filled

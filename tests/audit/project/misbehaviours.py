@@ -14,7 +14,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -216,20 +215,6 @@ def leaves_an_execute_wrapper() -> None:
 def changes_the_row_factory() -> None:
     write()
     connection.connection.row_factory = dict_row
-
-
-@must_end(SUCCESS)
-def leaves_a_thread_on_the_connection() -> None:
-    write()
-    raw = connection.connection
-
-    def go_on() -> None:
-        with contextlib.suppress(Exception):
-            for _ in range(20):
-                raw.execute("SELECT pg_sleep(0.002)")
-
-    thread = threading.Thread(target=go_on, daemon=True)
-    thread.start()
 
 
 # the session in the server
