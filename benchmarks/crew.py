@@ -3,9 +3,10 @@
 ``python -m benchmarks.crew ORDERS`` (JSON), started by fleet.py. It says "ready", then answers each
 line of its standard input with one line of JSON; the end of the input ends it.
 
-A worker here is the package's own pump on a connection of its own, in a thread of its own, with a
-row of its own. Only what runs the jobs is a stand-in: it lets the time pass that a job takes, so
-that hundreds of workers fit on one machine and the machine's cores are left to the database.
+A worker here is the package's own claim loop on a connection of its own, in a thread of its own,
+with a row of its own. Only what runs the jobs is a stand-in: it lets the time pass that a job
+takes, so that hundreds of workers fit on one machine and the machine's cores are left to the
+database.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ django.setup()
 from django.db import connections  # noqa: E402
 
 from django_tenantqueue.exceptions import TenantQueueError  # noqa: E402
-from django_tenantqueue.operations.outcome import Outcome, success  # noqa: E402
-from django_tenantqueue.operations.running import RunningJob  # noqa: E402
+from django_tenantqueue.execution.current_job import RunningJob  # noqa: E402
+from django_tenantqueue.execution.outcome import Outcome, success  # noqa: E402
 from django_tenantqueue.queries import workers as worker_queries  # noqa: E402
+from django_tenantqueue.worker.child.loop import ClaimLoop  # noqa: E402
 from django_tenantqueue.worker.config import WorkerConfig  # noqa: E402
 from django_tenantqueue.worker.connection import connect  # noqa: E402
-from django_tenantqueue.worker.lease import PROBE_SECONDS, Lease  # noqa: E402
-from django_tenantqueue.worker.maintenance import Maintenance  # noqa: E402
-from django_tenantqueue.worker.pump import Pump  # noqa: E402
+from django_tenantqueue.worker.supervisor.lease import PROBE_SECONDS, Lease  # noqa: E402
+from django_tenantqueue.worker.supervisor.maintenance import Maintenance  # noqa: E402
 
 NEVER = float("inf")
 """When nothing is due (monotonic time)."""
@@ -46,15 +47,15 @@ LONGEST_WAIT = 60.0
 class Places:
     """An executor with so many places, in each of which a job stays for `seconds`.
 
-    Turned by the thread of its pump. Times are those of an executor that never waits for it: a job
-    begins when it was handed out, or when the one before it in its place ended.
+    Turned by the thread of its claim loop. Times are those of an executor that never waits for it:
+    a job begins when it was handed out, or when the one before it in its place ended.
     """
 
-    def __init__(self, size: int, seconds: float, pump: Pump) -> None:
+    def __init__(self, size: int, seconds: float, claim_loop: ClaimLoop) -> None:
         self.begun: list[tuple[int, float]] = []
         """(job id, monotonic time) of each start."""
         self._seconds = seconds
-        self._pump = pump
+        self._claim_loop = claim_loop
         self._waiting: deque[RunningJob] = deque()
         self._running: deque[tuple[float, RunningJob]] = deque()
         self._free_since = [0.0] * size
@@ -87,7 +88,7 @@ class Places:
             running.ended = ended
             self._free_since.append(ended)
             self._begin(now)
-            self._pump.report(running, Outcome(finished=success(running, None)))
+            self._claim_loop.report(running, Outcome(finished=success(running, None)))
 
     def _begin(self, now: float) -> None:
         while self._waiting and self._free_since:
@@ -109,24 +110,24 @@ class Trip:
     jobs: int
 
 
-class MeteredPump(Pump):
-    """A pump that notes how long its claims take."""
+class MeteredLoop(ClaimLoop):
+    """A claim loop that notes how long its claims take."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.trips: list[Trip] = []
 
     def _exchange(self, claim: bool) -> bool:
-        before, began = len(self.flight), time.monotonic()
+        before, began = len(self.claimed_jobs), time.monotonic()
         answered = super()._exchange(claim)
         if claim:
-            taken = len(self.flight) - before
+            taken = len(self.claimed_jobs) - before
             self.trips.append(Trip(began, time.monotonic() - began, taken))
         return answered
 
 
 class OneWorker:
-    """One worker: its row, its pump, and what runs its jobs."""
+    """One worker: its row, its claim loop, and what runs its jobs."""
 
     def __init__(self, orders: Orders, name: str) -> None:
         config = WorkerConfig("default", name, threads=orders.threads)
@@ -148,24 +149,28 @@ class OneWorker:
             worker_id = self.supervisor.lease.register(description)
         else:
             worker_id = worker_queries.insert_worker(connection, description)
-        self.pump = MeteredPump(config, worker_id, connection, lambda: connect("default", name))
-        self.places = Places(config.threads, orders.seconds, self.pump)
-        self.pump.flight.threads = self.places
-        self.pump.flight.loop = Places(config.async_slots, orders.seconds, self.pump)
+        self.claim_loop = MeteredLoop(
+            config, worker_id, connection, lambda: connect("default", name)
+        )
+        self.places = Places(config.threads, orders.seconds, self.claim_loop)
+        self.claim_loop.claimed_jobs.threads = self.places
+        self.claim_loop.claimed_jobs.loop = Places(
+            config.async_slots, orders.seconds, self.claim_loop
+        )
         self.ending = False
         self.thread = threading.Thread(target=self._drive, name=name)
 
     def _drive(self) -> None:
         try:
             while not self.ending:
-                pause = self.pump.run_once()
+                pause = self.claim_loop.run_once()
                 left = self.places.next_at - time.monotonic()
-                self.pump.wait(min(pause, left, LONGEST_WAIT))
+                self.claim_loop.wait(min(pause, left, LONGEST_WAIT))
                 self.places.turn()
-            for running in self.pump.flight.unfinished():
-                self.pump.flight.to_return(running, 0.0)  # no supervisor gives it back
-            self.pump.abandon()
-            self.pump.close()
+            for running in self.claim_loop.claimed_jobs.unfinished():
+                self.claim_loop.claimed_jobs.to_return(running, 0.0)  # no supervisor gives it back
+            self.claim_loop.abandon()
+            self.claim_loop.close()
         except BaseException as error:  # noqa: BLE001 a fleet with a dead worker measures nothing
             print(f"{self.thread.name}: {error!r}", file=sys.stderr, flush=True)
             os._exit(70)
@@ -175,7 +180,7 @@ class OneWorker:
     def end(self) -> None:
         """Ask it to give back what it holds and to sign off."""
         self.ending = True
-        self.pump.waiter.wake()
+        self.claim_loop.waiter.wake()
 
 
 class OneSupervisor:
@@ -188,7 +193,7 @@ class OneSupervisor:
         self._due = self._maintain_at = time.monotonic()
 
     def run_once(self, now: float, sleep: int) -> float:
-        """Do what is due; return when it is due again. `sleep`: see Marks.sleep_number."""
+        """Do what is due; return when it is due again. `sleep`: see SharedMemory.sleep_number."""
         if self._due <= now:
             self.lease.check(quiet=0 < sleep == self._sleep)
             self._sleep = sleep
@@ -219,12 +224,14 @@ class Crew:
 
     def _supervise(self) -> None:
         supervisors = {
-            w.supervisor: w.pump.flight.marks for w in self._workers if w.supervisor is not None
+            w.supervisor: w.claim_loop.claimed_jobs.shared_memory
+            for w in self._workers
+            if w.supervisor is not None
         }
         while supervisors and not self._ended.is_set():
             soonest = NEVER
-            for supervisor, marks in supervisors.items():
-                due = supervisor.run_once(time.monotonic(), marks.sleep_number)
+            for supervisor, shared_memory in supervisors.items():
+                due = supervisor.run_once(time.monotonic(), shared_memory.sleep_number)
                 soonest = min(soonest, due)
                 # as unevenly as they would be started on their machines
                 self._ended.wait(PROBE_SECONDS / len(supervisors) / 2)
@@ -235,7 +242,7 @@ class Crew:
 
     def tell(self, since: float) -> Told:
         """Return what has happened since then (monotonic time)."""
-        trips = [[t for t in list(w.pump.trips) if t.at >= since] for w in self._workers]
+        trips = [[t for t in list(w.claim_loop.trips) if t.at >= since] for w in self._workers]
         begun = [pair for w in self._workers for pair in list(w.places.begun) if pair[1] >= since]
         return Told(
             least_claims=min(map(len, trips)),

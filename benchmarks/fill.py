@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from django_tenantqueue.queries import history
+from django_tenantqueue.operations import history
 
 from .bench import Bench
 from .bench_app import tasks

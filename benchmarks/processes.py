@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from django_tenantqueue.worker.process import die_with_parent
+from django_tenantqueue.worker.child.process import die_with_parent
 
 from .results import Incorrect
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .calls.tenant import get_tenant, use_tenant
+    from .calls.unique import Unique
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Retry
     from .models import ConcurrentJobMonitor, Job
-    from .operations.tenant import get_tenant, use_tenant
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
-    from .unique import Unique
 
 _HOMES = {
     "task": "tasks",
@@ -30,9 +30,9 @@ _HOMES = {
     "Cancelled": "exceptions",
     "ClaimLost": "exceptions",
     "DuplicateJob": "exceptions",
-    "Unique": "unique",
-    "get_tenant": "operations.tenant",
-    "use_tenant": "operations.tenant",
+    "Unique": "calls.unique",
+    "get_tenant": "calls.tenant",
+    "use_tenant": "calls.tenant",
 }
 
 __all__ = [

@@ -57,8 +57,8 @@ class Settings:
     wrappers: tuple[str, ...] = ()
     """Dotted paths of context managers put around every run, outermost first."""
     context: tuple[str, ...] = (
-        "django_tenantqueue.operations.context.Language",
-        "django_tenantqueue.operations.context.TimeZone",
+        "django_tenantqueue.calls.context.Language",
+        "django_tenantqueue.calls.context.TimeZone",
     )
     """Dotted paths of classes that carry a value from the enqueue into the run."""
     eager: bool = False

@@ -10,15 +10,16 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
+from .calls import sources
+from .calls.call import Call
+from .calls.options import Options, unknown_option
+from .calls.sources import DelayableMark, Source
 from .conf import get_settings
 from .exceptions import InvalidArgument, InvalidOption
+from .execution import eager
+from .execution.current_job import current_job
 from .models import Job
-from .operations import eager, sources
 from .operations import enqueue as operations
-from .operations.calls import Call
-from .operations.options import Options, unknown_option
-from .operations.running import current_job
-from .operations.sources import DelayableMark, Source
 
 __all__ = ["BoundTask", "Delayable", "Task", "current_job", "delay", "task"]
 

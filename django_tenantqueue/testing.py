@@ -11,14 +11,14 @@ from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from .conf import get_settings
+from .execution.current_job import RunningJob
+from .execution.outcome import Outcome
+from .execution.run import run_async, run_sync
 from .gates import JobGates
 from .models import Job, TenantQueue
 from .operations.claim import Claimer, Verdict
 from .operations.gates import keys_of, release
-from .operations.outcome import Outcome
-from .operations.run import run_async, run_sync
-from .operations.running import RunningJob
-from .operations.taskgate import settle, take
+from .operations.task_gate import settle, take
 from .operations.unique import keys_to_free
 from .queries import claim as queries
 from .queries.claim import ClaimedJob

@@ -293,7 +293,7 @@ class FakeWorker:
             yield self.take(room)
 
     def survey(self) -> None:
-        """Look for all places where jobs are ready, as a pump does when that is due."""
+        """Look for all places where jobs are ready, as a claim loop does when that is due."""
         row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_SPOTS}).fetchone()
         self.claimer.recall.surveyed(recall_queries.as_survey(row), seconds=0.001)
 

@@ -19,7 +19,9 @@ from django.dispatch import Signal
 
 import django_tenantqueue
 from django_tenantqueue import exceptions, signals, states, tasks, testing
+from django_tenantqueue.calls.options import Options
 from django_tenantqueue.conf import Settings, read_settings
+from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Duty,
@@ -34,9 +36,14 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.models.job import JobQuerySet
-from django_tenantqueue.operations import control, fleet, maintain, monitor_control, taskcontrol
-from django_tenantqueue.operations.options import Options
-from django_tenantqueue.operations.running import RunningJob
+from django_tenantqueue.operations import (
+    control,
+    maintain,
+    monitor_control,
+    task_control,
+    worker_control,
+)
+from django_tenantqueue.status import workers
 from django_tenantqueue.web.views import describe_job
 
 ROOT = Path(__file__).parents[1]
@@ -149,7 +156,7 @@ def test_every_exception_is_documented() -> None:
 
 
 def test_every_statement_says_what_it_does() -> None:
-    for path in sorted((PACKAGE / "sql").glob("*.sql")):
+    for path in sorted((PACKAGE / "sql").rglob("*.sql")):
         assert from_code.sql_head(path), f"{path.name} has no comment at its head"
         assert f"### `{path.name}`" in text_of("reference/sql.md")
 
@@ -194,8 +201,9 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", [*functions_of(control), *control.TUNABLE])
     duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
     assert_named("reference/operations.md", duties)
-    assert_named("reference/operations.md", functions_of(fleet))
-    assert_named("reference/operations.md", [*functions_of(taskcontrol), *taskcontrol.TUNABLE])
+    assert_named("reference/operations.md", functions_of(workers))
+    assert_named("reference/operations.md", functions_of(worker_control))
+    assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
     assert_named("reference/operations.md", functions_of(monitor_control))
     assert_named("reference/operations.md", monitor_control.TUNABLE)
 
@@ -296,7 +304,7 @@ def test_snippet_shows_valid_settings(code: str) -> None:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_snippet_calls_operations_that_exist(code: str) -> None:
-    for module in (control, fleet, maintain, monitor_control):
+    for module in (control, maintain, monitor_control, task_control, worker_control, workers):
         short = module.__name__.rpartition(".")[2]
         for name in re.findall(rf"\b{short}\.(\w+)\(", code):
             assert hasattr(module, name), f"{short}.{name}()"

@@ -12,11 +12,11 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue import Priority, Task, Unique, delay, task
+from django_tenantqueue.calls.call import read_calls
+from django_tenantqueue.calls.sources import describe_method, resolve
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, NotAllowed
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import enqueue
-from django_tenantqueue.operations.calls import read_calls
-from django_tenantqueue.operations.sources import describe_method, resolve
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.queries import unique as unique_queries
 from django_tenantqueue.testing import run_pending

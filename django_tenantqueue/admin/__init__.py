@@ -5,7 +5,7 @@ from .jobs import JobAdmin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserCapAdmin
-from .taskcontrol import TaskControlAdmin
+from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
 __all__ = [

@@ -13,10 +13,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
-from ..operations.figures import NOTHING as NOTHING
-from ..operations.figures import duration_text as duration_text
-from ..operations.figures import rough_text
 from ..states import State
+from ..status.figures import NOTHING as NOTHING
+from ..status.figures import duration_text as duration_text
+from ..status.figures import rough_text
 
 LONGEST_TEXT = 20_000
 """Characters of arguments or results that a page shows."""

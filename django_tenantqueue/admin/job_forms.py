@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..calls.options import check_moment
 from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
-from ..operations.options import check_moment
 from ..states import Priority, State
 from .formats import NOTHING, exact_text
 

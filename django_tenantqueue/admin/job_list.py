@@ -14,7 +14,9 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import Job, TenantQueue
-from ..operations.listing import (
+from ..queries.lists import NEWEST
+from ..states import ACTIVE, State
+from ..status.job_pages import (
     FINISHED,
     QUEUES_MOST,
     UNFINISHED,
@@ -23,8 +25,6 @@ from ..operations.listing import (
     find_jobs,
     queue_ids,
 )
-from ..queries.listing import NEWEST
-from ..states import ACTIVE, State
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 

@@ -12,12 +12,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Job, Session, TaskControl, TenantQueue, UserCap, Worker
-from ..operations.outcome import UNKNOWN_CLASS
-from ..operations.queues import loads, seconds_to_start
 from ..operations.sessions import session_loads
-from ..queries.taskcontrol import is_closed
+from ..queries.tasks import is_closed
 from ..states import WAITING, State
+from ..status.queue_loads import loads, seconds_to_start
 from .formats import (
     duration_text,
     json_text,

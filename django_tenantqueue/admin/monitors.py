@@ -21,11 +21,11 @@ from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
-from ..operations.progress import Progress, progress_of
+from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
 from .filters import CancelledFilter, TenantFilter
 from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
-from .tuned import TunedAdmin
+from .live_admin import TunedAdmin
 
 LABELS = {
     "waiting": _("waits for its session"),

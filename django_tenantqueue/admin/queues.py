@@ -19,12 +19,12 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
-from ..operations.queues import COUNTED_TO, loads
 from ..queries.control import QueueLoad
+from ..status.queue_loads import COUNTED_TO, loads
 from .base import EmptyList
 from .filters import QueueNameFilter
 from .formats import counted
-from .tuned import TunedAdmin
+from .live_admin import TunedAdmin
 
 
 class QueueChangeList(ChangeList):

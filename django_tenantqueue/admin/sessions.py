@@ -26,7 +26,7 @@ from ..states import State
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, counted, state_badge
-from .tuned import TunedAdmin
+from .live_admin import TunedAdmin
 
 LINE_SHOWN = 50
 """Jobs of a line that a session's page shows."""

@@ -17,10 +17,11 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
-from ..operations import fleet
-from ..operations.figures import memory_text, rate_text
-from ..operations.fleet import WorkerState
+from ..operations import worker_control
 from ..queries.fleet import RunningClaim
+from ..status import workers as worker_status
+from ..status.figures import memory_text, rate_text
+from ..status.workers import WorkerState
 from .base import EmptyList, TenantQueueModelAdmin, changed_columns
 from .formats import NOTHING, breakable, duration_text, failure_text, moment, state_badge
 
@@ -95,7 +96,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     @admin.display(description=_("state"))
     def status(self, worker: Worker) -> SafeString:
         """Return what the worker is doing."""
-        state = fleet.state_of(worker, timezone.now())
+        state = worker_status.state_of(worker, timezone.now())
         return format_html(
             '<span class="tq-state tq-state-{}">{}</span>', BADGES[state], state.label
         )
@@ -103,7 +104,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     @admin.display(
         description=_("state"),
         ordering=Case(
-            When(heartbeat_at__lt=Now() - fleet.SILENT, then=0),
+            When(heartbeat_at__lt=Now() - worker_status.SILENT, then=0),
             When(stopping=True, then=1),
             When(draining=True, then=2),
             default=3,
@@ -111,7 +112,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     def state(self, worker: Worker) -> SafeString:
         """Return what the worker is doing, and, when it is silent, since when."""
-        if fleet.state_of(worker, timezone.now()) != WorkerState.SILENT:
+        if worker_status.state_of(worker, timezone.now()) != WorkerState.SILENT:
             return self.status(worker)
         since = moment(worker.heartbeat_at)
         return format_html("{}<br><small>{}</small>", self.status(worker), since)
@@ -207,7 +208,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
         worker = context.get("original")
         context["may_view_jobs"] = self.may_view_jobs(request)
         if worker is not None and context["may_view_jobs"]:
-            claims = fleet.list_running(self.using, worker.pk)
+            claims = worker_status.list_running(self.using, worker.pk)
             context["jobs"] = [_row(claim) for claim in claims]
             context["more_jobs"] = claims[0].of_worker - len(claims) if claims else 0
         return super().render_change_form(request, context, *args, **kwargs)
@@ -217,7 +218,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         """Let workers end what they run and then stop."""
-        done, late = self._order(request, queryset, "draining", fleet.drain)
+        done, late = self._order(request, queryset, "draining", worker_control.drain)
         text = ngettext("%d worker drains.", "%d workers drain.", done) % done
         self._say(request, text, done, late)
 
@@ -226,7 +227,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         """Let workers drain for as long as their shutdown timeout, and then stop."""
-        done, late = self._order(request, queryset, "stopping", fleet.stop)
+        done, late = self._order(request, queryset, "stopping", worker_control.stop)
         text = ngettext("%d worker stops:", "%d workers stop:", done) % done
         text += " " + gettext("what still runs after the shutdown timeout starts again elsewhere.")
         self._say(request, text, done, late)

@@ -11,8 +11,8 @@ from .monitor import (
 from .queue import TenantQueue
 from .rate import QueueRate
 from .session import Session, UserCap
-from .taskcontrol import TaskControl
-from .uniquekey import UniqueKey
+from .task_control import TaskControl
+from .unique_key import UniqueKey
 from .worker import Worker
 
 __all__ = [

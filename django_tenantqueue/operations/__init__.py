@@ -1,1 +1,1 @@
-"""Every change of state: enqueue, run, finish, control, maintain."""
+"""Every change of state: enqueue, release, control, rescue, maintain."""

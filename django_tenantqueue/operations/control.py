@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries import control as queries
@@ -22,7 +23,6 @@ from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
-from .options import check_moment, check_priority, check_queue, check_tenant
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0

@@ -14,6 +14,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
 from django.utils import timezone
 
+from ..calls.arguments import encode_args
+from ..calls.context import capture_context
+from ..calls.options import Options
+from ..calls.sources import RegisteredTask, Source
+from ..calls.tenant import get_tenant
+from ..calls.unique_key import make_key
 from ..conf import get_settings
 from ..exceptions import QueueFull, QueueRetired
 from ..gates import JobGates, gate_key
@@ -21,14 +27,9 @@ from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
 from ..states import Priority
-from .context import capture_context
-from .encode import encode_args
 from .gates import release_later
-from .options import Options
 from .room import forget_rooms, is_limited, take_room
-from .sources import RegisteredTask, Source
-from .tenant import get_tenant
-from .unique import KeyedCall, make_key, place
+from .unique import KeyedCall, place
 
 _New = TypeVar("_New", bound=queries.NewJob)
 _Made = TypeVar("_Made")
@@ -41,7 +42,7 @@ BULK_BYTES = 4_000_000
 QUICK_SECONDS = 0.002
 """An INSERT in autocommit mode that took no longer, and saw no sleeper, wakes nobody.
 
-A worker that fell asleep while it ran looks once more, later than this: see worker/pump.py.
+A worker that fell asleep while it ran looks once more, later than this: see worker/child/loop.py.
 """
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
 from ..queries.gates import Keys, Released
 from ..queries.monitors import release_monitors
-from . import taskgate
+from . import gate_cascade, task_gate
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -52,7 +52,7 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
     A gate that somebody else is releasing for more than 50 ms is left to the sweep.
     """
     settings = get_settings()
-    total = taskgate.release_tasks(where, keys.get(TASK, ()))
+    total = task_gate.release_tasks(where, keys.get(TASK, ()))
     batches = deque((batch, SET_ASIDE_TIMES) for batch in (*_batches(keys), *_batches(total.later)))
     total.later = {}
     while batches:
@@ -61,7 +61,7 @@ def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
             done = _release_batch(where, batch, settings)
             total.add(done)
             batches.extend((later, SET_ASIDE_TIMES) for later in _batches(done.later))
-            if done.has_controls and times and taskgate.set_aside_held(where, batch):
+            if done.has_controls and times and task_gate.set_aside_held(where, batch):
                 batches.append((batch, times - 1))
         except (psycopg.Error, DatabaseError) as error:
             if not queries.is_lock_lost(error):
@@ -76,7 +76,7 @@ def _release_batch(
     if MONITOR in keys:
         by_tenant = settings.priority_scope == "tenant"
         return release_monitors(where, sorted(keys[MONITOR]), by_tenant=by_tenant)
-    return queries.release(where, keys, user_slots=settings.default_user_slots)
+    return gate_cascade.release(where, keys, user_slots=settings.default_user_slots)
 
 
 def _batches(keys: Keys) -> Iterator[Keys]:
@@ -155,7 +155,7 @@ class Sweep:
             )
             keys[kind] = found.keys
             self.after[kind] = found.after or ""
-        swept = taskgate.sweep(using, look)
+        swept = task_gate.sweep(using, look)
         for kind, found_keys in swept.later.items():
             keys.setdefault(kind, set()).update(found_keys)
         return swept.ready + release_and_wake(using, keys)
@@ -166,7 +166,7 @@ def let_tasks_through(using: str, names: Collection[str]) -> int:
 
     Workers look at once: jobs that no worker has set aside yet are ready.
     """
-    done = taskgate.let_through(using, names)
+    done = task_gate.let_through(using, names)
     ready = done.ready + release(using, done.later).ready
     if get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=max(1, ready))

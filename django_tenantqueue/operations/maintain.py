@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime
 import psycopg
 
 from ..conf import get_settings
-from ..queries import control, enqueue, history, statistics
+from ..queries import control, enqueue, statistics
 from ..queries.base import Where
+from . import history
 from .gates import keys_of, release_and_wake
 from .unique import describe
 

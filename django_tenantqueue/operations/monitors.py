@@ -9,24 +9,24 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.utils import timezone
 
+from ..calls.arguments import encode_args
+from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
+from ..calls.context import capture_context
+from ..calls.options import Options
+from ..calls.sources import NOTHING, Source
+from ..calls.tenant import get_tenant
+from ..calls.unique_key import make_key
 from ..conf import get_settings
 from ..exceptions import InvalidOption, MonitorEnded
+from ..execution import eager
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
+from ..status.monitor_progress import Progress as Progress
+from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
-from . import eager
-from .calls import Call, check_callback, check_detail, read_call, read_calls
-from .context import capture_context
-from .encode import encode_args
 from .enqueue import Target, batches, lane_of, new_job, queue_id_of
 from .gates import release_later
-from .options import Options
-from .progress import Progress as Progress
-from .progress import progress_of as progress_of
-from .sources import NOTHING, Source
-from .tenant import get_tenant
-from .unique import make_key
 
 END = Call(NOTHING, Options())
 

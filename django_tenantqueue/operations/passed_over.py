@@ -13,9 +13,9 @@ from itertools import islice
 from ..gates import SESSION
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys, Where
-from ..queries.taskcontrol import OpenStart, find_open_start, set_aside_ready
+from ..queries.tasks import OpenStart, find_open_start, set_aside_ready
 from .gates import keys_of
-from .taskgate import SET_ASIDE_ROWS
+from .task_gate import SET_ASIDE_ROWS
 
 MOST_PAIRS = 50
 """Lanes of queues that one step looks at."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
 from ..queries.claim import Walk
-from ..queries.gates import Spot
+from ..queries.gates import QueuePriority
 from ..queries.recall import Places, Survey, Taken
 
 COSTLY_ENTRIES = 5000
@@ -74,7 +74,7 @@ class Recall:
         self._sleep_at = 0.0
         self._pause = FIRST_PAUSE_SECONDS
         self._longest_pause = MOST_PAUSE_SECONDS
-        self._floors: dict[Spot, int] = {}
+        self._floors: dict[QueuePriority, int] = {}
         self._not_before = 0.0
         self._failures = 0
         self._in_vain = 0
@@ -150,7 +150,7 @@ class Recall:
         self._not_before = self._clock() + FAILED_FACTOR * self.survey_timeout
         self._failures = min(10, self._failures + 1)
 
-    def lower(self, places: Mapping[Spot, int]) -> None:
+    def lower(self, places: Mapping[QueuePriority, int]) -> None:
         """Take where jobs became ready out of order."""
         if self.is_active:
             for spot, job_id in places.items():
@@ -245,6 +245,8 @@ class Recall:
         self._pause = FIRST_PAUSE_SECONDS
 
 
-def _place_in_line(spot: Spot, starts: Mapping[int, int], first: int) -> tuple[int, bool, int, int]:
+def _place_in_line(
+    spot: QueuePriority, starts: Mapping[int, int], first: int
+) -> tuple[int, bool, int, int]:
     lane, queue_id, priority = spot
     return lane, queue_id <= starts.get(lane, first), queue_id, priority

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
+from ..execution.outcome import backoff_seconds
 from ..queries import enqueue, rescue
 from ..queries.base import Where
 from ..queries.rescue import Held, Verdict
-from .outcome import backoff_seconds
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -23,11 +23,11 @@ LEASE_SECONDS = 30.0
 """A worker without a lock (behind a transaction pooler) is dead after so long without heartbeat."""
 LOOK_SECONDS = 3.0
 """A worker must look dead twice, so far apart. A supervisor that cannot hold the locks of its
-children has killed them by then: see worker/lease.py, which compares the delays."""
+children has killed them by then: see worker/supervisor/lease.py, which compares the delays."""
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class DeathReport:
     """How a worker process died, as far as is known.
 
     `started`: the jobs it had begun; None: unknown, all that it held may have begun. `culprit`: the
@@ -61,7 +61,7 @@ class Rescued:
         return bool(self.returned or self.retried or self.ended)
 
 
-def judge(held: list[Held], death: Death) -> list[Verdict]:
+def judge(held: list[Held], death: DeathReport) -> list[Verdict]:
     """Say which jobs of a dead worker process count the attempt, and which of them end.
 
     When a process crashed under several jobs, those of them count that have seen the most crashes:
@@ -79,7 +79,7 @@ def judge(held: list[Held], death: Death) -> list[Verdict]:
     return [_verdict(job, job.id in counted, death) for job in held]
 
 
-def _verdict(job: Held, counted: bool, death: Death) -> Verdict:
+def _verdict(job: Held, counted: bool, death: DeathReport) -> Verdict:
     ends = job.cancel or (counted and job.attempt >= job.max_attempts)
     delay = 0.0
     if counted and not ends:
@@ -90,7 +90,7 @@ def _verdict(job: Held, counted: bool, death: Death) -> Verdict:
     return Verdict(job.id, ends, counted, delay)
 
 
-def rescue_worker(using: str, worker_id: int, death: Death) -> Rescued:
+def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     """Take back the jobs of a dead worker process and delete its row.
 
     Jobs that count the attempt keep the reason as their error; they run again while they have
@@ -133,7 +133,7 @@ def rescue_worker(using: str, worker_id: int, death: Death) -> Rescued:
     return rescued
 
 
-class Coroner:
+class DeadWorkerFinder:
     """Finds workers that have looked dead for a while, and rescues their jobs."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class Coroner:
         self._suspects = {w: self._suspects.get(w, now) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]
         for worker_id in dead:
-            death = Death("the worker process and its supervisor are gone")
+            death = DeathReport("the worker process and its supervisor are gone")
             if rescue_worker(using, worker_id, death).complete:
                 del self._suspects[worker_id]
         return len(dead)

@@ -6,29 +6,25 @@ that nothing has to be cleaned up before another job may have the key.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from django.db import connections, transaction
 from django.utils import timezone
 
-from ..exceptions import DuplicateJob, InvalidArgument
-from ..gates import JobGates, gate_key
+from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
+from ..exceptions import DuplicateJob
+from ..gates import JobGates
 from ..queries import control as control_queries
 from ..queries import unique as queries
 from ..queries.base import array
 from ..queries.enqueue import GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
-from ..unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique, check_key
-from .encode import encode_args
 from .gates import release_later
-from .sources import Source, find_task, signature_of
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -41,8 +37,6 @@ wait are better than an update that is lost."""
 RETRY_SECONDS = 0.002
 PRUNE_KEYS = 2000
 """Keys that one step of the pruning looks at."""
-NAME_CHARACTERS = 80
-"""So much of the task's name is seen in its keys."""
 WAITING = ("scheduled", "held", "created")
 
 FindQueue = Callable[[NewJob, int], None]
@@ -55,56 +49,6 @@ class KeyedCall:
 
     args: str
     key: str
-
-
-# keys
-
-
-def make_key(
-    unique: Unique,
-    source: Source,
-    tenant: str,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    text: str,
-) -> str:
-    """Return the key of a call, whose arguments as JSON are `text`.
-
-    Raises InvalidOption for what the callable of `Unique.key` returns.
-    """
-    if unique.key is None:
-        return gate_key(tenant, _default_key(source, args, kwargs, text))
-    if isinstance(unique.key, str):
-        return gate_key(tenant, unique.key)
-    return gate_key(tenant, check_key(unique.key(*args, **kwargs)))
-
-
-def _default_key(
-    source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
-) -> str:
-    """Return a key of what is to run and its arguments: a name that one can read, and a digest."""
-    if source.source_type == "task":
-        text = _with_all_arguments(source, args, kwargs, text)
-    what = (source.source_type, source.source_id, source.source_method, json.loads(text))
-    digest = hashlib.blake2b(
-        json.dumps(what, sort_keys=True, separators=(",", ":")).encode(), digest_size=16
-    )
-    return f"{source.name[-NAME_CHARACTERS:]}:{digest.hexdigest()}"
-
-
-def _with_all_arguments(
-    source: Source, args: tuple[Any, ...], kwargs: Mapping[str, Any], text: str
-) -> str:
-    """Return the same JSON for calls that mean the same: `f(1)`, `f(a=1)`, `f(1, default)`."""
-    signature = signature_of(find_task(source.source_method).func)
-    if not kwargs and len(args) == len(signature.parameters):
-        return text
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    try:
-        return encode_args(bound.args, bound.kwargs)
-    except InvalidArgument:  # a default that no job could be given, and that this one was not
-        return text
 
 
 # placing
@@ -215,25 +159,35 @@ class _Placing:
         self.row["keys"] = [call.key for call in calls]
 
     def _settle(self, found: dict[int, Placed], calls: Sequence[KeyedCall]) -> set[int]:
-        """Do what the strategy says with the twins; return those that must be looked at again."""
-        twins = {nth: placed for nth, placed in found.items() if not placed.is_new}
-        if not twins:
+        """Do what the strategy says with the existing jobs; return those to look at again."""
+        existing_jobs = {nth: placed for nth, placed in found.items() if not placed.is_new}
+        if not existing_jobs:
             return set()
         strategy = self.unique.on_conflict
         if strategy == RAISE:
-            nth, twin = next(iter(twins.items()))
-            raise DuplicateJob(twin.id, calls[nth].key)
-        waiting = {twin.id for twin in twins.values() if twin.state in WAITING}
+            nth, existing_job = next(iter(existing_jobs.items()))
+            raise DuplicateJob(existing_job.id, calls[nth].key)
+        waiting = {
+            existing_job.id
+            for existing_job in existing_jobs.values()
+            if existing_job.state in WAITING
+        }
         if strategy == REPLACE:
             return self._cancel(waiting)
         if strategy == RESCHEDULE:
             return waiting - self._reschedule(waiting)
         if strategy == REJECT:
             return set()
-        return self._keep({twin.id for twin in twins.values() if twin.ends_at_start})
+        return self._keep(
+            {
+                existing_job.id
+                for existing_job in existing_jobs.values()
+                if existing_job.ends_at_start
+            }
+        )
 
     def _cancel(self, ids: set[int]) -> set[int]:
-        """Cancel waiting twins and return them all.
+        """Cancel waiting existing jobs and return them all.
 
         The keys of those cancelled are free, also one that would outlive its job; others have
         begun, or somebody has them locked.
@@ -247,7 +201,7 @@ class _Placing:
         return ids
 
     def _reschedule(self, ids: set[int]) -> set[int]:
-        """Give waiting twins the new job's run_at; return those that have it."""
+        """Give waiting existing jobs the new job's run_at; return those that have it."""
         if not ids:
             return ids
         delay = timedelta(seconds=self.row["delay_seconds"])
@@ -258,15 +212,16 @@ class _Placing:
         return set(moved)
 
     def _keep(self, ids: set[int]) -> set[int]:
-        """Keep twins from starting before the caller's commit; return them if that is too late.
+        """Keep existing jobs from starting before the caller's commit; return them if that is too
+        late.
 
-        Outside a transaction what the caller has written is committed, and the twin was seen
-        waiting after that.
+        Outside a transaction what the caller has written is committed, and the existing job was
+        seen waiting after that.
         """
         wrapper = connections[self.using]
         if not ids or not wrapper.in_atomic_block:
             return set()
-        kept = queries.keep_twins(wrapper, ids, patience_seconds=PATIENCE_SECONDS)
+        kept = queries.keep_existing_jobs(wrapper, ids, patience_seconds=PATIENCE_SECONDS)
         return set() if kept else ids
 
     def reject(self, calls: Sequence[KeyedCall], placed: list[Placed]) -> list[Placed]:

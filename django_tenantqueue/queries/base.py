@@ -18,9 +18,15 @@ SQL_FOLDER = Path(__file__).parent.parent / "sql"
 
 
 @cache
+def statement_files() -> dict[str, Path]:
+    """Return where each statement stands; no two folders have one of the same name."""
+    return {path.stem: path for path in sorted(SQL_FOLDER.rglob("*.sql"))}
+
+
+@cache
 def statement(name: str) -> bytes:
-    """Return the text of sql/<name>.sql."""
-    return (SQL_FOLDER / f"{name}.sql").read_bytes()
+    """Return the text of <name>.sql, in whichever folder of sql/ it stands."""
+    return statement_files()[name].read_bytes()
 
 
 Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]

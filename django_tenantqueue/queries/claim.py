@@ -25,7 +25,7 @@ from .base import (
     statement,
     text_array,
 )
-from .gates import GATE_LOCK_CLASSES, Halt, Released, Spot, halt_params
+from .gates import GATE_LOCK_CLASSES, Halt, QueuePriority, Released, halt_params
 from .monitors import as_released
 from .recall import Places, Taken, first_taken_params, places_params, taken_params
 
@@ -154,7 +154,7 @@ class Walk:
     held_pairs: Sequence[Pair] = ()
     has_controls: bool = False
     """Some tasks are paused or capped: see PassedOver."""
-    recalled: Mapping[Spot, int | None] = field(default_factory=dict)
+    recalled: Mapping[QueuePriority, int | None] = field(default_factory=dict)
     """The first ready job of each spot that was looked at."""
     last_arrival: int = 0
     """The last id that a job was given, or the last one that was looked at when there are more."""
@@ -371,7 +371,7 @@ def exchange(
                 assert not feed
                 connection.execute(LINE_TIMEOUT, prepare=prepare)
                 params = {"lock_class": LINE_LOCK_CLASS}
-                connection.execute(statement("await_turn"), params, prepare=prepare)
+                connection.execute(statement("wait_at_turnstile"), params, prepare=prepare)
             if request is not None:
                 name, params = lock_statement(request)
                 walked = connection.execute(statement(name), params, prepare=prepare)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ..gates import JobGates
 from .base import Where, array, fetch
-from .listing import read_in_order
+from .lists import read_in_order
 
 
 @dataclass(frozen=True, slots=True)

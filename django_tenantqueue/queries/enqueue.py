@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from .base import commits_alone, fetch, ready_connection, statement
 from .direct import fetch_prepared
-from .listing import read_in_order
+from .lists import read_in_order
 
 LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
 """Pauses before somebody who sleeps is woken once more whose row was locked."""

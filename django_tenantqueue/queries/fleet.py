@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from .base import array, commits_alone, fetch
-from .listing import read_in_order
+from .lists import read_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ def list_claims(using: str, *, worker_id: int | None, most: int) -> list[Running
     return [RunningClaim(*row) for row in rows]
 
 
-def stir_workers(using: str, worker_ids: Sequence[int]) -> None:
+def wake_for_orders(using: str, worker_ids: Sequence[int]) -> None:
     """Wake those of these workers that sleep."""
     params = {"ids": array(worker_ids), "is_alone": commits_alone(using)}
-    fetch(using, "stir_workers", params)
+    fetch(using, "wake_for_orders", params)
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:

@@ -154,12 +154,12 @@ def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
     """Return what was done, and the monitors that seem to have no details left."""
     done = Released()
     ended = []
-    for job_id, passes, state, user, exclusive, session, monitor, *spot in rows:
+    for job_id, passes, state, user, exclusive, session, monitor, *queue_priority in rows:
         if state == "done":
             ended.append(monitor)
             continue
         if state == "created":  # without passing: its priority was changed
-            done.note(job_id, spot, moved=not passes)
+            done.note(job_id, queue_priority, moved=not passes)
         # what was fed has come to its next gate, and what was taken back leaves those it was in;
         # an anchor has got another place in the line of its session
         for kind, key in ((SESSION, session), (USER, user), (EXCLUSIVE, exclusive)):

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from .base import array, execute
-from .gates import Spot
+from .gates import QueuePriority
 
 MOST_ARRIVALS = 2000
 """Jobs that a claim which recalls looks for by their ids, at most."""
@@ -34,7 +34,7 @@ class Places:
 
     at: float
     """Monotonic time."""
-    floors: Mapping[Spot, int]
+    floors: Mapping[QueuePriority, int]
     """The least ids at which something may be ready."""
     arrivals_from: int
     taken: Mapping[int, Taken]
@@ -48,7 +48,7 @@ class Places:
 class Survey:
     """Where ready jobs begin, and what it took to find out."""
 
-    floors: dict[Spot, int]
+    floors: dict[QueuePriority, int]
     last_id: int
     awake: int
     walked: int

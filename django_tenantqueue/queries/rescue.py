@@ -106,7 +106,7 @@ def rescue_worker(
         ended = [v.id for v in verdicts if v.ends]
         again = [v for v in verdicts if not v.ends]
         if ended:
-            fetch(using, "bury_jobs", {**shared, "ids": array(ended)})
+            fetch(using, "fail_jobs", {**shared, "ids": array(ended)})
             halt_sessions(using, [job.halt for job in held if job.id in ended and job.halt])
         if again:
             params = {

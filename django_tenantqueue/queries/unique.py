@@ -55,7 +55,7 @@ def insert_rejected_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob, errors: s
     return [int(row[0]) for row in rows]
 
 
-def lock_twins(
+def lock_existing_jobs(
     wrapper: BaseDatabaseWrapper, ids: Sequence[int], *, patience_seconds: float
 ) -> set[int]:
     """Keep waiting jobs from starting before the commit; return those that could be locked.
@@ -63,20 +63,22 @@ def lock_twins(
     `ids` in ascending order.
     """
     params = {"ids": json.dumps(list(ids)), "patience_seconds": patience_seconds}
-    return {int(row[0]) for row in fetch_prepared(wrapper, "lock_twins", params)}
+    return {int(row[0]) for row in fetch_prepared(wrapper, "lock_existing_jobs", params)}
 
 
-def keep_twins(wrapper: BaseDatabaseWrapper, ids: set[int], *, patience_seconds: float) -> bool:
-    """Do lock_twins() for all or none, in a transaction; return whether they are locked.
+def keep_existing_jobs(
+    wrapper: BaseDatabaseWrapper, ids: set[int], *, patience_seconds: float
+) -> bool:
+    """Do lock_existing_jobs() for all or none, in a transaction; return whether they are locked.
 
     PostgreSQL may lock a row and then find that it is no longer what was looked for: without the
     savepoint, such a lock would last until the commit, and the end of that job wait for it.
     """
-    send(wrapper, b"SAVEPOINT tenantqueue_twins")
-    kept = lock_twins(wrapper, sorted(ids), patience_seconds=patience_seconds) == ids
+    send(wrapper, b"SAVEPOINT tenantqueue_existing_jobs")
+    kept = lock_existing_jobs(wrapper, sorted(ids), patience_seconds=patience_seconds) == ids
     if not kept:
-        send(wrapper, b"ROLLBACK TO SAVEPOINT tenantqueue_twins")
-    send(wrapper, b"RELEASE SAVEPOINT tenantqueue_twins")
+        send(wrapper, b"ROLLBACK TO SAVEPOINT tenantqueue_existing_jobs")
+    send(wrapper, b"RELEASE SAVEPOINT tenantqueue_existing_jobs")
     return kept
 
 

@@ -112,9 +112,9 @@ def sleep_worker(
     return bool(fetch(connection, "sleep_worker", params))
 
 
-def rouse_worker(connection: psycopg.Connection[Any], worker_id: int) -> None:
+def clear_sleep(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """End the sleep announced by `sleep_worker`."""
-    execute(connection, "rouse_worker", {"worker": worker_id})
+    execute(connection, "clear_sleep", {"worker": worker_id})
 
 
 def take_lead(
@@ -127,20 +127,20 @@ def take_lead(
     return leads, is_deputy
 
 
-LOOKOUT_LOCK_CLASS = 0x74716C6F
+FULL_QUEUE_LOCK_CLASS = 0x74716C6F
 """First key of the advisory lock of the worker that watches full queues; the second is for what it
 takes."""
 
 
-def take_lookout(connection: psycopg.Connection[Any], key: int) -> bool:
+def take_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> bool:
     """Become the worker that watches full queues; False: another one is."""
-    params = {"lock_class": LOOKOUT_LOCK_CLASS, "key": key}
-    return bool(fetch(connection, "take_lookout", params)[0][0])
+    params = {"lock_class": FULL_QUEUE_LOCK_CLASS, "key": key}
+    return bool(fetch(connection, "take_full_queue_watch", params)[0][0])
 
 
-def leave_lookout(connection: psycopg.Connection[Any], key: int) -> None:
+def leave_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> None:
     """Let another worker watch."""
-    execute(connection, "leave_lookout", {"lock_class": LOOKOUT_LOCK_CLASS, "key": key})
+    execute(connection, "leave_full_queue_watch", {"lock_class": FULL_QUEUE_LOCK_CLASS, "key": key})
 
 
 def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:

@@ -123,9 +123,9 @@ def sql_head(path: Path) -> list[str]:
 
 
 def statements() -> str:
-    """Return a section for each file in sql/."""
+    """Return a section for each file in the folders of sql/."""
     parts = []
-    for path in sorted((PACKAGE / "sql").glob("*.sql")):
+    for path in sorted((PACKAGE / "sql").rglob("*.sql"), key=lambda path: path.name):
         parts.append(f"### `{path.name}`\n")
         parts += [f"{paragraph}\n" for paragraph in sql_head(path)]
     return "\n".join(parts)

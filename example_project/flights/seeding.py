@@ -12,7 +12,7 @@ from django.db import transaction
 
 from django_tenantqueue import Priority, State, Task
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations.queues import loads
+from django_tenantqueue.status.queue_loads import loads
 from django_tenantqueue.tasks import BoundTask
 
 from . import logbooks, tasks

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from django_tenantqueue import Priority, Unique
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
-from django_tenantqueue.operations.progress import Progress, progress_of
-from django_tenantqueue.operations.queues import loads
 from django_tenantqueue.states import ACTIVE
+from django_tenantqueue.status.monitor_progress import Progress, progress_of
+from django_tenantqueue.status.queue_loads import loads
 
 from . import logbooks, plans
 from .models import Airline

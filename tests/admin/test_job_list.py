@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.admin.jobs import JobAdmin
-from django_tenantqueue.operations import listing
 from django_tenantqueue.states import State
+from django_tenantqueue.status import job_pages
 from tests.factories import make_job, make_jobs, make_queue
 
 from .conftest import text_of
@@ -120,7 +120,7 @@ def test_pages_lead_to_older_and_back(
 def test_page_says_how_far_it_looked_when_filters_share_no_index(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "WINDOW", 5)
+    monkeypatch.setattr(job_pages, "WINDOW", 5)
     monkeypatch.setattr(JobAdmin, "list_per_page", 3)
     queue = make_queue()
     wanted = make_job(queue, state=State.SUCCESS, name="app.rare").pk
@@ -211,7 +211,7 @@ def test_what_cannot_be_found_is_said(admin_client: Client, query: str, said: st
 def test_too_many_queues_ask_for_a_tenant(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "QUEUES_MOST", 2)
+    monkeypatch.setattr(job_pages, "QUEUES_MOST", 2)
     monkeypatch.setattr("django_tenantqueue.admin.job_list.QUEUES_MOST", 2)
     make_queue("acme"), make_queue("zeta")
 

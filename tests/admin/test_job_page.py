@@ -12,9 +12,9 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
+from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, QueueRate, Session, TaskControl, UserCap
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue, state_of
 

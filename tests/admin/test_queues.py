@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.admin import queues as queue_admin
 from django_tenantqueue.models import TenantQueue
-from django_tenantqueue.operations import control, queues
+from django_tenantqueue.operations import control
+from django_tenantqueue.status import queue_loads
 from tests.factories import make_jobs, make_queue
 
 from .conftest import text_of, url_of
@@ -276,7 +277,7 @@ def test_list_asks_a_bounded_number_of_queries_when_it_shows_100_queues(
 
     def count(using: str, ids: Any) -> Any:
         counted.append(list(ids))
-        return queues.loads(using, ids)
+        return queue_loads.loads(using, ids)
 
     monkeypatch.setattr(queue_admin, "loads", count)
     with CaptureQueriesContext(connection) as captured:
@@ -303,7 +304,7 @@ def test_saving_100_queues_asks_a_bounded_number_of_queries(admin_client: Client
 def test_counts_stop_and_lead_to_the_jobs(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "COUNTED_TO", 5)
+    monkeypatch.setattr(queue_loads, "COUNTED_TO", 5)
     monkeypatch.setattr(queue_admin, "COUNTED_TO", 5)
     queue = make_queue()
     make_jobs(queue, 7)

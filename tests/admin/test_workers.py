@@ -12,8 +12,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from django_tenantqueue.models import Worker
-from django_tenantqueue.operations.fleet import LISTED
 from django_tenantqueue.states import State
+from django_tenantqueue.status.workers import LISTED
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of

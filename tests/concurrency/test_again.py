@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from django_tenantqueue.operations.claim import Verdict
-from django_tenantqueue.worker import timetable
-from tests.concurrency.pumps import turned_pump
+from django_tenantqueue.worker.child import next_claim
+from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_jobs, make_queue
 
 
@@ -68,10 +68,10 @@ def test_look_follows_at_once_when_a_queue_was_in_others_hands(worker, open_conn
     assert worker.verdict is Verdict.AGAIN
 
 
-def test_pump_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
-    monkeypatch.setattr(timetable, "LATER_SECONDS", 60.0)
+def test_loop_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
+    monkeypatch.setattr(next_claim, "LATER_SECONDS", 60.0)
     make_jobs(make_queue(num_slots=10), 3)
-    with turned_pump(threads=8) as pump:
-        pump.take(3)
+    with turned_loop(threads=8) as loop:
+        loop.take(3)
 
-        assert pump.pump.timetable.due_at > time.monotonic() + 30.0
+        assert loop.claim_loop.next_claim.due_at > time.monotonic() + 30.0

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from django.db import connections
 
+from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.execution.run import run_sync
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations.run import run_sync
-from django_tenantqueue.operations.running import RunningJob
 from tests.factories import state_of
 from tests.testapp.models import Effect
 from tests.testapp.tasks import write_effect

@@ -8,14 +8,14 @@ import psycopg
 import pytest
 from django.db import connection
 
+from django_tenantqueue.execution.outcome import Outcome
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations.claim import Filters, Verdict
-from django_tenantqueue.operations.outcome import Outcome
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries.claim import Finished
-from django_tenantqueue.worker.line import MOST_DETOURS, MOST_REST_SECONDS, Line
-from django_tenantqueue.worker.lookout import STANDBY_SECONDS, Lookout
-from tests.concurrency.pumps import FakePump, turned_pump
+from django_tenantqueue.worker.child.full_queue_watcher import STANDBY_SECONDS, FullQueueWatcher
+from django_tenantqueue.worker.child.turnstile import MOST_DETOURS, MOST_REST_SECONDS, Turnstile
+from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue
 from tests.process.workers import wait_until
 from tests.timing import TooLate, assert_within
@@ -29,7 +29,7 @@ def claim_in_line(worker: FakeWorker) -> list[int]:
 
 def stand_in_front(db: psycopg.Connection) -> None:
     db.execute(queries.LINE_TIMEOUT)
-    db.execute(queries.statement("await_turn"), {"lock_class": queries.LINE_LOCK_CLASS})
+    db.execute(queries.statement("wait_at_turnstile"), {"lock_class": queries.LINE_LOCK_CLASS})
 
 
 def somebody_stands_in_line() -> bool:
@@ -89,16 +89,16 @@ def test_wait_in_line_ends_when_it_takes_too_long(worker, open_connection, monke
     assert [taken.id for taken in worker.claim(1)] == [job.pk]
 
 
-def test_pump_stands_in_line_when_its_claim_found_all_in_others_hands(open_connection):
-    with turned_pump(threads=1) as pump:
+def test_loop_stands_in_line_when_its_claim_found_all_in_others_hands(open_connection):
+    with turned_loop(threads=1) as loop:
         job = make_job()
         operator = open_connection()
         with operator.transaction():
             operator.execute(
                 "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
             )
-            pump.turn_until(lambda: pump.pump.line.expected)
-            with pump.pump.connection.cursor() as cursor:
+            loop.turn_until(lambda: loop.claim_loop.turnstile.expected)
+            with loop.claim_loop.connection.cursor() as cursor:
                 sent = cursor.connection.info.backend_pid
             first = open_connection()
             first.execute("BEGIN")
@@ -106,31 +106,31 @@ def test_pump_stands_in_line_when_its_claim_found_all_in_others_hands(open_conne
             assert sent != first.info.backend_pid
         began = time.monotonic()
         first.execute("SET LOCAL idle_in_transaction_session_timeout = 300")
-        pump.take(1)  # when the one before it has gone
+        loop.take(1)  # when the one before it has gone
 
         assert time.monotonic() - began > 0.2
 
 
 def test_worker_that_runs_something_does_not_stand_in_line(open_connection):
-    with turned_pump(threads=2) as pump:
+    with turned_loop(threads=2) as loop:
         make_job(make_queue("free"))
-        pump.take(1)
+        loop.take(1)
         job = make_job(make_queue("locked"))
         operator = open_connection()
         with operator.transaction():
             operator.execute(
                 "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
             )
-            pump.turn_until(lambda: pump.pump.line.expected)
+            loop.turn_until(lambda: loop.claim_loop.turnstile.expected)
         first = open_connection()
         with first.transaction():
             stand_in_front(first)
 
-            pump.take(2)
+            loop.take(2)
 
 
 def test_line_is_left_when_a_claim_finds_something():
-    line = Line()
+    line = Turnstile()
     line.tried(Verdict.CONTENDED, found=False, beside_ends=False)
     assert line.expected
     line.stood(Verdict.AGAIN, 0.5, found=True)
@@ -140,7 +140,7 @@ def test_line_is_left_when_a_claim_finds_something():
 
 
 def test_worker_stays_away_for_as_long_as_it_stood_in_vain():
-    line = Line()
+    line = Turnstile()
     line.stood(Verdict.CONTENDED, 0.03, found=False)
     assert line.rest_seconds == 0.03
     line.stood(Verdict.CONTENDED, 60.0, found=False)
@@ -148,7 +148,7 @@ def test_worker_stays_away_for_as_long_as_it_stood_in_vain():
 
 
 def test_completions_do_without_a_claim_more_often_each_time_it_was_in_vain():
-    line = Line()
+    line = Turnstile()
     detours = []
     for _ in range(7):
         line.tried(Verdict.CONTENDED, found=False, beside_ends=True)
@@ -164,7 +164,7 @@ def test_completions_do_without_a_claim_more_often_each_time_it_was_in_vain():
 
 def test_nobody_stands_in_line_behind_a_pooler(settings):
     settings.TENANTQUEUE = {"POOLER": True}
-    line = Line()
+    line = Turnstile()
     line.tried(Verdict.CONTENDED, found=False, beside_ends=True)
 
     assert not line.expected
@@ -178,32 +178,32 @@ def full_queue() -> TenantQueue:
     return queue
 
 
-def turn_until_resting(pump: FakePump) -> float:
-    """Turn the pump until it looks at full queues at its leisure; return the pause."""
+def turn_until_resting(loop: FakeLoop) -> float:
+    """Turn the claim loop until it looks at full queues at its leisure; return the pause."""
     end = time.monotonic() + 8
     while True:
-        pause = pump.pump.run_once()
-        if pump.pump.sleep._until and pause > 0.1:
+        pause = loop.claim_loop.run_once()
+        if loop.claim_loop.sleep._until and pause > 0.1:
             return pause
         if time.monotonic() >= end:
-            raise TooLate("the pump does not come to rest")
-        pump.pump.wait(pause)
+            raise TooLate("the claim loop does not come to rest")
+        loop.claim_loop.wait(pause)
 
 
 def test_one_looks_for_all_when_the_queues_are_full():
     full_queue()
-    with turned_pump() as first, turned_pump() as second:
+    with turned_loop() as first, turned_loop() as second:
         assert turn_until_resting(first) <= 0.25
         assert turn_until_resting(second) > 0.5 * STANDBY_SECONDS
 
-        assert first.pump.lookout.is_held
-        assert not second.pump.lookout.is_held
+        assert first.claim_loop.full_queue_watcher.is_held
+        assert not second.claim_loop.full_queue_watcher.is_held
         assert Worker.objects.get(pk=second.id).sleeping_until is not None
 
 
 def test_raised_slots_reach_the_sleepers_when_the_one_who_looks_has_no_more_room():
     queue = full_queue()
-    with turned_pump(threads=1) as first, turned_pump(threads=1) as second:
+    with turned_loop(threads=1) as first, turned_loop(threads=1) as second:
         turn_until_resting(first)
         turn_until_resting(second)
         TenantQueue.objects.filter(pk=queue.pk).update(num_slots=3)
@@ -213,20 +213,20 @@ def test_raised_slots_reach_the_sleepers_when_the_one_who_looks_has_no_more_room
         second.take(1)
 
         assert_within(1.0, time.monotonic() - began)
-        assert not first.pump.lookout.is_held
+        assert not first.claim_loop.full_queue_watcher.is_held
 
 
 def test_another_one_looks_when_the_one_who_did_is_gone():
     full_queue()
-    with turned_pump() as second:
-        with turned_pump() as first:
+    with turned_loop() as second:
+        with turned_loop() as first:
             turn_until_resting(first)
             turn_until_resting(second)
-            assert not second.pump.lookout.is_held
-            first.pump.connection.close()  # it dies, and says nothing
-        second.pump.timetable.due_at = 0.0
+            assert not second.claim_loop.full_queue_watcher.is_held
+            first.claim_loop.connection.close()  # it dies, and says nothing
+        second.claim_loop.next_claim.due_at = 0.0
 
-        second.turn_until(lambda: second.pump.lookout.is_held)
+        second.turn_until(lambda: second.claim_loop.full_queue_watcher.is_held)
 
         assert turn_until_resting(second) <= 0.25
 
@@ -234,29 +234,29 @@ def test_another_one_looks_when_the_one_who_did_is_gone():
 def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection):
     first, second = make_jobs(make_queue(num_slots=1), 2)
     watcher = open_connection()
-    with turned_pump(threads=2) as pump:
-        pump.pump.lookout.is_held = False
-        assert Lookout(pump.pump.config.filters).seconds(watcher, 0.2) == 0.2
-        (running,) = pump.take(1)
+    with turned_loop(threads=2) as loop:
+        loop.claim_loop.full_queue_watcher.is_held = False
+        assert FullQueueWatcher(loop.claim_loop.config.filters).seconds(watcher, 0.2) == 0.2
+        (running,) = loop.take(1)
         # somebody else looks at full queues
-        pump.turn_until(lambda: pump.pump.timetable.due_at > time.monotonic() + 1.0)
+        loop.turn_until(lambda: loop.claim_loop.next_claim.due_at > time.monotonic() + 1.0)
 
         ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
-        queries.exchange(watcher, pump.id, finished=[ended])
-        pump.executor.jobs.remove(running)
-        pump.pump.report(running, Outcome(stored=True))
+        queries.exchange(watcher, loop.id, finished=[ended])
+        loop.executor.jobs.remove(running)
+        loop.claim_loop.report(running, Outcome(stored=True))
 
-        pump.turn_until(lambda: pump.executor.jobs, seconds=1.0)
-        assert [running.id for running in pump.executor.jobs] == [second]
+        loop.turn_until(lambda: loop.executor.jobs, seconds=1.0)
+        assert [running.id for running in loop.executor.jobs] == [second]
 
 
 def test_workers_with_other_filters_look_for_themselves(open_connection):
     first, second, third = open_connection(), open_connection(), open_connection()
-    everything = Lookout(Filters())
+    everything = FullQueueWatcher(Filters())
 
     assert everything.seconds(first, 0.2) == 0.2
-    assert Lookout(Filters(queues=["mail"])).seconds(second, 0.2) == 0.2
-    assert Lookout(Filters()).seconds(third, 0.2) > 0.2
+    assert FullQueueWatcher(Filters(queues=["mail"])).seconds(second, 0.2) == 0.2
+    assert FullQueueWatcher(Filters()).seconds(third, 0.2) > 0.2
     assert everything.leave(first)
     assert not everything.leave(first)
-    assert Lookout(Filters()).seconds(third, 0.2) == 0.2
+    assert FullQueueWatcher(Filters()).seconds(third, 0.2) == 0.2

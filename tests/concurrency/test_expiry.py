@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tests.testapp.tasks import noop
 
-from .pumps import turned_pump
+from .loops import turned_loop
 
 
 @pytest.mark.parametrize("pooler", [False, True])
@@ -21,7 +21,7 @@ def test_expiry_is_the_jobs_own_when_the_server_has_another_time_zone(monkeypatc
     monkeypatch.setitem(
         connections.settings["default"]["OPTIONS"], "options", f"-c TimeZone={zone}"
     )
-    with override_settings(TENANTQUEUE={"POOLER": pooler}), turned_pump() as worker:
+    with override_settings(TENANTQUEUE={"POOLER": pooler}), turned_loop() as worker:
         (running,) = worker.take(1)
 
     assert running.claimed.expires_at == job.refresh().expires_at
@@ -33,7 +33,7 @@ def test_claim_goes_on_when_a_job_expires_on_the_last_day(monkeypatch):
     monkeypatch.setitem(
         connections.settings["default"]["OPTIONS"], "options", "-c TimeZone=Europe/Berlin"
     )
-    with turned_pump() as worker:
+    with turned_loop() as worker:
         (running,) = worker.take(1)
 
     assert running.claimed.expires_at == last

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from django.db import connection
 
-from tests.concurrency.pumps import turned_pump
+from tests.concurrency.loops import turned_loop
 from tests.factories import MORE_THAN_ENOUGH, make_jobs, make_queue
 
 pytestmark = pytest.mark.usefixtures("manner")
@@ -126,7 +126,7 @@ def test_first_claims_are_spread_when_many_processes_are_new():
     first = set()
 
     for _ in range(20):
-        with turned_pump(threads=1) as pump:
-            first.add(pump.take(1)[0].claimed.queue_id)
+        with turned_loop(threads=1) as loop:
+            first.add(loop.take(1)[0].claimed.queue_id)
 
     assert len(first) >= 8

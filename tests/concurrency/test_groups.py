@@ -11,11 +11,11 @@ from django.db import connection
 from django.test import override_settings
 
 from django_tenantqueue.exceptions import UnknownTask
+from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.queries import claim as queries
-from tests.concurrency.pumps import FakePump, turned_pump
+from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 
 BAD_JSON = {
@@ -29,19 +29,19 @@ each_bad_json = pytest.mark.parametrize("bad", BAD_JSON.values(), ids=BAD_JSON)
 
 
 @pytest.fixture
-def pump():
-    with turned_pump(threads=100) as made:
+def loop():
+    with turned_loop(threads=100) as made:
         yield made
 
 
 @each_bad_json
-def test_neighbours_finish_once_when_one_result_of_a_hundred_is_refused(pump: FakePump, bad):
+def test_neighbours_finish_once_when_one_result_of_a_hundred_is_refused(loop: FakeLoop, bad):
     ids = make_jobs(make_queue(num_slots=100), 100)
-    jobs = pump.take(100)
+    jobs = loop.take(100)
 
     for number, running in enumerate(jobs):
-        pump.end(running, result=bad if number == 41 else json.dumps(number))
-    pump.turn_until(lambda: Job.objects.finished().count() == 100)
+        loop.end(running, result=bad if number == 41 else json.dumps(number))
+    loop.turn_until(lambda: Job.objects.finished().count() == 100)
 
     finished = Job.objects.in_bulk(ids)
     refused = finished.pop(jobs[41].id)
@@ -56,51 +56,51 @@ def test_neighbours_finish_once_when_one_result_of_a_hundred_is_refused(pump: Fa
 
 
 @each_bad_json
-def test_neighbours_are_stored_when_one_error_is_refused(pump: FakePump, bad):
+def test_neighbours_are_stored_when_one_error_is_refused(loop: FakeLoop, bad):
     make_jobs(make_queue(num_slots=100), 10)
-    jobs = pump.take(10)
+    jobs = loop.take(10)
 
     for running in jobs[1:]:
-        pump.fail(running, '{"error": {"message": "no"}}')
-    pump.fail(jobs[0], f'{{"error": {{"message": "no"}}, "stats": {bad}}}')
-    pump.turn_until(lambda: not Job.objects.active().exists())
+        loop.fail(running, '{"error": {"message": "no"}}')
+    loop.fail(jobs[0], f'{{"error": {{"message": "no"}}, "stats": {bad}}}')
+    loop.turn_until(lambda: not Job.objects.active().exists())
 
     states = states_of(running.id for running in jobs)
     assert states.pop(jobs[0].id) == "error"
     assert set(states.values()) == {"scheduled"}
 
 
-def test_neighbours_are_recorded_when_one_progress_is_refused(pump: FakePump):
+def test_neighbours_are_recorded_when_one_progress_is_refused(loop: FakeLoop):
     ids = make_jobs(make_queue(num_slots=100), 10)
-    jobs = pump.take(10)
+    jobs = loop.take(10)
     for running in jobs:
         running.started -= 1.0
         running.progress(1, 2, "a\x00b" if running.id == ids[3] else "half")
 
-    pump.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
+    loop.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
 
     assert Job.objects.get(pk=ids[0]).state == "running"
     assert Job.objects.get(pk=ids[3]).progress_message is None
     assert Job.objects.get(pk=ids[3]).state == "running"
 
 
-def test_progress_is_recorded_without_statistics_when_these_are_too_large(pump: FakePump):
+def test_progress_is_recorded_without_statistics_when_these_are_too_large(loop: FakeLoop):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     running.started -= 1.0
     running.progress(1, 2)
     running.stats["rows"] = "x" * 1_000_001
 
-    pump.turn_until(lambda: Job.objects.get(pk=job_id).progress_done == 1)
+    loop.turn_until(lambda: Job.objects.get(pk=job_id).progress_done == 1)
 
     assert Job.objects.get(pk=job_id).stats is None
 
 
 def test_neighbours_are_recorded_when_an_operator_holds_the_row_of_one(
-    pump: FakePump, open_connection
+    loop: FakeLoop, open_connection
 ):
     ids = make_jobs(make_queue(num_slots=100), 10)
-    jobs = pump.take(10)
+    jobs = loop.take(10)
     operator = open_connection()
 
     with operator.transaction():
@@ -108,89 +108,89 @@ def test_neighbours_are_recorded_when_an_operator_holds_the_row_of_one(
         for running in jobs:
             running.started -= 1.0
             running.progress(1, 2, "half")
-        pump.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
-        pump.end(jobs[0])
+        loop.turn_until(lambda: Job.objects.filter(progress_message="half").count() == 9)
+        loop.end(jobs[0])
         other = make_job()
-        pump.turn_until(lambda: state_of(ids[0]) == "success")
-        pump.turn_until(lambda: pump.executor.jobs[-1].id == other.pk)
+        loop.turn_until(lambda: state_of(ids[0]) == "success")
+        loop.turn_until(lambda: loop.executor.jobs[-1].id == other.pk)
         assert Job.objects.get(pk=ids[3]).started_at is None
 
-    pump.turn_until(lambda: Job.objects.get(pk=ids[3]).progress_message == "half")
+    loop.turn_until(lambda: Job.objects.get(pk=ids[3]).progress_message == "half")
 
 
-def test_starts_are_recorded_later_when_the_table_is_locked(pump: FakePump, open_connection):
+def test_starts_are_recorded_later_when_the_table_is_locked(loop: FakeLoop, open_connection):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     operator = open_connection()
 
     with operator.transaction():
         operator.execute("LOCK tenantqueue_job_hot IN SHARE MODE")
         running.started -= 1.0
-        pump.pump.watch.run_once(pump.pump.connection, time.monotonic() + 1.0)
+        loop.claim_loop.running_jobs.run_once(loop.claim_loop.connection, time.monotonic() + 1.0)
         assert (running.recorded, running.dirty) == (False, True)
 
-    pump.turn_until(lambda: state_of(job_id) == "running")
+    loop.turn_until(lambda: state_of(job_id) == "running")
 
 
-def test_worker_goes_on_when_an_operator_holds_its_row(pump: FakePump, open_connection):
+def test_worker_goes_on_when_an_operator_holds_its_row(loop: FakeLoop, open_connection):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     operator = open_connection()
 
     with operator.transaction():
-        operator.execute("SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [pump.id])
-        pump.pump.vitals.hurry()
-        pump.end(running)
-        pump.turn_until(lambda: state_of(job_id) == "success")
+        operator.execute("SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [loop.id])
+        loop.claim_loop.heartbeat.hurry()
+        loop.end(running)
+        loop.turn_until(lambda: state_of(job_id) == "success")
 
-    pump.pump.vitals.hurry()
-    before = Worker.objects.get(pk=pump.id).heartbeat_at
-    pump.turn_until(lambda: Worker.objects.get(pk=pump.id).heartbeat_at > before)
+    loop.claim_loop.heartbeat.hurry()
+    before = Worker.objects.get(pk=loop.id).heartbeat_at
+    loop.turn_until(lambda: Worker.objects.get(pk=loop.id).heartbeat_at > before)
 
 
 @pytest.fixture
-def pooled_pump():
-    with override_settings(TENANTQUEUE={"POOLER": True}), turned_pump() as made:
+def pooled_loop():
+    with override_settings(TENANTQUEUE={"POOLER": True}), turned_loop() as made:
         yield made
 
 
 @pytest.fixture
 def operator(open_connection):
-    """Return a connection that the server ends when a pump waits for it without a limit."""
+    """Return a connection that the server ends when a claim loop waits for it without a limit."""
     made = open_connection()
     made.execute("SET idle_in_transaction_session_timeout = '5s'")
     return made
 
 
-def test_ends_are_stored_when_a_row_is_locked_behind_a_pooler(pooled_pump: FakePump, operator):
+def test_ends_are_stored_when_a_row_is_locked_behind_a_pooler(pooled_loop: FakeLoop, operator):
     ids = make_jobs(make_queue(num_slots=100), 5)
-    jobs = pooled_pump.take(5)
+    jobs = pooled_loop.take(5)
 
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[2]])
         for running in jobs:
-            pooled_pump.end(running)
-        pooled_pump.turn_until(lambda: Job.objects.finished().count() == 4)
+            pooled_loop.end(running)
+        pooled_loop.turn_until(lambda: Job.objects.finished().count() == 4)
 
-    pooled_pump.turn_until(lambda: state_of(ids[2]) == "success")
+    pooled_loop.turn_until(lambda: state_of(ids[2]) == "success")
 
 
-def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_pump: FakePump, operator):
+def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_loop: FakeLoop, operator):
     ids = make_jobs(make_queue(num_slots=100), 3)
-    jobs = pooled_pump.take(3)
+    jobs = pooled_loop.take(3)
 
-    pooled_pump.pump.draining = True
+    pooled_loop.claim_loop.draining = True
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[1]])
         operator.execute(
-            "SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [pooled_pump.id]
+            "SELECT FROM tenantqueue_worker WHERE id = %s FOR UPDATE", [pooled_loop.id]
         )
-        pooled_pump.pump.vitals.hurry()
+        pooled_loop.claim_loop.heartbeat.hurry()
         for running in jobs:
-            pooled_pump.pump.flight.to_return(running, 0.0)
-        pooled_pump.turn_until(lambda: list(states_of(ids).values()).count("created") == 2)
+            pooled_loop.claim_loop.claimed_jobs.to_return(running, 0.0)
+        pooled_loop.turn_until(lambda: list(states_of(ids).values()).count("created") == 2)
 
-    pooled_pump.turn_until(lambda: state_of(ids[1]) == "created")
+    pooled_loop.turn_until(lambda: state_of(ids[1]) == "created")
 
 
 @pytest.fixture
@@ -206,22 +206,22 @@ def refusing_table():
         cursor.execute("ALTER TABLE tenantqueue_job_hot DROP CONSTRAINT refusing")
 
 
-def test_job_ends_in_error_when_the_server_refuses_its_end_for_good(pump: FakePump, refusing_table):
+def test_job_ends_in_error_when_the_server_refuses_its_end_for_good(loop: FakeLoop, refusing_table):
     ids = make_jobs(make_queue(num_slots=100), 3)
-    jobs = pump.take(3)
+    jobs = loop.take(3)
 
     for running in jobs[1:]:
-        pump.end(running)
-    pump.fail(jobs[0], '{"error": {"message": "no"}, "stats": {"refuse": 1}}')
-    pump.turn_until(lambda: Job.objects.finished().count() == 3)
+        loop.end(running)
+    loop.fail(jobs[0], '{"error": {"message": "no"}, "stats": {"refuse": 1}}')
+    loop.turn_until(lambda: Job.objects.finished().count() == 3)
 
     assert states_of(ids) == {ids[0]: "error", ids[1]: "success", ids[2]: "success"}
     assert "refusing" in Job.objects.get(pk=ids[0]).last_error["message"]
 
 
-def test_end_is_tried_again_when_the_server_has_no_room(pump: FakePump, monkeypatch):
+def test_end_is_tried_again_when_the_server_has_no_room(loop: FakeLoop, monkeypatch):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     exchange, refused = queries.exchange, []
 
     def refuse_twice(*args, finished=(), **options):
@@ -231,134 +231,134 @@ def test_end_is_tried_again_when_the_server_has_no_room(pump: FakePump, monkeypa
         return exchange(*args, finished=finished, **options)
 
     monkeypatch.setattr(queries, "exchange", refuse_twice)
-    pump.end(running)
+    loop.end(running)
 
-    pump.turn_until(lambda: state_of(job_id) == "success")
+    loop.turn_until(lambda: state_of(job_id) == "success")
 
 
-def test_only_the_locked_job_waits_when_an_operator_holds_its_row(pump: FakePump, open_connection):
+def test_only_the_locked_job_waits_when_an_operator_holds_its_row(loop: FakeLoop, open_connection):
     ids = make_jobs(make_queue(num_slots=100), 20)
-    jobs = pump.take(20)
+    jobs = loop.take(20)
     operator = open_connection()
 
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[5]])
         for running in jobs:
-            pump.end(running)
-        pump.turn_until(lambda: Job.objects.finished().count() == 19)
+            loop.end(running)
+        loop.turn_until(lambda: Job.objects.finished().count() == 19)
         assert state_of(ids[5]) == "queued"
         other = make_job()
-        pump.turn_until(lambda: [running.id for running in pump.executor.jobs] == [other.pk])
+        loop.turn_until(lambda: [running.id for running in loop.executor.jobs] == [other.pk])
 
-    pump.turn_until(lambda: state_of(ids[5]) == "success")
+    loop.turn_until(lambda: state_of(ids[5]) == "success")
 
 
 def test_reason_is_kept_when_a_job_is_given_back_of_an_unknown_task(
-    pump: FakePump, open_connection
+    loop: FakeLoop, open_connection
 ):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     operator = open_connection()
 
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [job_id])
-        pump.give_back(running, UnknownTask("no such task"))
-        pump.pump.run_once()
-        pump.pump.run_once()
+        loop.give_back(running, UnknownTask("no such task"))
+        loop.claim_loop.run_once()
+        loop.claim_loop.run_once()
         assert state_of(job_id) == "queued"
-    pump.turn_until(lambda: state_of(job_id) == "scheduled")
+    loop.turn_until(lambda: state_of(job_id) == "scheduled")
 
     (error,) = Job.objects.get(pk=job_id).errors or ()
     assert error["class"] == UNKNOWN_CLASS
     assert error["message"] == "no such task"
-    assert not pump.pump.flight.reasons
+    assert not loop.claim_loop.claimed_jobs.reasons
 
 
-def test_end_is_not_stored_when_the_claim_was_lost(pump: FakePump, caplog):
+def test_end_is_not_stored_when_the_claim_was_lost(loop: FakeLoop, caplog):
     queue = make_queue(num_slots=100)
     ids = make_jobs(queue, 3)
-    jobs = pump.take(3)
-    with_connection = pump.pump.connection
+    jobs = loop.take(3)
+    with_connection = loop.claim_loop.connection
     with_connection.execute(
         "UPDATE tenantqueue_job_hot SET claim_seq = claim_seq + 1 WHERE id = %s", [ids[1]]
     )
 
     for running in jobs:
-        pump.end(running)
-    pump.turn_until(lambda: Job.objects.finished().count() == 2)
+        loop.end(running)
+    loop.turn_until(lambda: Job.objects.finished().count() == 2)
 
     assert states_of(ids) == {ids[0]: "success", ids[1]: "queued", ids[2]: "success"}
     assert f"job {ids[1]}: the claim was lost" in caplog.text
 
 
-def test_end_is_stored_when_the_connection_breaks_before_it(pump: FakePump, open_connection):
+def test_end_is_stored_when_the_connection_breaks_before_it(loop: FakeLoop, open_connection):
     make_jobs(make_queue(num_slots=100), 5)
-    jobs = pump.take(5)
-    backend = pump.pump.connection.info.backend_pid
+    jobs = loop.take(5)
+    backend = loop.claim_loop.connection.info.backend_pid
 
     open_connection().execute("SELECT pg_terminate_backend(%s)", [backend])
     for running in jobs:
-        pump.end(running)
-    pump.turn_until(lambda: Job.objects.finished().count() == 5)
+        loop.end(running)
+    loop.turn_until(lambda: Job.objects.finished().count() == 5)
 
-    assert pump.pump.connection.info.backend_pid != backend
+    assert loop.claim_loop.connection.info.backend_pid != backend
 
 
-def test_job_is_cancelled_when_it_has_not_begun(pump: FakePump):
+def test_job_is_cancelled_when_it_has_not_begun(loop: FakeLoop):
     job_id = make_job().pk
-    pump.executor.can_revoke = True
-    pump.turn_until(lambda: pump.executor.jobs)
+    loop.executor.can_revoke = True
+    loop.turn_until(lambda: loop.executor.jobs)
     assert control.cancel([job_id]) == ([], [job_id])
 
-    pump.turn_until(lambda: state_of(job_id) == "cancelled")
+    loop.turn_until(lambda: state_of(job_id) == "cancelled")
 
-    assert [running.id for running in pump.executor.revoked] == [job_id]
+    assert [running.id for running in loop.executor.revoked] == [job_id]
 
 
-def test_job_is_given_back_when_its_queue_is_paused_before_it_began(pump: FakePump):
+def test_job_is_given_back_when_its_queue_is_paused_before_it_began(loop: FakeLoop):
     job = make_job()
-    pump.executor.can_revoke = True
-    pump.turn_until(lambda: pump.executor.jobs)
+    loop.executor.can_revoke = True
+    loop.turn_until(lambda: loop.executor.jobs)
     control.pause([job.queue_id])
 
-    pump.turn_until(lambda: state_of(job.pk) == "created")
+    loop.turn_until(lambda: state_of(job.pk) == "created")
 
     assert Job.objects.get(pk=job.pk).attempt == 0
 
 
-def test_task_is_told_when_its_cancellation_was_requested(pump: FakePump):
+def test_task_is_told_when_its_cancellation_was_requested(loop: FakeLoop):
     job_id = make_job().pk
-    (running,) = pump.take(1)
+    (running,) = loop.take(1)
     control.cancel([job_id])
 
-    pump.turn_until(lambda: running.cancel_requested)
+    loop.turn_until(lambda: running.cancel_requested)
 
     with pytest.raises(Exception, match=f"cancellation of job {job_id}"):
         running.check()
 
 
-def test_task_is_told_when_its_claim_is_lost(pump: FakePump):
+def test_task_is_told_when_its_claim_is_lost(loop: FakeLoop):
     job_id = make_job().pk
-    (running,) = pump.take(1)
-    pump.pump.connection.execute(
+    (running,) = loop.take(1)
+    loop.claim_loop.connection.execute(
         "UPDATE tenantqueue_job_hot SET claim_seq = claim_seq + 1 WHERE id = %s", [job_id]
     )
 
-    pump.turn_until(lambda: running.lost)
+    loop.turn_until(lambda: running.lost)
 
     with pytest.raises(Exception, match=f"job {job_id} was taken from this run"):
         running.check()
 
 
 def test_idle_worker_tells_the_error_and_goes_on_when_its_connection_is_ended():
-    with turned_pump() as pump:
-        pump.turn_until_asleep()
-        pid = pump.pump.connection.info.backend_pid
+    with turned_loop() as loop:
+        loop.turn_until_asleep()
+        pid = loop.claim_loop.connection.info.backend_pid
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
-        pump.turn_until(lambda: Worker.objects.get(pk=pump.id).last_error)
+        loop.turn_until(lambda: Worker.objects.get(pk=loop.id).last_error)
 
-        assert pump.pump.connection.info.backend_pid != pid
+        assert loop.claim_loop.connection.info.backend_pid != pid
         make_job()
-        pump.take(1)
+        loop.take(1)

@@ -12,8 +12,7 @@ from django.db import connection, transaction
 from django.test import override_settings
 
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
-from django_tenantqueue.operations import maintain
-from django_tenantqueue.queries import history
+from django_tenantqueue.operations import history, maintain
 from tests.concurrency.conftest import wipe
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import noop

@@ -20,8 +20,8 @@ from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.claim import Finished, exchange
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
 from django_tenantqueue.states import State
-from django_tenantqueue.worker import gatekeeper
-from tests.concurrency.pumps import turned_pump
+from django_tenantqueue.worker.child import release_after_finish
+from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_queue, state_of
 from tests.intervals import Limits, breaches, most_at_once
 from tests.process.workers import wait_until
@@ -310,56 +310,56 @@ def fed_by_somebody_else(connection, monitor: ConcurrentJobMonitor):
         yield
 
 
-def end(pump, job_id: int) -> None:
-    """End a job of a pump, and have that stored."""
-    (running,) = [running for running in pump.executor.jobs if running.id == job_id]
-    pump.end(running, gates=running.claimed.gates)
-    pump.turn_until(lambda: state_of(job_id) == "success")
+def end(loop, job_id: int) -> None:
+    """End a job of a claim loop, and have that stored."""
+    (running,) = [running for running in loop.executor.jobs if running.id == job_id]
+    loop.end(running, gates=running.claimed.gates)
+    loop.turn_until(lambda: state_of(job_id) == "success")
 
 
 def test_monitor_is_fed_with_the_next_completions_when_somebody_else_was_at_it(
     open_connection, monkeypatch
 ):
-    monkeypatch.setattr(gatekeeper, "POSTPONE_SECONDS", 60.0)
+    monkeypatch.setattr(release_after_finish, "POSTPONE_SECONDS", 60.0)
     monitor = start(10, parallel=4)
     other = make_job()
-    with turned_pump(threads=5) as pump:
-        pump.take(5)
+    with turned_loop(threads=5) as loop:
+        loop.take(5)
         with fed_by_somebody_else(open_connection(), monitor):
-            end(pump, monitor.details().filter(state="queued").first().pk)
+            end(loop, monitor.details().filter(state="queued").first().pk)
             assert in_flight(monitor) == 3
 
-        end(pump, other.pk)
+        end(loop, other.pk)
 
         assert in_flight(monitor) == 4
 
 
 def test_monitor_is_fed_soon_when_somebody_else_was_at_it_and_nothing_ends(open_connection):
     monitor = start(10, parallel=4)
-    with turned_pump(threads=4) as pump:
-        pump.take(4)
-        pump.pump.draining = True
+    with turned_loop(threads=4) as loop:
+        loop.take(4)
+        loop.claim_loop.draining = True
         with fed_by_somebody_else(open_connection(), monitor):
-            end(pump, monitor.details().filter(state="queued").first().pk)
+            end(loop, monitor.details().filter(state="queued").first().pk)
 
-        pump.turn_until(lambda: in_flight(monitor) == 4, seconds=2.0)
+        loop.turn_until(lambda: in_flight(monitor) == 4, seconds=2.0)
 
 
 def test_monitor_is_not_left_for_later_when_nothing_runs(open_connection, monkeypatch):
-    monkeypatch.setattr(gatekeeper, "POSTPONE_SECONDS", 60.0)
+    monkeypatch.setattr(release_after_finish, "POSTPONE_SECONDS", 60.0)
     released: list[set[str]] = []
-    real = gatekeeper.release
+    real = release_after_finish.release
 
     def counted(connection, keys):
         released.append(set(keys.get(MONITOR, ())))
         return real(connection, keys)
 
-    monkeypatch.setattr(gatekeeper, "release", counted)
+    monkeypatch.setattr(release_after_finish, "release", counted)
     monitor = start(10, parallel=1)
-    with turned_pump(threads=1) as pump:
-        pump.take(1)
+    with turned_loop(threads=1) as loop:
+        loop.take(1)
         with fed_by_somebody_else(open_connection(), monitor):
-            end(pump, monitor.details().filter(state="queued").first().pk)
+            end(loop, monitor.details().filter(state="queued").first().pk)
 
     assert released == [{str(monitor.pk)}]
 

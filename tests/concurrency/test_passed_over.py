@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job, QueueRate
-from django_tenantqueue.operations import passed_over, taskgate
+from django_tenantqueue.operations import passed_over, task_gate
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.taskcontrol import cap_task, pause_task, resume_task
+from django_tenantqueue.operations.task_control import cap_task, pause_task, resume_task
 from django_tenantqueue.queries import claim as claim_queries
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import noop
 
-from .pumps import FakePump, turned_pump
+from .loops import FakeLoop, turned_loop
 
 NOOP = noop.name
 
@@ -34,10 +34,10 @@ def untouched(ids: list[int]) -> bool:
     return list(found) == [(0, 0)]
 
 
-def run_one(pump: FakePump) -> int:
+def run_one(loop: FakeLoop) -> int:
     """Run the next job; return its id."""
-    (running,) = pump.take(1)
-    pump.end(running)
+    (running,) = loop.take(1)
+    loop.end(running)
     return running.id
 
 
@@ -48,11 +48,11 @@ def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
     (other,) = make_jobs(queue, 1, priority=priority, name="other")
     pause_task(NOOP)
 
-    with turned_pump(threads=4) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=4) as loop:
+        assert run_one(loop) == other
 
         assert QueueRate.objects.get(queue=queue).debt == 1  # one start in all
-        pump.turn_until(lambda: not Job.objects.filter(pk__in=paused, state="created").exists())
+        loop.turn_until(lambda: not Job.objects.filter(pk__in=paused, state="created").exists())
     assert untouched(paused)
     assert Counter(Job.objects.filter(pk__in=paused).values_list("held_by", flat=True)) == {
         "task": 10_000
@@ -65,12 +65,12 @@ def test_claims_begin_ahead_of_what_is_being_moved(small_steps):
     (other,) = make_jobs(queue, 1, name="other")
     pause_task(NOOP)
 
-    with turned_pump(threads=1) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=1) as loop:
+        assert run_one(loop) == other
 
         left = Job.objects.filter(pk__in=paused, state="created").count()
         assert left > 300
-        assert pump.pump.claimer.passed_over.start_keys
+        assert loop.claim_loop.claimer.passed_over.start_keys
 
 
 def test_job_that_comes_back_to_the_front_is_found(small_steps):
@@ -80,11 +80,11 @@ def test_job_that_comes_back_to_the_front_is_found(small_steps):
     (other,) = make_jobs(queue, 1, name="other")
     pause_task(NOOP)
 
-    with turned_pump(threads=1) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=1) as loop:
+        assert run_one(loop) == other
         Job.objects.filter(pk=early).update(state="created")
-        pump.pump.timetable.hurry()
-        assert run_one(pump) == early
+        loop.claim_loop.next_claim.hurry()
+        assert run_one(loop) == early
 
 
 def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(small_steps):
@@ -93,14 +93,14 @@ def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(smal
     (other,) = make_jobs(queue, 1, name="other")
     pause_task(NOOP)
 
-    with turned_pump(threads=1) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=1) as loop:
+        assert run_one(loop) == other
         assert set(states_of(paused).values()) == {"created", "held"}
         resume_task(NOOP)
         while Sweep().step("default"):
             pass
 
-        assert [run_one(pump) for _ in paused] == paused
+        assert [run_one(loop) for _ in paused] == paused
 
 
 def test_job_starts_behind_the_backlog_of_a_full_task():
@@ -109,17 +109,17 @@ def test_job_starts_behind_the_backlog_of_a_full_task():
     waiting = make_jobs(queue, 2000)
     (other,) = make_jobs(queue, 1, name="other")
     cap_task(NOOP, 1)
-    taskgate.settle("default", 0.0)
+    task_gate.settle("default", 0.0)
 
-    with turned_pump(threads=4) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=4) as loop:
+        assert run_one(loop) == other
         assert untouched(waiting)
 
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM tenantqueue_job_hot WHERE id = %s", [running])
         Sweep().step("default")
-        pump.pump.timetable.hurry()
-        assert run_one(pump) == waiting[0]
+        loop.claim_loop.next_claim.hurry()
+        assert run_one(loop) == waiting[0]
 
 
 def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
@@ -131,13 +131,13 @@ def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
         queue, 1, state="held", held_by="user", user_key="t/u", session_key=None, name="other"
     )
     cap_task(NOOP, 1)
-    taskgate.settle("default", 0.0)
+    task_gate.settle("default", 0.0)
 
     Sweep().step("default")
 
     assert not Job.objects.filter(pk__in=capped, held_by="user").exists()
-    with turned_pump(threads=4) as pump:
-        assert run_one(pump) == other
+    with turned_loop(threads=4) as loop:
+        assert run_one(loop) == other
     assert untouched(capped)
 
 
@@ -149,7 +149,7 @@ def test_start_is_given_back_to_the_rate_when_the_task_has_no_slot(worker):
     assert QueueRate.objects.get(queue=queue).debt == 3
     pause_task(NOOP)
 
-    taskgate.take(worker.db, worker.id, jobs)
+    task_gate.take(worker.db, worker.id, jobs)
 
     assert QueueRate.objects.get(queue=queue).debt == 0
 

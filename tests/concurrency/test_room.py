@@ -9,11 +9,11 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
+from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
 from django_tenantqueue.models import Job, UniqueKey
 from django_tenantqueue.operations import control, enqueue, room
 from django_tenantqueue.operations.room import LEAST_SECONDS, MOST_SECONDS
-from django_tenantqueue.unique import Unique
 from tests.factories import Clock, make_jobs, make_queue
 from tests.testapp.tasks import async_add, noop
 

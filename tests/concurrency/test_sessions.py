@@ -15,6 +15,7 @@ from django.utils import timezone
 from django_tenantqueue.gates import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.gate_cascade import release_in_transaction
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.sessions import (
     Pruning,
@@ -25,7 +26,7 @@ from django_tenantqueue.operations.sessions import (
 )
 from django_tenantqueue.queries import sessions as queries
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES, release_in_transaction
+from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
 from django_tenantqueue.queries.sessions import prune_sessions
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue

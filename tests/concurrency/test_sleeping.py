@@ -13,19 +13,19 @@ from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import enqueue
 from django_tenantqueue.queries import workers as queries
 from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
-from django_tenantqueue.worker import sleep as sleeping
-from django_tenantqueue.worker.line import MOST_REST_SECONDS
-from django_tenantqueue.worker.sleep import Sleep
-from django_tenantqueue.worker.waiter import wait_readable
-from tests.concurrency.pumps import FakePump, turned_pump
+from django_tenantqueue.worker.child import sleep as sleeping
+from django_tenantqueue.worker.child.sleep import Sleep
+from django_tenantqueue.worker.child.turnstile import MOST_REST_SECONDS
+from django_tenantqueue.worker.waiting import wait_readable
+from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 
 
 @pytest.fixture
-def pump():
-    with turned_pump() as made:
+def loop():
+    with turned_loop() as made:
         yield made
 
 
@@ -148,50 +148,50 @@ def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):
     assert Worker.objects.get(pk=worker.id).sleeping_until is None
 
 
-def test_pump_looks_at_once_when_it_is_notified_behind_a_statement_after_the_claim(
-    pump: FakePump, monkeypatch
+def test_loop_looks_at_once_when_it_is_notified_behind_a_statement_after_the_claim(
+    loop: FakeLoop, monkeypatch
 ):
-    pump.turn_until_asleep()
+    loop.turn_until_asleep()
 
     def next_look(*_, **__):
-        pump.pump.notified()
+        loop.claim_loop.notified()
 
-    monkeypatch.setattr(pump.pump.sleep, "next_look", next_look)
-    pump.pump.timetable.hurry()
-    pump.pump.run_once()
+    monkeypatch.setattr(loop.claim_loop.sleep, "next_look", next_look)
+    loop.claim_loop.next_claim.hurry()
+    loop.claim_loop.run_once()
 
-    assert pump.pump.timetable.due_at <= time.monotonic()
+    assert loop.claim_loop.next_claim.due_at <= time.monotonic()
 
 
-def test_pump_hears_a_notification_that_was_read_behind_an_answer(pump: FakePump):
+def test_loop_hears_a_notification_that_was_read_behind_an_answer(loop: FakeLoop):
     """It lies in libpq's buffer then, and nothing more comes from the socket."""
-    pump.turn_until_asleep()
-    raw = pump.pump.connection.pgconn
+    loop.turn_until_asleep()
+    raw = loop.claim_loop.connection.pgconn
     job = noop.using(tenant="acme").delay()
     assert wait_readable([raw.socket], 10.0)
     raw.consume_input()
     assert not wait_readable([raw.socket], 0.0)
 
     began = time.monotonic()
-    pump.pump.wait(4.0)
+    loop.claim_loop.wait(4.0)
     waited = time.monotonic() - began
-    pump.turn_until(lambda: pump.executor.jobs)
+    loop.turn_until(lambda: loop.executor.jobs)
 
     assert_within(2.0, waited)
-    assert [running.id for running in pump.executor.jobs] == [job.pk]
+    assert [running.id for running in loop.executor.jobs] == [job.pk]
 
 
-def test_pump_takes_a_job_when_it_is_enqueued_while_it_sleeps(pump: FakePump):
-    pump.turn_until_asleep()
-    assert Worker.objects.get(pk=pump.id).sleeping_until is not None
+def test_loop_takes_a_job_when_it_is_enqueued_while_it_sleeps(loop: FakeLoop):
+    loop.turn_until_asleep()
+    assert Worker.objects.get(pk=loop.id).sleeping_until is not None
 
     job = noop.using(tenant="acme").delay()
-    pump.turn_until(lambda: pump.executor.jobs)
+    loop.turn_until(lambda: loop.executor.jobs)
 
-    assert [running.id for running in pump.executor.jobs] == [job.pk]
+    assert [running.id for running in loop.executor.jobs] == [job.pk]
 
 
-def test_pump_takes_every_job_when_enqueues_and_sleeps_cross(pump: FakePump, threads):
+def test_loop_takes_every_job_when_enqueues_and_sleeps_cross(loop: FakeLoop, threads):
     made: list[int] = []
 
     def enqueue_some():
@@ -202,17 +202,17 @@ def test_pump_takes_every_job_when_enqueues_and_sleeps_cross(pump: FakePump, thr
             made.append(noop.using(tenant=f"tenant-{number}").delay().pk)
 
     def taken() -> bool:
-        for running in list(pump.executor.jobs):
-            pump.end(running)
+        for running in list(loop.executor.jobs):
+            loop.end(running)
         return enqueuer.done() and Job.objects.finished().count() == 120
 
     enqueuer = threads.start(enqueue_some)
-    pump.turn_until(taken, seconds=60)
+    loop.turn_until(taken, seconds=60)
 
     assert sorted(made) == sorted(Job.objects.values_list("pk", flat=True))
 
 
-def test_pump_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(pump: FakePump, open_connection):
+def test_loop_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(loop: FakeLoop, open_connection):
     job = make_job()
     operator = open_connection()
     with operator.transaction():
@@ -220,16 +220,16 @@ def test_pump_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(pump: FakePump
             "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
         )
         for _ in range(20):
-            pause = pump.pump.run_once()
+            pause = loop.claim_loop.run_once()
             assert pause <= MOST_REST_SECONDS, "it would sleep on a contended queue"
-        assert not pump.executor.jobs
+        assert not loop.executor.jobs
 
-    pump.turn_until(lambda: pump.executor.jobs)
-    assert Worker.objects.get(pk=pump.id).sleeping_until is None
+    loop.turn_until(lambda: loop.executor.jobs)
+    assert Worker.objects.get(pk=loop.id).sleeping_until is None
 
 
 def test_free_worker_gets_the_job_when_the_one_that_was_woken_is_full():
-    with turned_pump(threads=1) as full, turned_pump(threads=1) as free:
+    with turned_loop(threads=1) as full, turned_loop(threads=1) as free:
         noop.using(tenant="a").delay()
         full.take(1)
         full.turn_until(lambda: is_announced(full))  # its only thread is taken
@@ -245,34 +245,34 @@ def test_free_worker_gets_the_job_when_the_one_that_was_woken_is_full():
 
 
 def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while(monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.worker.sleep.SILENT_SECONDS", 30.0)
-    with turned_pump(threads=1) as full:
+    monkeypatch.setattr("django_tenantqueue.worker.child.sleep.SILENT_SECONDS", 30.0)
+    with turned_loop(threads=1) as full:
         noop.using(tenant="a").delay()
         full.take(1)
         full.turn_until(lambda: is_announced(full))
         noop.using(tenant="a").delay()
 
-        full.turn_until(lambda: full.pump.sleep._silent_until > 0)
+        full.turn_until(lambda: full.claim_loop.sleep._silent_until > 0)
 
         for _ in range(20):
-            full.pump.wait(min(0.02, full.pump.run_once()))
+            full.claim_loop.wait(min(0.02, full.claim_loop.run_once()))
         assert not is_announced(full)
 
 
-def test_sleepers_are_woken_when_jobs_are_given_back(pump: FakePump, make_sleeper):
+def test_sleepers_are_woken_when_jobs_are_given_back(loop: FakeLoop, make_sleeper):
     for number in range(2):
         make_job(make_queue(f"tenant {number}"))
-    jobs = pump.take(2)
+    jobs = loop.take(2)
     sleepers = [make_sleeper(), make_sleeper()]
-    pump.pump.draining = True  # which wakes one of them
+    loop.claim_loop.draining = True  # which wakes one of them
     for running in jobs:
-        pump.pump.flight.to_return(running, 0.0)
+        loop.claim_loop.claimed_jobs.to_return(running, 0.0)
 
-    pump.turn_until(lambda: not pump.pump.flight.returns)
+    loop.turn_until(lambda: not loop.claim_loop.claimed_jobs.to_give_back)
 
     assert all(sleeper.was_notified() for sleeper in sleepers)
 
 
-def is_announced(pump: FakePump) -> bool:
+def is_announced(loop: FakeLoop) -> bool:
     """Whether this worker says that it sleeps."""
-    return Worker.objects.get(pk=pump.id).sleeping_until is not None
+    return Worker.objects.get(pk=loop.id).sleeping_until is not None

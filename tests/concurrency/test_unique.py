@@ -12,12 +12,12 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from django_tenantqueue import Job, Unique
+from django_tenantqueue.calls.unique import MODES
 from django_tenantqueue.models import UniqueKey
 from django_tenantqueue.operations import control, rescue, unique
-from django_tenantqueue.operations.rescue import Death
+from django_tenantqueue.operations.rescue import DeathReport
 from django_tenantqueue.operations.unique import KeyPruning
 from django_tenantqueue.queries import unique as queries
-from django_tenantqueue.unique import MODES
 from tests.concurrency.test_enqueue import held_open
 from tests.factories import FakeWorker, make_jobs, make_queue, state_of
 from tests.process.workers import wait_until
@@ -75,7 +75,7 @@ def cancel(worker: FakeWorker, job: Job) -> None:
 def crash(worker: FakeWorker, job: Job) -> None:
     """Let the worker die that runs it: it is to run again."""
     worker.claim()
-    rescue.rescue_worker("default", worker.id, Death("gone"))
+    rescue.rescue_worker("default", worker.id, DeathReport("gone"))
     assert state_of(job.pk) == "created"
 
 
@@ -84,7 +84,7 @@ def crash_at_last(worker: FakeWorker, job: Job) -> None:
     worker.claim()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE tenantqueue_job_hot SET max_attempts = 1")
-    rescue.rescue_worker("default", worker.id, Death("gone"))
+    rescue.rescue_worker("default", worker.id, DeathReport("gone"))
     assert state_of(job.pk) == "error"
 
 
@@ -105,21 +105,21 @@ def lose_the_row(worker: FakeWorker, job: Job) -> None:
 
 MOMENTS: dict[Callable[[FakeWorker, Job], None], tuple[str, ...]] = {
     # until executing, executed, expired, and while; while executing, reject
-    nothing: ("twin", "twin", "twin", "twin", "held", "cancelled"),
-    start: ("created", "twin", "twin", "held", "held", "cancelled"),
-    start_and_note: ("created", "twin", "twin", "held", "held", "cancelled"),
-    fail: ("twin", "twin", "twin", "twin", "created", "created"),
-    give_back: ("twin", "twin", "twin", "twin", "held", "cancelled"),
-    finish: ("created", "created", "twin", "created", "created", "created"),
-    end_in_error: ("created", "created", "twin", "created", "created", "created"),
-    cancel: ("created", "created", "twin", "created", "created", "created"),
-    crash: ("twin", "twin", "twin", "twin", "held", "cancelled"),
-    crash_at_last: ("created", "created", "twin", "created", "created", "created"),
+    nothing: ("existing", "existing", "existing", "existing", "held", "cancelled"),
+    start: ("created", "existing", "existing", "held", "held", "cancelled"),
+    start_and_note: ("created", "existing", "existing", "held", "held", "cancelled"),
+    fail: ("existing", "existing", "existing", "existing", "created", "created"),
+    give_back: ("existing", "existing", "existing", "existing", "held", "cancelled"),
+    finish: ("created", "created", "existing", "created", "created", "created"),
+    end_in_error: ("created", "created", "existing", "created", "created", "created"),
+    cancel: ("created", "created", "existing", "created", "created", "created"),
+    crash: ("existing", "existing", "existing", "existing", "held", "cancelled"),
+    crash_at_last: ("created", "created", "existing", "created", "created", "created"),
     expire: ("created", "created", "created", "held", "held", "cancelled"),
     start_and_expire: ("created", "created", "created", "held", "held", "cancelled"),
-    lose_the_row: ("created", "created", "twin", "created", "created", "created"),
+    lose_the_row: ("created", "created", "existing", "created", "created", "created"),
 }
-"""What becomes of a call when its twin has come to this moment: see explanation/uniqueness.md."""
+"""What becomes of a call when the existing job has come to this moment: see uniqueness.md."""
 ROWS = [
     pytest.param(moment, mode, expected, id=f"{mode}-{moment.__name__}")
     for moment, by_mode in MOMENTS.items()
@@ -130,25 +130,25 @@ ROWS = [
 @pytest.mark.parametrize(("moment", "mode", "expected"), ROWS)
 def test_call_comes_to_what_the_table_says(moment, mode, expected, worker):
     task = wanting(mode)
-    twin = task.delay().refresh()
-    assert twin.state == "created"
-    moment(worker, twin)
+    existing_job = task.delay().refresh()
+    assert existing_job.state == "created"
+    moment(worker, existing_job)
     job = task.delay()
 
-    assert (job.pk == twin.pk) == job.duplicate == (expected == "twin")
-    if expected != "twin":
+    assert (job.pk == existing_job.pk) == job.duplicate == (expected == "existing")
+    if expected != "existing":
         assert state_of(job.pk) == expected
 
 
 @pytest.mark.parametrize(("moment", "mode", "expected"), ROWS)
 def test_bulk_call_comes_to_what_the_table_says(moment, mode, expected, worker):
     task = wanting(mode)
-    twin = task.delay().refresh()
-    moment(worker, twin)
+    existing_job = task.delay().refresh()
+    moment(worker, existing_job)
     (job_id,) = task.enqueue_many([()])
 
-    assert (job_id == twin.pk) == (expected == "twin")
-    if expected != "twin":
+    assert (job_id == existing_job.pk) == (expected == "existing")
+    if expected != "existing":
         assert state_of(job_id) == expected
 
 
@@ -188,12 +188,12 @@ def test_rejecting_job_waits_when_it_had_an_attempt(worker):
     [("return", "old"), ("log", "old"), ("replace", "old"), ("reschedule", "old")],
 )
 def test_running_twin_is_left_alone(strategy, expected, worker):
-    twin = wanting("until_executed").delay()
-    start(worker, twin)
+    existing_job = wanting("until_executed").delay()
+    start(worker, existing_job)
     job = wanting("until_executed", on_conflict=strategy).using(run_at=timedelta(hours=1)).delay()
 
-    assert (job.pk, job.duplicate) == (twin.pk, True)
-    assert twin.refresh().state == "queued"
+    assert (job.pk, job.duplicate) == (existing_job.pk, True)
+    assert existing_job.refresh().state == "queued"
 
 
 # two transactions
@@ -328,15 +328,15 @@ def test_job_of_which_the_end_is_wanted_starts_at_once(threads, worker):
 
 
 def start_before_the_lock(monkeypatch, worker) -> list[Any]:
-    """Let the worker claim between the look at a twin and the attempt to keep it."""
+    """Let the worker claim between the look at an existing job and the attempt to keep it."""
     claimed: list[Any] = []
-    lock_twins = queries.lock_twins
+    lock_existing_jobs = queries.lock_existing_jobs
 
     def late(*args: Any, **kwargs: Any) -> set[int]:
         claimed.extend(worker.claim())
-        return lock_twins(*args, **kwargs)
+        return lock_existing_jobs(*args, **kwargs)
 
-    monkeypatch.setattr(queries, "lock_twins", late)
+    monkeypatch.setattr(queries, "lock_existing_jobs", late)
     return claimed
 
 
@@ -356,17 +356,17 @@ def test_update_is_not_lost_when_the_twin_starts_in_between(mode, threads, worke
 
 def test_lock_on_a_twin_that_has_started_is_let_go(threads, worker, monkeypatch):
     """A row may be locked although it is no longer what was looked for: it is not returned."""
-    lock_twins = queries.lock_twins
+    lock_existing_jobs = queries.lock_existing_jobs
     claimed: list[Any] = []
     locked: list[set[int]] = []
 
     def in_vain_at_first(*args: Any, **kwargs: Any) -> set[int]:
         if locked:
             claimed.extend(worker.claim())
-        locked.append(lock_twins(*args, **kwargs))
+        locked.append(lock_existing_jobs(*args, **kwargs))
         return set() if len(locked) == 1 else locked[-1]
 
-    monkeypatch.setattr(queries, "lock_twins", in_vain_at_first)
+    monkeypatch.setattr(queries, "lock_existing_jobs", in_vain_at_first)
     task = wanting("until_executing")
     job = task.delay()
     with transaction_of(threads, task.delay) as (second, end):

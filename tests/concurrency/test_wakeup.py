@@ -14,7 +14,7 @@ from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import control, enqueue, maintain
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.queries.enqueue import wake_any_workers
-from tests.concurrency.pumps import turned_pump
+from tests.concurrency.loops import turned_loop
 from tests.factories import make_job, make_queue, state_of
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
@@ -306,15 +306,15 @@ def test_another_is_woken_when_a_session_goes_on_with_a_job_that_is_not_for_this
 ):
     first = noop.using(queue="mail", session="s").delay()
     noop.using(queue="mail" if why == "draining" else "reports", session="s").delay()
-    with turned_pump(**({"queues": ["mail"]} if why == "filtered" else {})) as pump:
-        (running,) = pump.take(1)
+    with turned_loop(**({"queues": ["mail"]} if why == "filtered" else {})) as loop:
+        (running,) = loop.take(1)
         assert running.id == first.pk
-        pump.pump.draining = why == "draining"
-        pump.pump.run_once()  # who begins to drain wakes somebody
+        loop.claim_loop.draining = why == "draining"
+        loop.claim_loop.run_once()  # who begins to drain wakes somebody
         other = make_sleeper()
 
-        pump.end(running, gates=running.claimed.gates)
-        pump.turn_until(lambda: not other.is_announced)
+        loop.end(running, gates=running.claimed.gates)
+        loop.turn_until(lambda: not other.is_announced)
 
     assert other.was_notified()
 

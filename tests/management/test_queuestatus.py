@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.utils import timezone
 
-from django_tenantqueue.operations import fleet_report
-from django_tenantqueue.operations.fleet_text import WIDTH
+from django_tenantqueue.management.status_text import WIDTH
 from django_tenantqueue.states import State
+from django_tenantqueue.status import fleet_report
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations import control, maintain, queues
+from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.states import ACTIVE, FINAL, TRANSITIONS, WAITING, State
+from django_tenantqueue.status import queue_loads
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import fail, noop
@@ -257,18 +258,18 @@ def test_counts_stop_at_their_limit_when_there_are_many_jobs():
     make_jobs(queue, 7, priority=200)
     make_jobs(queue, 9, state="success")
 
-    found = queues.loads("default", [queue.pk, other.pk])
+    found = queue_loads.loads("default", [queue.pk, other.pk])
 
     assert (found[queue.pk].running, found[queue.pk].waiting) == (3, 14)
     assert (found[other.pk].running, found[other.pk].waiting) == (0, 0)
-    assert queues.count_queues("default", [queue.pk], most=5)[0].waiting == 5
+    assert queue_loads.count_queues("default", [queue.pk], most=5)[0].waiting == 5
 
 
 def test_unknown_names_are_returned_when_some_are_known():
     make_queue("acme", "mail")
     make_queue("globex", "mail")
 
-    assert queues.unknown_queues("default", ["mail", "nowhere", "nowhere"]) == ["nowhere"]
+    assert queue_loads.unknown_queues("default", ["mail", "nowhere", "nowhere"]) == ["nowhere"]
 
 
 # duties

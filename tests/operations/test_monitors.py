@@ -29,7 +29,7 @@ from django_tenantqueue.operations.monitor_control import (
     resume_monitors,
     tune_monitor,
 )
-from django_tenantqueue.operations.progress import estimate_pace
+from django_tenantqueue.status.monitor_progress import estimate_pace
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.operations.monitors import anchor_of, find_open, run_some, start, states
 from tests.testapp.models import Report

@@ -2,7 +2,7 @@
 
 import pytest
 
-from django_tenantqueue.operations.rescue import Death, judge
+from django_tenantqueue.operations.rescue import DeathReport, judge
 from django_tenantqueue.queries.rescue import Held
 
 
@@ -13,7 +13,7 @@ def held(job_id: int, **changes) -> Held:
 
 def judged(jobs: list[Held], **death) -> dict[int, tuple[bool, bool]]:
     """Return (ends, counted) of each job."""
-    return {v.id: (v.ends, v.counted) for v in judge(jobs, Death("it died", **death))}
+    return {v.id: (v.ends, v.counted) for v in judge(jobs, DeathReport("it died", **death))}
 
 
 AGAIN = (False, True)
@@ -73,7 +73,7 @@ def test_those_with_the_most_crashes_count_when_a_process_crashed():
     ],
 )
 def test_job_waits_when_it_was_the_reason_or_crashed_again(job, death, waits):
-    (verdict,) = judge([job], Death("it died", **death))
+    (verdict,) = judge([job], DeathReport("it died", **death))
 
     assert (verdict.delay_seconds > 0) == waits
 
@@ -83,7 +83,9 @@ def test_neighbour_is_spared_when_the_same_job_crashes_again_and_again():
     poison, neighbour = held(1, max_attempts=5), held(2, max_attempts=5)
     ends = False
     for attempt in range(1, 6):
-        verdicts = {v.id: v for v in judge([poison, neighbour], Death("it died", crashed=True))}
+        verdicts = {
+            v.id: v for v in judge([poison, neighbour], DeathReport("it died", crashed=True))
+        }
         ends = verdicts[1].ends
         counted = verdicts[neighbour.id].counted
         poison = held(1, max_attempts=5, attempt=attempt + 1, crashes=poison.crashes + 1)

@@ -16,7 +16,7 @@ from django_tenantqueue.operations.monitor_control import (
     tune_monitor,
 )
 from django_tenantqueue.operations.sessions import tune_session
-from django_tenantqueue.operations.taskcontrol import tune_control
+from django_tenantqueue.operations.task_control import tune_control
 
 pytestmark = pytest.mark.django_db
 

@@ -11,16 +11,17 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue import DuplicateJob, Job, Unique, current_job, delay, task
+from django_tenantqueue.calls.arguments import encode_args
+from django_tenantqueue.calls.sources import describe_method
+from django_tenantqueue.calls.unique import MODES
+from django_tenantqueue.calls.unique_key import make_key
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired
 from django_tenantqueue.models import Session, UniqueKey
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.encode import encode_args
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.sources import describe_method
-from django_tenantqueue.operations.unique import PRUNE_KEYS, KeyPruning, make_key
+from django_tenantqueue.operations.unique import PRUNE_KEYS, KeyPruning
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from django_tenantqueue.unique import MODES
 from tests.factories import make_queue
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, noop
@@ -349,9 +350,9 @@ def test_rescheduled_head_goes_behind_its_neighbours_in_the_session() -> None:
     assert (head.refresh().state, other.refresh().state) == ("created", "held")
 
     again = Unique("until_executing", on_conflict="reschedule")
-    twin = add.using(session="s", unique=again).delay(1)
+    existing_job = add.using(session="s", unique=again).delay(1)
 
-    assert twin.pk == head.pk
+    assert existing_job.pk == head.pk
     run_commit_hooks("default")
     assert (head.refresh().state, other.refresh().state) == ("held", "created")
     assert [job.pk for job in run_pending()] == [other.pk, head.pk]

@@ -7,8 +7,8 @@ import pytest
 from django.core.checks import Error
 
 from django_tenantqueue import checks
+from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, Worker
-from django_tenantqueue.operations.outcome import UNKNOWN_CLASS
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from django_tenantqueue.models import Worker
-from django_tenantqueue.operations.fleet import drain
+from django_tenantqueue.operations.worker_control import drain
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 

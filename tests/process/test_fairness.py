@@ -3,7 +3,7 @@
 import pytest
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.worker.pace import MOST_AHEAD
+from django_tenantqueue.worker.child.claim_ahead import MOST_AHEAD
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 

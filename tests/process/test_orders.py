@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Duty, Worker
-from django_tenantqueue.operations import fleet
+from django_tenantqueue.operations import worker_control
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
@@ -24,7 +24,7 @@ def test_worker_ends_within_two_seconds_when_an_operator_drains_it(workers: Work
     first, second = runner.rows()
 
     began = time.monotonic()
-    fleet.drain([first.pk])
+    worker_control.drain([first.pk])
     wait_until(lambda: len(runner.children()) == 1, what="one child has ended")
 
     assert_within(ACTS_WITHIN, time.monotonic() - began)
@@ -33,7 +33,7 @@ def test_worker_ends_within_two_seconds_when_an_operator_drains_it(workers: Work
     assert len(runner.children()) == 1
 
 
-@pytest.mark.parametrize("order", [fleet.drain, fleet.stop])
+@pytest.mark.parametrize("order", [worker_control.drain, worker_control.stop])
 @pytest.mark.heavy
 def test_idle_worker_ends_within_two_seconds_when_its_supervisor_asks_rarely(
     workers: Workers, order
@@ -67,7 +67,7 @@ def test_running_job_is_given_back_when_an_operator_stops_its_worker(workers: Wo
     gate.wait_for(job)
 
     began = time.monotonic()
-    fleet.stop([row.pk for row in runner.rows()])
+    worker_control.stop([row.pk for row in runner.rows()])
     wait_for_state(job, State.CREATED)
 
     assert_within(ACTS_WITHIN + 0.5, time.monotonic() - began)
@@ -83,7 +83,7 @@ def test_job_is_given_back_when_its_worker_is_stopped_and_hears_nothing(
     job = block_alone.delay(str(gate))
     gate.wait_for(job)
 
-    fleet.stop([row.pk for row in runner.rows()])
+    worker_control.stop([row.pk for row in runner.rows()])
 
     assert runner.end() == 0
     assert (job.refresh().state, job.attempt) == (State.CREATED, 0)
@@ -94,7 +94,7 @@ def test_running_job_goes_on_when_an_operator_drains_its_worker(workers: Workers
     job = hold.delay(str(gate))
     gate.wait_for(job)
 
-    fleet.drain([row.pk for row in runner.rows()])
+    worker_control.drain([row.pk for row in runner.rows()])
     time.sleep(3)
     waiting = noop.delay()
     assert (job.refresh().state, waiting.refresh().state) == (State.RUNNING, State.CREATED)

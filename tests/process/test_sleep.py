@@ -52,7 +52,7 @@ def test_nobody_waits_for_the_disk_when_a_worker_sleeps_or_is_woken(url: str):
         db.execute("SET synchronous_commit = on")
 
         for wake in (
-            lambda: queries.rouse_worker(db, worker),
+            lambda: queries.clear_sleep(db, worker),
             lambda: wake_any_workers(db, most=1),
             lambda: run(WAKE, url),
         ):

@@ -9,7 +9,7 @@ from django.db import connection
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.maintenance import LOCK_KEY
+from django_tenantqueue.worker.supervisor.maintenance import LOCK_KEY
 from tests.testapp.tasks import noop
 
 from .tasks import exit_quietly, hold

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations.rescue import SETTLE_SECONDS
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.sleep import SLEEP_SECONDS
+from django_tenantqueue.worker.child.sleep import SLEEP_SECONDS
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 

@@ -18,7 +18,7 @@ from django.db import connection
 
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.sleep import ANNOUNCED_SECONDS, SETTLE_SECONDS
+from django_tenantqueue.worker.child.sleep import ANNOUNCED_SECONDS, SETTLE_SECONDS
 from tests.timing import TooLate
 from tests.zygote import ROOT, Zygote
 

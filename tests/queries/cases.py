@@ -6,15 +6,15 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.queries import claim as claim_queries
-from django_tenantqueue.queries import listing
+from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import Position
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
-    buried,
     claims,
     failed,
+    failed_jobs,
     finished,
     gated,
     gates,
@@ -50,7 +50,7 @@ ASIDE = ("tenantqueue_job_monitor_aside",)
 SESSION_KEY = ("tenantqueue_session_unique",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
-ORDERED = dict.fromkeys(listing._AVOIDED, "off")
+ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 DEAD_ROWS = 45_000 * SCALE
 """Pages touched by the first walk that meets all dead rows; the next one is spared."""
@@ -61,14 +61,14 @@ WORKERS_READ = 400
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
-    "await_turn": [Case(lambda _: {"lock_class": 1}, worker=True)],
-    "take_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
+    "take_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "take_lead": [
         Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": False}, worker=True),
         Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": True}, worker=True),
     ],
-    "leave_lookout": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
-    "bury_jobs": [Case(buried, HOT_KEY, 4000)],
+    "leave_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
+    "fail_jobs": [Case(failed_jobs, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [
         Case(
@@ -171,7 +171,7 @@ CASES: dict[str, list[Case]] = {
         Case(unique_jobs(), (*KEYS, *HOT_KEY), 2000),
         Case(unique_jobs(made=300, excludes=True), (*KEYS, *HOT_KEY), 40_000),
     ],
-    "lock_twins": [
+    "lock_existing_jobs": [
         Case(
             lambda filled: {"ids": json.dumps(filled.ready), "patience_seconds": 5.0}, HOT_KEY, 4000
         )
@@ -498,7 +498,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
     ],
-    "stir_workers": [
+    "wake_for_orders": [
         Case(lambda _: {"ids": "{1,2,3}", "is_alone": False}, ("tenantqueue_worker_pkey",), 100)
     ],
     "read_orders": [
@@ -556,7 +556,7 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "rouse_worker": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "clear_sleep": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
     "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django_tenantqueue.queries import claim as claim_queries
-from django_tenantqueue.queries import listing
+from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished
 from django_tenantqueue.queries.recall import Places, Taken
-from django_tenantqueue.queries.taskcontrol import FIRST_LANE
+from django_tenantqueue.queries.tasks import FIRST_LANE
 from tests.queries.filled import OUR_WORKER, Filled
 
 
@@ -20,7 +20,7 @@ def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
 
 def listed(*, states: Any = None, queues: bool = False, name: Any = None, state: Any = None):
     return lambda filled: {
-        "before": listing.NEWEST,
+        "before": lists.NEWEST,
         "page": 100,
         "most": 1000,
         "states": states,
@@ -63,7 +63,7 @@ def failed(filled: Filled) -> dict[str, Any]:
     return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
 
 
-def buried(filled: Filled) -> dict[str, Any]:
+def failed_jobs(filled: Filled) -> dict[str, Any]:
     return {
         "worker": OUR_WORKER,
         "ids": array(filled.held),
@@ -75,7 +75,7 @@ def buried(filled: Filled) -> dict[str, Any]:
 
 def rescued(filled: Filled) -> dict[str, Any]:
     return {
-        **buried(filled),
+        **failed_jobs(filled),
         "counted": array(number % 2 == 0 for number in range(len(filled.held))),
         "delays": array(0.5 for _ in filled.held),
     }

@@ -1,5 +1,5 @@
 """What tests of a worker's parts share."""
 
-from tests.operations.conftest import claimed_job
+from tests.execution.conftest import claimed_job
 
 __all__ = ["claimed_job"]

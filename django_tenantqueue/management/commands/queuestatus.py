@@ -12,8 +12,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connections
 
 from ...conf import get_settings
-from ...operations.fleet_report import read_report
-from ...operations.fleet_text import report_lines
+from ...status.fleet_report import read_report
+from ..status_text import report_lines
 
 
 def _count(text: str) -> int:

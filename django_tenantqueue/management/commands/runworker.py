@@ -12,11 +12,11 @@ from django.db import DatabaseError, connections
 
 from ...checks import check_database
 from ...conf import get_settings
-from ...operations.queues import unknown_queues
 from ...queries.workers import connection_budget
+from ...status.queue_loads import unknown_queues
 from ...worker.config import WorkerConfig
-from ...worker.reload import Reloader
-from ...worker.supervisor import Supervisor, close_inherited
+from ...worker.supervisor.reload import Reloader
+from ...worker.supervisor.supervisor import Supervisor, close_inherited
 
 
 def _at_least(least: int) -> Any:

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from django.utils.connection import ConnectionDoesNotExist
 
 from ...conf import get_settings
-from ...operations.health import Health, judge_file, judge_rows
+from ...status.health import Health, judge_file, judge_rows
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,108 @@
+"""What the admin classes share whose rows operators tune live, in the list and on a row's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, ngettext
+
+from .base import TenantQueueModelAdmin, changed_columns
+from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
+
+_M = TypeVar("_M", bound=Model)
+
+
+class TunedAdmin(TenantQueueModelAdmin[_M]):
+    """Saves by an operation, changed columns only, and shows conflicts instead of reverting."""
+
+    tunable: ClassVar[tuple[str, ...]] = ()
+    """Columns that are tuned."""
+    operation: ClassVar[Callable[..., None]]
+    """Writes the named columns of the row of an id: a static method, called with `using`."""
+    list_per_page = 100
+    list_max_show_all = 100
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+
+    def insert(self, row: _M) -> None:
+        """Write a new row."""
+        row.save(using=self.using, force_insert=True)
+
+    def get_form(
+        self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a row's page."""
+        form = type("TuneRowForm", (SingleTuneForm,), {"tunable": self.tunable})
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the form of a row of the list."""
+        form = type("TuneListForm", (TuneForm,), {"tunable": self.tunable})
+        return super().get_changelist_form(request, **{"form": form, **kwargs})
+
+    def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the forms of a page of the list."""
+        return super().get_changelist_formset(request, formset=TuneFormSet, **kwargs)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list; compare and save it in one transaction."""
+        with transaction.atomic(using=self.using):
+            return super().changelist_view(request, extra_context)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Show a row; compare and save it in one transaction."""
+        with transaction.atomic(using=self.using):
+            return super().changeform_view(request, *args, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: _M, form: Any, change: bool) -> None:
+        """Write the changed columns, and no others."""
+        if change:
+            values = {name: new for name, (_old, new) in form.changes.items()}
+            self.operation(obj.pk, using=self.using, **values)
+        else:
+            self.insert(obj)
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return what the audit log keeps of a save: each column, from what, to what."""
+        if add:
+            return super().construct_change_message(request, form, formsets, add)
+        return changed_columns(form.change_texts())
+
+    def log_change(self, request: HttpRequest, obj: _M, message: Any) -> Any:
+        """Write a save into the audit log, unless it changed nothing."""
+        return super().log_change(request, obj, message) if message else None
+
+    def switch(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[_M],
+        column: str,
+        value: bool,
+        operation: Callable[..., int],
+    ) -> None:
+        """Set a yes/no column of the chosen rows by an operation, and say what became of it."""
+        chosen = queryset.count()
+        rows = list(queryset.filter(**{column: not value}))
+        changed = operation([row.pk for row in rows], using=self.using)
+        label = column_label(self.model, column)
+        text = f"{label} {value_text(not value)} → {value_text(value)}"
+        self.log_for(request, rows, changed_columns([text]))
+        options = self.model._meta
+        note = ngettext("%(count)d %(one)s changed", "%(count)d %(many)s changed", changed) % {
+            "count": changed,
+            "one": options.verbose_name,
+            "many": options.verbose_name_plural,
+        }
+        if chosen > changed:
+            note += gettext("; %d were so already") % (chosen - changed)
+        level = messages.SUCCESS if changed else messages.WARNING
+        self.message_user(request, f"{note}: {text}.", level)

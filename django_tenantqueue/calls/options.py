@@ -1,0 +1,178 @@
+"""Options of a job: what `.using()` and `@task` take, checked where they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Self
+
+from django.utils import timezone
+
+from ..exceptions import InvalidOption
+from ..states import EARLIEST, LATEST, Priority
+from ..text import is_storable
+from .unique import Unique
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one job is to be run. None means: take the default of the task or the settings."""
+
+    tenant: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    run_at: datetime | timedelta | None = None
+    expires_at: datetime | timedelta | None = None
+    max_attempts: int | None = None
+    timeout: float | None = None
+    hard_timeout: float | None = None
+    labels: tuple[str, ...] | None = None
+    created_by: str | None = None
+    session: str | None = None
+    on_wait: str | None = None
+    on_failure: str | None = None
+    user: str | None = None
+    unique: Unique | None = None
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether jobs with these options have to pass gates, or are unique."""
+        return self.session is not None or self.user is not None or self.unique is not None
+
+    def merged(self, changes: dict[str, Any]) -> Self:
+        """Return these options with `changes` applied.
+
+        Raises InvalidOption for an unknown name or a wrong value.
+        """
+        for name, value in changes.items():
+            check = _CHECKS.get(name)
+            if check is None:
+                raise unknown_option(name, _CHECKS)
+            if value is not None:
+                changes[name] = check(name, value)
+        return replace(self, **changes)
+
+
+def unknown_option(name: str, known: Any) -> InvalidOption:
+    """Return the error for an option that does not exist, with the nearest that does."""
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+    return InvalidOption(f"unknown option {name!r}: {hint}")
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not is_storable(value):
+        raise InvalidOption(
+            f"{name}={value!r}: it must be a str without NUL characters and lone surrogates"
+        )
+    return value
+
+
+def check_tenant(name: str, value: Any) -> str:
+    """Return `value` when it can be a tenant; raise InvalidOption when not."""
+    if len(_text(name, value)) > 200:
+        raise InvalidOption(f"{name}={value!r}: it must be at most 200 characters long")
+    return str(value)
+
+
+def check_queue(name: str, value: Any) -> str:
+    """Return `value` when it can be the name of a queue; raise InvalidOption when not."""
+    if not 1 <= len(_text(name, value)) <= 100:
+        raise InvalidOption(f"{name}={value!r}: it must be from 1 to 100 characters long")
+    return str(value)
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to {most}")
+    return int(value)
+
+
+def check_priority(name: str, value: Any) -> int:
+    """Return `value` when it is a priority; raise InvalidOption when not."""
+    return _whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
+
+
+def _attempts(name: str, value: Any) -> int:
+    return _whole(name, value, 1, 32767)
+
+
+LONGEST = timedelta(days=36525)
+"""The longest time from now for `run_at` and `expires_at`: 100 years."""
+
+
+def check_moment(name: str, value: Any) -> datetime | timedelta:
+    if isinstance(value, timedelta):
+        if not -LONGEST <= value <= LONGEST:
+            raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")
+        return value
+    if not isinstance(value, datetime):
+        raise InvalidOption(f"{name}={value!r}: it must be an aware datetime or a timedelta")
+    if timezone.is_naive(value):
+        raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
+    if not EARLIEST <= value < LATEST:
+        raise InvalidOption(f"{name}={value!r}: its year must be from 1900 to 8999")
+    return value
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise InvalidOption(f"{name}={value!r}: it must be seconds or a timedelta, above 0")
+    return float(value)
+
+
+def _gate(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidOption(f"{name}={value!r}: it must be a str or an int")
+    text = value if isinstance(value, str) else str(_whole(name, value, -(2**63), 2**63 - 1))
+    if not 1 <= len(_text(name, text)) <= 200:
+        raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")
+    return text
+
+
+def _choice(*known: str) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in known:
+            raise InvalidOption(f"{name}={value!r}: it must be {' or '.join(map(repr, known))}")
+        return str(value)
+
+    return check
+
+
+def _unique(name: str, value: Any) -> Unique:
+    if not isinstance(value, Unique):
+        raise InvalidOption(
+            f"{name}={value!r}: it must be a Unique, as in Unique('until_executed', ttl=600)"
+        )
+    return value
+
+
+def _labels(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidOption(f"{name}={value!r}: it must be a list of str")
+    return tuple(_text(name, label) for label in value)
+
+
+_CHECKS = {
+    "tenant": check_tenant,
+    "queue": check_queue,
+    "priority": check_priority,
+    "run_at": check_moment,
+    "expires_at": check_moment,
+    "max_attempts": _attempts,
+    "timeout": _seconds,
+    "hard_timeout": _seconds,
+    "labels": _labels,
+    "created_by": _text,
+    "session": _gate,
+    "on_wait": _choice("block", "skip"),
+    "on_failure": _choice("continue", "halt"),
+    "user": _gate,
+    "unique": _unique,
+}
+
+assert set(_CHECKS) == {field.name for field in fields(Options)}

@@ -1,0 +1,1 @@
+"""One run of a job: what it is given, does, and comes to."""

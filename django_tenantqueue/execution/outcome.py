@@ -1,0 +1,272 @@
+"""What a run has come to: its success, another attempt, or the end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import traceback
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+from django.dispatch import Signal
+from django.utils import timezone
+
+from .. import signals
+from ..calls.arguments import clean_text, encode_result
+from ..calls.sources import RegisteredTask
+from ..conf import TEN_YEARS, get_settings
+from ..exceptions import (
+    Cancelled,
+    NotAllowed,
+    Permanent,
+    ResultRefused,
+    Retry,
+    TimeLimitExceeded,
+    UnknownTask,
+)
+from ..queries.claim import Failed, Finished
+from ..states import State
+from .current_job import RunningJob
+from .results import check_statistics, store_result
+
+logger = logging.getLogger("django_tenantqueue")
+
+UNKNOWN_DELAY = 15.0
+"""Seconds before a job whose task this process does not know is looked at again."""
+UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
+"""The class of the error that is kept with such a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: exactly one of the fields is set (and `reason` beside `give_back`).
+
+    `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
+    job; seconds until it may be tried again, and `reason` is the error that is kept with it (JSON).
+    `lost`: somebody else owns the job now.
+    """
+
+    finished: Finished | None = None
+    failed: Failed | None = None
+    stored: bool = False
+    give_back: float | None = None
+    reason: str | None = None
+    lost: bool = False
+
+
+def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
+    """Call a hook of the task, if it has one; its errors are the caller's."""
+    hooks = None if task is None else task.hooks
+    found = None if hooks is None else getattr(hooks, name, None)
+    if found is not None:
+        found(*args)
+
+
+def log_error(message: str, *args: object) -> None:
+    """Log the error that is being handled; without it, if a log cannot show it."""
+    try:
+        logger.exception(message, *args)
+    except BaseException:  # noqa: BLE001 - it is an object of users' code
+        logger.error(f"{message}: the error cannot be shown", *args)  # noqa: G004
+
+
+def announce(signal: Signal, running: RunningJob, **said: object) -> None:
+    """Send a signal; what a receiver raises is logged, and changes no outcome."""
+    try:
+        signal.send_robust(running.name, job_id=running.id, **said)
+    except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
+        raise
+    except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
+        log_error("a receiver of a signal of job %s (%s) failed", running.id, running.name)
+
+
+def call_hook_quietly(
+    task: RegisteredTask | None, name: str, running: RunningJob, *args: Any
+) -> None:
+    """Call a hook of the task; what it raises is logged, and changes no outcome."""
+    try:
+        call_hook(task, name, running, *args)
+    except BaseException:  # noqa: BLE001 - it is logged
+        log_error("hook %r of job %s (%s) failed", name, running.id, running.name)
+
+
+def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
+    said = running.said()
+    if not said and error is None:
+        return None
+    if "stats" in said:
+        check_statistics(said["stats"])
+    if "message" in said:
+        said = {**said, "message": clean_text(str(said["message"]), 500)}
+    if error is not None:
+        said = {**said, "error": error}
+    return encode_result(said, "progress or statistics")
+
+
+def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
+    """Like `_extra`; statistics that cannot be stored are left out rather than losing the error."""
+    try:
+        text = _extra(running, error)
+    except BaseException:  # noqa: BLE001 - statistics are objects of users' code
+        text = None
+    return text or json.dumps({"error": error})
+
+
+def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
+    """Return an error as it is kept with the job: at, attempt, class, message, traceback.
+
+    Never fails: what the error itself cannot tell is left out.
+    """
+    name = _class_name(type(error))
+    try:
+        message = clean_text(str(error), 2000)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
+        message = f"<{name.rpartition('.')[2]} whose message cannot be shown>"
+    try:
+        trace = clean_text("".join(traceback.format_exception(error)))
+    except BaseException:  # noqa: BLE001 - the same
+        trace = ""
+    return {
+        "at": timezone.now().isoformat(),
+        "attempt": attempt,
+        "class": name,
+        "message": message,
+        "traceback": trace,
+    }
+
+
+def _class_name(kind: type[BaseException]) -> str:
+    try:
+        return clean_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 500)
+    except BaseException:  # noqa: BLE001 - a metaclass may raise
+        return "an error whose class cannot be named"
+
+
+def success(running: RunningJob, value: Any) -> Finished:
+    claimed = running.claimed
+    result, ref = store_result(claimed.id, claimed.claim_seq, value)
+    extra = _extra(running)
+    return Finished(
+        claimed.id,
+        claimed.claim_seq,
+        State.SUCCESS.value,
+        running.age_seconds,
+        result,
+        ref,
+        extra,
+        claimed.gates,
+    )
+
+
+def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
+    claimed = running.claimed
+    extra = _extra_or_error(running, describe_error(error, claimed.attempt))
+    return Finished(
+        claimed.id,
+        claimed.claim_seq,
+        state.value,
+        running.age_seconds,
+        extra=extra,
+        gates=claimed.gates,
+    )
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Return the seconds before another attempt by the settings: base × 2^(attempt-1) ± 20 %."""
+    settings = get_settings()
+    delay = min(settings.backoff_max, settings.backoff_base * 2.0 ** min(attempt - 1, 30))
+    return delay * random.uniform(0.8, 1.2)
+
+
+def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseException) -> float:
+    """Seconds before the next attempt: the task's own, or those of the settings."""
+    if isinstance(error, Retry) and error.after_seconds is not None:
+        return error.after_seconds
+    own = None if task is None else task.backoff_seconds(attempt, error)
+    if own is None or isnan(own):
+        return backoff_seconds(attempt)
+    return min(max(0.0, float(own)), TEN_YEARS)
+
+
+def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
+    if isinstance(error, Retry):
+        return True
+    if isinstance(error, Permanent | NotAllowed | ResultRefused):
+        return False
+    return True if task is None else task.wants_retry(error)
+
+
+def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
+    """Say what a run that raised `error` has come to: another attempt, the end, or nothing.
+
+    Never raises: when judging fails, the job ends in `error` with the class of `error` alone.
+    """
+    try:
+        try:
+            return _judged(running, task, error)
+        except (Cancelled, TimeLimitExceeded) as late:  # it was interrupted only now
+            return _judged(running, task, late)
+    except BaseException as failure:  # noqa: BLE001 - a job and its slot would be lost
+        return unjudged(running, error, failure)
+
+
+def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
+    """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
+    claimed = running.claimed
+    name = _class_name(type(error))
+    logger.error(
+        "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
+        claimed.id,
+        claimed.name,
+        _class_name(type(failure)),
+        name,
+    )
+    described = {
+        "at": timezone.now().isoformat(),
+        "attempt": claimed.attempt,
+        "class": name,
+        "message": "",
+        "traceback": "",
+    }
+    return Outcome(
+        finished=Finished(
+            claimed.id,
+            claimed.claim_seq,
+            State.ERROR.value,
+            running.age_seconds,
+            extra=json.dumps({"error": described}),
+            gates=claimed.gates,
+        )
+    )
+
+
+def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
+    claimed = running.claimed
+    if running.lost:
+        return Outcome(lost=True)
+    if isinstance(error, UnknownTask) and task is None:
+        reason = json.dumps(describe_error(error, claimed.attempt))
+        return Outcome(give_back=UNKNOWN_DELAY, reason=reason)
+    if isinstance(error, Cancelled):
+        return Outcome(finished=ended(running, State.CANCELLED, error))
+    again = claimed.attempt < claimed.max_attempts
+    if again and not running.cancel_requested:
+        try:
+            again = _may_retry(task, error)
+            delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
+        except BaseException as policy_error:  # noqa: BLE001 - it is logged
+            log_error("retry_when or backoff of job %s (%s) failed", running.id, running.name)
+            policy_error.__cause__ = error
+            error, again = policy_error, False
+    else:
+        again = False
+    call_hook_quietly(task, "error", running, error)
+    if again:
+        described = describe_error(error, claimed.attempt)
+        announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
+        extra = _extra_or_error(running, described)
+        return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
+    call_hook_quietly(task, "failure", running)
+    return Outcome(finished=ended(running, State.ERROR, error))

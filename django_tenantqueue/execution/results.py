@@ -1,0 +1,62 @@
+"""Where results are kept: in the job's row, or in a Django cache."""
+
+from __future__ import annotations
+
+import json
+
+from django.core.cache import caches
+
+from ..calls.arguments import encode_result
+from ..conf import get_settings
+from ..exceptions import ResultRefused
+
+
+def may_use_cache(value: object) -> bool:
+    """Whether store_result() may talk to a cache, and so block."""
+    settings = get_settings()
+    return value is not None and (
+        settings.result_store != "db" or settings.large_results != "error"
+    )
+
+
+def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None, str | None]:
+    """Return (JSON text for the row, reference to a cache); one of them is None.
+
+    Raises ResultRefused for a value that cannot be stored or is too large.
+    """
+    text = encode_result(value)
+    if text is None:
+        return None, None
+    settings = get_settings()
+    alias = settings.result_store
+    if alias == "db":
+        if _size(text) <= settings.max_result_bytes:
+            return text, None
+        alias = settings.large_results
+        if alias == "error":
+            raise _too_large(
+                "the result is",
+                text,
+                "return less, or set TENANTQUEUE['LARGE_RESULTS'] to the alias of a cache",
+            )
+    key = f"tenantqueue-result-{job_id}-{claim_seq}"
+    caches[alias].set(key, json.loads(text), settings.result_ttl)
+    return None, f"{alias}:{key}"
+
+
+def check_statistics(stats: object) -> None:
+    """Raise ResultRefused for statistics that cannot be stored or are too large."""
+    text = encode_result(stats, "statistics")
+    if text is not None and _size(text) > get_settings().max_result_bytes:
+        raise _too_large("the statistics are", text, "keep them in a table of your own")
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _too_large(what: str, text: str, way_out: str) -> ResultRefused:
+    return ResultRefused(
+        f"{what} {_size(text):,} bytes of JSON, more than TENANTQUEUE['MAX_RESULT_BYTES'] = "
+        f"{get_settings().max_result_bytes:,}: {way_out}"
+    )

@@ -1,0 +1,337 @@
+"""Run one claimed job and say how it ended. No state is changed here, but by atomic tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    connections,
+    transaction,
+)
+from django.utils import timezone
+
+from .. import signals
+from ..calls.arguments import decode_args
+from ..calls.context import has_surroundings, surroundings
+from ..calls.sources import RegisteredTask, resolve
+from ..calls.tenant import use_tenant
+from ..conf import get_settings
+from ..exceptions import (
+    Cancelled,
+    ClaimLost,
+    Permanent,
+    Retry,
+    TimeLimitExceeded,
+    TransactionLeftOpen,
+    UnknownTask,
+)
+from ..models import Job
+from ..queries import claim as queries
+from ..queries.claim import ClaimedJob, Finished
+from ..states import State
+from . import current_job as current
+from .connection_state import check_blocks, open_blocks, reset_connections
+from .current_job import RunningJob
+from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
+from .results import may_use_cache
+
+logger = logging.getLogger("django_tenantqueue")
+
+MOST_CAUSES = 100
+"""Errors behind one another that are looked through when a run was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A job made ready to be called."""
+
+    func: Callable[..., Any]
+    args: list[Any]
+    kwargs: dict[str, Any]
+    task: RegisteredTask | None
+
+
+def prepare(claimed: ClaimedJob) -> Call:
+    """Find what a job names and load its arguments.
+
+    Raises UnknownTask, NotAllowed, Permanent.
+    """
+    func, task = resolve(claimed.source_type, claimed.source_id, claimed.source_method)
+    args, kwargs = decode_args(claimed.args)
+    return Call(func, args, kwargs, task)
+
+
+def _expired(claimed: ClaimedJob) -> bool:
+    return claimed.expires_at is not None and claimed.expires_at <= timezone.now()
+
+
+def _before(running: RunningJob) -> Outcome | None:
+    """Note the start; return an outcome when the job is not to be run at all."""
+    current.enter(running)
+    if signals.job_started.receivers:
+        announce(signals.job_started, running, attempt=running.claimed.attempt)
+    if _expired(running.claimed):
+        error = Cancelled(f"it expired at {running.claimed.expires_at} before it could start")
+        return Outcome(finished=replace(ended(running, State.CANCELLED, error), age_seconds=None))
+    return None
+
+
+def _after(running: RunningJob, outcome: Outcome) -> Outcome:
+    if signals.job_finished.receivers and (outcome.stored or outcome.finished is not None):
+        state = outcome.finished.state if outcome.finished is not None else State.SUCCESS.value
+        announce(signals.job_finished, running, state=state)
+    return outcome
+
+
+def run_sync(running: RunningJob, worker_id: int) -> Outcome:
+    """Run a blocking job in this thread."""
+    task: RegisteredTask | None = None
+    try:
+        outcome = _before(running)
+        if outcome is None:
+            with use_tenant(running.tenant), _around(running):
+                call = prepare(running.claimed)
+                task = call.task
+                if task is not None and task.atomic:
+                    outcome = _run_atomic(running, call, worker_id)
+                else:
+                    outcome = Outcome(finished=success(running, _called(running, call)))
+                call_hook_quietly(task, "after", running)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
+        outcome = _failed(running, task, error)
+    finally:
+        running.ended = running.ended or time.monotonic()
+        current.leave()
+    return _after(running, outcome)
+
+
+def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
+    running.ended = time.monotonic()
+    raised = error
+    try:
+        error = _explained(running, interruption_of(running, error))
+        _log_failure(running, error)
+    except BaseException:  # noqa: BLE001 - what users' errors say of themselves may raise
+        logger.warning("job %s (%s) failed with an unprintable error", running.id, running.name)
+    outcome = judge(running, task, error)
+    call_hook_quietly(task, "after", running)
+    if running.interrupted:
+        # a connection that was being made would stay open until the garbage collector comes
+        for cause in _causes(raised):
+            traceback.clear_frames(cause.__traceback__)
+    return outcome
+
+
+def _log_failure(running: RunningJob, error: BaseException) -> None:
+    if not isinstance(error, UnknownTask | ClaimLost | Cancelled):
+        expected = isinstance(error, Permanent | Retry | TimeLimitExceeded)
+        logger.warning(
+            "job %s (%s) failed in attempt %s of %s: %r",
+            running.id,
+            running.name,
+            running.attempt,
+            running.max_attempts,
+            error,
+            exc_info=None if expected else error,
+        )
+
+
+def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
+    """Return the interruption that led to `error`, if this run was interrupted; else `error`.
+
+    One that arrives inside psycopg or in Django's rollback is hidden by the error that follows.
+    """
+    own = (TimeLimitExceeded, Cancelled, ClaimLost, Permanent, Retry)
+    if not running.interrupted or isinstance(error, own):
+        return error
+    for cause in _causes(error):
+        if isinstance(cause, TimeLimitExceeded | Cancelled):
+            return cause
+    if isinstance(error, DatabaseError | InterfaceError | psycopg.Error | TransactionLeftOpen):
+        return Cancelled() if running.cancel_requested else TimeLimitExceeded()
+    return error
+
+
+def _explained(running: RunningJob, error: BaseException) -> BaseException:
+    """Give an interruption, which arrives in a thread without words, a message."""
+    if not isinstance(error, TimeLimitExceeded | Cancelled) or str(error):
+        return error  # str() of a project's own error may raise
+    if isinstance(error, TimeLimitExceeded):
+        said = f"it ran for {running.age_seconds:.1f} s: its timeout is "
+        return TimeLimitExceeded(f"{said}{running.claimed.timeout_seconds} s").with_traceback(
+            error.__traceback__
+        )
+    return Cancelled("cancelled while it ran").with_traceback(error.__traceback__)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what led to it, a bounded number."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting and len(seen) < MOST_CAUSES:
+        cause = waiting.pop()
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            waiting += (cause.__cause__, cause.__context__)
+            yield cause
+
+
+def _around(running: RunningJob) -> AbstractContextManager[None]:
+    """Return what surrounds a run, its arguments' loading included."""
+    if has_surroundings(running.claimed.context):
+        return surroundings(running.claimed.context, running)
+    return nullcontext()
+
+
+def _called(running: RunningJob, call: Call) -> Any:
+    blocks = open_blocks()
+    call_hook(call.task, "before", running)
+    try:
+        value = call.func(*call.args, **call.kwargs)
+    finally:
+        current.end_forked_copy(running)
+    if inspect.iscoroutine(value):
+        value = asyncio.run(value)  # it became a coroutine after the job was enqueued
+    check_blocks(blocks)
+    running.ended = time.monotonic()
+    call_hook_quietly(call.task, "success", running, value)
+    return value
+
+
+def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
+    """Run the task and its fenced finish in one transaction of the job's own database.
+
+    The finish is the last statement. A connection that breaks at COMMIT leaves open whether it
+    took place: the job itself tells.
+    """
+    settings = get_settings()
+    using = settings.database
+    is_inside = connections[using].in_atomic_block  # in a TestCase's transaction
+    commits: list[bool] = []
+    try:
+        with transaction.atomic(using=using, durable=True):
+            transaction.on_commit(lambda: commits.append(True), using=using)
+            if not is_inside:
+                # the job's row is written meanwhile: starts, progress, cancellation
+                with connections[using].cursor() as cursor:
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            done = success(running, _called(running, call))
+            if not queries.finish_in_transaction(using, worker_id, done, settings.max_errors):
+                running.lost = True
+                raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")
+    except (DatabaseError, InterfaceError) as error:
+        if not commits and not _committed_after_all(using, running, error):
+            raise
+    except Exception:
+        if not commits:
+            raise
+        logger.exception("job %s was committed, and an on_commit hook of it failed", running.id)
+    return Outcome(stored=True)
+
+
+def _committed_after_all(using: str, running: RunningJob, error: BaseException) -> bool:
+    if connections[using].is_usable():
+        return False
+    connections[using].close()
+    claimed = running.claimed
+    found = (
+        Job.objects.using(using)
+        .filter(pk=claimed.id, claim_seq=claimed.claim_seq, state=State.SUCCESS)
+        .exists()
+    )
+    if found:
+        logger.info("job %s was committed although its connection broke: %s", claimed.id, error)
+    return found
+
+
+async def run_async(running: RunningJob) -> Outcome:
+    """Run a coroutine job in the event loop.
+
+    Its model arguments are loaded, and a result for a cache is stored, in a thread.
+    """
+    task: RegisteredTask | None = None
+    try:
+        outcome = _before(running)
+        if outcome is None:
+            with use_tenant(running.tenant), _around(running):
+                if _loads_rows(running.claimed):
+                    call = await asyncio.to_thread(_in_thread, prepare, running.claimed)
+                else:
+                    call = prepare(running.claimed)
+                task = call.task
+                value = await _awaited(running, call)
+                outcome = Outcome(finished=await _succeeded(running, value))
+                call_hook_quietly(task, "after", running)
+    except asyncio.CancelledError as error:
+        outcome = _interrupted(running, task, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
+        outcome = _failed(running, task, error)
+    finally:
+        running.ended = running.ended or time.monotonic()
+        current.leave()
+    return _after(running, outcome)
+
+
+def _interrupted(
+    running: RunningJob, task: RegisteredTask | None, error: asyncio.CancelledError
+) -> Outcome:
+    """Judge a coroutine that was cancelled: by the operator, by its time limit, or by itself."""
+    if running.cancel_requested:
+        return _failed(running, task, Cancelled("cancelled while it ran"))
+    limit = running.claimed.timeout_seconds
+    if running.interrupted and limit is not None:
+        return _failed(running, task, TimeLimitExceeded())
+    return _failed(running, task, TimeLimitExceeded(str(error) or "the coroutine was cancelled"))
+
+
+def _loads_rows(claimed: ClaimedJob) -> bool:
+    return (
+        claimed.source_type not in ("task", "callable", "class") or "tenantqueue__" in claimed.args
+    )
+
+
+def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a thread of the event loop's pool."""
+    try:
+        blocks = open_blocks()
+        value = func(*args, **kwargs)
+        check_blocks(blocks)
+    finally:
+        reset_connections()
+    return value
+
+
+async def _succeeded(running: RunningJob, value: Any) -> Finished:
+    if may_use_cache(value):
+        stored: Finished = await asyncio.to_thread(_in_thread, success, running, value)
+        return stored
+    return success(running, value)
+
+
+def _awaitable(call: Call) -> Awaitable[Any]:
+    if inspect.iscoroutinefunction(call.func):
+        return call.func(*call.args, **call.kwargs)  # type: ignore[no-any-return]
+    # it was a coroutine when the job was enqueued
+    return asyncio.to_thread(_in_thread, call.func, *call.args, **call.kwargs)
+
+
+async def _awaited(running: RunningJob, call: Call) -> Any:
+    call_hook(call.task, "before", running)
+    try:
+        value = await _awaitable(call)
+    finally:
+        current.end_forked_copy(running)
+    running.ended = time.monotonic()
+    call_hook_quietly(call.task, "success", running, value)
+    return value

@@ -1,0 +1,164 @@
+"""Partitions of the history: made ahead, dropped when old.
+
+DDL cannot take parameters, so these statements are composed here and not read from sql/. Each
+waits at most LOCK_TIMEOUT for its locks, so that nothing queues up behind it; what could not be
+had is tried again at the next round.
+
+Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
+EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
+EXCLUSIVE on that leaf alone, after the rows of monitors that are paused. Dropping it: ACCESS
+EXCLUSIVE on the history for an instant. Each takes an advisory lock before all else, so that two
+never make or drop the same leaf at once, which the catalogue answers with one of several errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from ..queries.base import ready_connection, statement
+
+LOCK_TIMEOUT = "100ms"
+LOCK_CLASS = 0x74716869
+"""First key of the advisory lock of whoever changes the partitions; the second is 0."""
+HISTORY = "tenantqueue_job_history"
+PREFIX = f"{HISTORY}_"
+DEFAULT_LEAF = f"{HISTORY}_default"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One month of the history."""
+
+    name: str
+    month: date
+
+
+def next_month(month: date) -> date:
+    """Return the first day of the month after `month`."""
+    return date(month.year + month.month // 12, month.month % 12 + 1, 1)
+
+
+def leaf_name(month: date) -> str:
+    """Return the name of the leaf that holds a month."""
+    return f"{PREFIX}{month:%Ym%m}"
+
+
+@contextmanager
+def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor in a transaction that alone changes the partitions.
+
+    Its statements wait for locks 100 ms at most, and raise psycopg.errors.LockNotAvailable then.
+    """
+    raw = ready_connection(connections[using])
+    is_idle = raw.info.transaction_status == TransactionStatus.IDLE
+    with raw.transaction(), psycopg.Cursor(raw) as cursor:
+        if is_idle:
+            # or what was changed while the lock was waited for would not be seen
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LOCK_CLASS])
+        yield cursor
+
+
+def _exists(cursor: psycopg.Cursor[Any], name: str) -> bool:
+    """Look into the table: to_regclass() may answer with what a session remembers from before."""
+    cursor.execute(
+        "SELECT FROM pg_class leaf JOIN pg_class history USING (relnamespace) "
+        "WHERE history.oid = %s::regclass AND leaf.relname = %s",
+        [HISTORY, name],
+    )
+    return cursor.rowcount > 0
+
+
+def list_leaves(using: str) -> list[Leaf]:
+    """Return the months that have a leaf, the oldest first."""
+    rows = psycopg.Cursor(ready_connection(connections[using])).execute(
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        "WHERE i.inhparent = %s::regclass AND c.relname <> %s ORDER BY c.relname",
+        [HISTORY, DEFAULT_LEAF],
+    )
+    leaves = []
+    for (name,) in rows:
+        try:
+            month = datetime.strptime(f"{name.removeprefix(PREFIX)}+0000", "%Ym%m%z").date()
+        except ValueError:
+            continue  # not one of ours
+        leaves.append(Leaf(name, month))
+    return leaves
+
+
+def make_leaf(using: str, month: date) -> bool:
+    """Make the leaf of a month aside, move stray rows of it out of the default, and attach it.
+
+    Return whether it was missing. Raises psycopg.errors.LockNotAvailable when the default leaf is
+    being read, or somebody else is changing the partitions.
+    """
+    name = sql.Identifier(leaf_name(month))
+    start = sql.Literal(datetime(month.year, month.month, 1, tzinfo=UTC).isoformat())
+    after = next_month(month)
+    end = sql.Literal(datetime(after.year, after.month, 1, tzinfo=UTC).isoformat())
+    history, default = sql.Identifier(HISTORY), sql.Identifier(DEFAULT_LEAF)
+    within = sql.SQL("finished_at >= {} AND finished_at < {}").format(start, end)
+    with _bounded(using) as cursor:
+        if _exists(cursor, leaf_name(month)):
+            return False
+        cursor.execute(
+            sql.SQL(
+                "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS, "
+                "CONSTRAINT {} PRIMARY KEY (id), CONSTRAINT {} CHECK (final), "
+                "CONSTRAINT {} CHECK ({}))"
+            ).format(
+                name,
+                history,
+                sql.Identifier(f"{leaf_name(month)}_pkey"),
+                sql.Identifier(f"{leaf_name(month)}_final"),
+                sql.Identifier(f"{leaf_name(month)}_range"),
+                within,
+            )
+        )
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(default))
+        cursor.execute(
+            sql.SQL(
+                "WITH stray AS (DELETE FROM {} WHERE {} RETURNING *) "
+                "INSERT INTO {} SELECT * FROM stray"
+            ).format(default, within, name)
+        )
+        cursor.execute(
+            sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})").format(
+                history, name, start, end
+            )
+        )
+    return True
+
+
+def empty_leaf(using: str, leaf: Leaf) -> None:
+    """Free the space of a leaf, if it is there. Raises LockNotAvailable while somebody reads it.
+
+    Monitors that have stopped after failures are paused: the failures may be among what goes.
+    """
+    with _bounded(using) as cursor:
+        if not _exists(cursor, leaf.name):
+            return
+        cursor.execute(statement("pause_stopped_monitors"))
+        cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(leaf.name)))
+
+
+def drop_leaf(using: str, leaf: Leaf) -> bool:
+    """Drop an empty leaf; return whether it was there.
+
+    Raises LockNotAvailable while a transaction that finished a job is open.
+    """
+    with _bounded(using) as cursor:
+        if not _exists(cursor, leaf.name):
+            return False
+        cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(leaf.name)))
+    return True

@@ -1,0 +1,165 @@
+"""What operators do to tasks on the whole fleet: pause them, and cap how many run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from django.apps import apps
+from django.db import transaction
+
+from ..calls.sources import registered_tasks
+from ..conf import get_settings
+from ..exceptions import InvalidOption
+from ..models import Job, TaskControl
+from ..queries.tasks import TaskLoad, count_tasks
+from . import gates, task_gate
+from .tuning import check_columns, lock_or_make, row_of, set_columns
+
+TUNABLE = ("paused", "num_slots")
+"""Columns of a control that operators change."""
+COUNTED_TO = 1000
+"""Counts shown to operators stop here ("1000+")."""
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def pause_task(name: str, *, unknown: bool = False, using: str | None = None) -> TaskControl:
+    """Start no more jobs of a task, of any tenant, on any machine; return its control.
+
+    `name` is that of its jobs. Those that run go on; those that wait in a worker's buffer go back.
+    Raises InvalidOption when no task is known by that name, unless it may be `unknown` here.
+    """
+    return _set(name, unknown, using, paused=True)
+
+
+def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
+    """Start jobs of a task again, as many as its cap allows; None: it was not paused."""
+    alias = _alias(using)
+    with transaction.atomic(using=alias):
+        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
+        control = rows.filter(name=name, paused=True).first()
+        if control is None:
+            return None
+        _write(alias, control, paused=False)
+    return control
+
+
+def cap_task(
+    name: str, num_slots: int | None, *, unknown: bool = False, using: str | None = None
+) -> TaskControl:
+    """Let at most so many jobs of a task run at once, of all tenants together; None: any number.
+
+    What runs already counts and goes on. A new cap starts no jobs for about a second. Raises
+    InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
+    """
+    return _set(name, unknown, using, num_slots=num_slots)
+
+
+def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskControl:
+    alias = _alias(using)
+    if not unknown:
+        check_name(name, using=alias)
+    with transaction.atomic(using=alias):
+        control = lock_or_make(TaskControl.objects.using(alias), ["name"], {"name": name})
+        _write(alias, control, **changes)
+    return control
+
+
+def check_name(name: str, *, using: str | None = None) -> None:
+    """Raise InvalidOption when nothing here is known by that name: a typo would hold nothing."""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
+    if not is_known(_alias(using), name):
+        close = get_close_matches(name, registered_tasks(), 3, 0.7)
+        hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
+        raise InvalidOption(
+            f"no task or method is named {name!r} here, and no ended job: {hint}say unknown=True "
+            "to control a task that only other code knows"
+        )
+
+
+def is_known(using: str, name: str) -> bool:
+    """Whether a task, a model's method, a control or an ended job has that name."""
+    if name in registered_tasks() or TaskControl.objects.using(using).filter(name=name).exists():
+        return True
+    label, _, method = name.rpartition(".")
+    if label.count(".") == 1 and label in {model._meta.label for model in apps.get_models()}:
+        return hasattr(apps.get_model(label), method)
+    return Job.objects.using(using).finished().filter(name=name).exists()
+
+
+def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a control: paused, num_slots.
+
+    Only the named columns are written. Raises InvalidOption for another column and Django's
+    ValidationError for a bad value; TaskControl.DoesNotExist.
+    """
+    alias = _alias(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
+        _write(alias, row_of(rows, control_id), **changes)
+
+
+def _write(using: str, control: TaskControl, **changes: Any) -> None:
+    """Change columns of a control that the open transaction has locked."""
+    set_columns(control, changes)
+    if not control.paused and control.num_slots is None:
+        # it holds nothing: what starts now does not count when it is capped again
+        control.seen_at = control.settled_at = None
+    control.save(using=using, update_fields=[*changes, "seen_at", "settled_at"])
+    _take_effect(using, [control.name])
+
+
+def pause_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Pause tasks by the ids of their controls; return how many were not paused before."""
+    return _switch(ids, using, paused=True)
+
+
+def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Resume tasks by the ids of their controls; return how many were paused before."""
+    return _switch(ids, using, paused=False)
+
+
+def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
+    alias = _alias(using)
+    with transaction.atomic(using=alias):
+        rows = TaskControl.objects.using(alias).filter(pk__in=list(ids), paused=not paused)
+        found = list(rows.order_by("pk").select_for_update(no_key=True))
+        for control in found:
+            _write(alias, control, paused=paused)
+    return len(found)
+
+
+def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Delete controls, so that nothing holds their tasks any more; return how many there were.
+
+    What stands in their lines becomes ready in steps, some thousand jobs a second.
+    """
+    alias = _alias(using)
+    with transaction.atomic(using=alias):
+        controls = TaskControl.objects.using(alias)
+        found = list(controls.filter(pk__in=list(ids)).order_by("pk").select_for_update())
+        names = [control.name for control in found]
+        controls.filter(pk__in=[control.pk for control in found]).delete()
+    _take_effect(alias, names)
+    return len(names)
+
+
+def _take_effect(using: str, names: Sequence[str]) -> None:
+    def act() -> None:
+        task_gate.settle(using)
+        gates.let_tasks_through(using, names)
+
+    transaction.on_commit(act, using=using, robust=True)
+
+
+def task_loads(using: str, ids: Sequence[int]) -> dict[int, TaskLoad]:
+    """Return what stands before tasks by the ids of their controls."""
+    return {load.control_id: load for load in count_tasks(using, ids, most=COUNTED_TO)}

@@ -1,0 +1,14 @@
+-- Lock what a dead worker process holds, so that each job can be judged: it runs again, or ends.
+-- First statement of a rescue; fail_jobs.sql and rescue_jobs.sql follow in the same transaction.
+-- Locks: the job rows in id order, SKIP LOCKED: one that an operator holds is rescued at the next
+-- try. Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+SELECT
+    j.id, j.state = 'running' AS running, j.attempt, j.max_attempts, j.crashes,
+    j.cancel_requested_at IS NOT NULL AS cancel,
+    jsonb_build_array(
+        j.monitor_id::text, j.session_key, j.user_key, j.exclusive_key, j.session_halt
+    )::text AS gates
+FROM tenantqueue_job_hot j
+WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
+ORDER BY j.id
+FOR NO KEY UPDATE SKIP LOCKED

@@ -1,0 +1,1 @@
+"""What people and probes read. Nothing here changes anything."""

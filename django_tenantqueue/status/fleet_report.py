@@ -1,0 +1,270 @@
+"""What an operator asks first: which workers run, what they do, and why jobs do not start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models.functions import Now
+
+from ..execution.outcome import UNKNOWN_CLASS
+from ..models import Worker
+from ..queries import fleet as queries
+from ..queries.fleet import JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from .figures import counted_text, rough_text
+from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
+
+COUNTED_TO = 10_000
+"""Jobs are counted up to here: an exact number would walk the whole backlog."""
+
+VISITED = 2000
+"""Queues with ready jobs that are looked at, once for each of their priorities."""
+
+STARTABLE = 1000
+"""Ready jobs that could start now are counted up to here."""
+
+LINES = 500
+"""Lines of held jobs that are looked at, of each kind of gate."""
+
+SCHEDULED_LOOKED_AT = 2000
+"""Scheduled jobs, those that are due first, that are looked at."""
+
+NAMED = 5
+"""Queues, tasks or lines that a problem names."""
+
+NO_TENANT = "(no tenant)"
+LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
+LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
+START_ONE = "start one with manage.py runworker"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """One worker process. `jobs` are the longest of the `claims` jobs that it holds."""
+
+    id: int
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: WorkerState
+    uptime_seconds: float
+    heartbeat_seconds_ago: float
+    queues: Sequence[str]
+    exclude_queues: Sequence[str]
+    tenants: Sequence[str]
+    threads: int
+    async_slots: int
+    jobs_running: int
+    rss_bytes: int | None
+    claims_per_second: float
+    jobs_per_second: float
+    last_error: str
+    last_error_seconds_ago: float | None
+    claims: int
+    jobs: Sequence[RunningClaim]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Whether workers are short.
+
+    `startable`: ready jobs, up to STARTABLE, that would start at once if there were more workers;
+    `oldest_wait_seconds`: since when the first of them is ready, None when there is none (those of
+    gates are left out). `running` of `threads` and `async_slots`: what the workers that are alive
+    and go on said with their last heartbeats.
+    """
+
+    startable: int
+    oldest_wait_seconds: float | None
+    running: int
+    threads: int
+    async_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReport:
+    """The whole fleet at one moment.
+
+    `counts` stop at `counted_to`. `strays` are claims of worker processes that have no row any
+    more. `problems` are sentences, the worst first.
+    """
+
+    read_at: datetime
+    database: str
+    workers: Sequence[WorkerReport]
+    strays: Sequence[RunningClaim]
+    duties: Sequence[DutyReport]
+    counts: JobCounts
+    counted_to: int
+    need: Need
+    problems: Sequence[str]
+
+
+def read_report(using: str, *, jobs: int) -> FleetReport:
+    """Read what the fleet does, with up to `jobs` running jobs of each worker.
+
+    Eight statements, whose cost does not grow with the history or the backlog.
+    """
+    counts = queries.count_jobs(using, most=COUNTED_TO)
+    # The claims first: the worker of a claim that is made in between is found all the same.
+    claims = _by_worker(list_running(using, most=max(jobs, 1)))
+    rows = list(Worker.objects.using(using).order_by("host", "id"))
+    workers = [_worker(row, counts.read_at, claims.pop(row.pk, ()), jobs) for row in rows]
+    strays = [claim for of_worker in claims.values() for claim in of_worker]
+    duties = list_duties(using)
+    stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
+    lines = queries.list_stuck_lines(using, most=LINES)
+    unknown = queries.list_unknown_tasks(using, most=SCHEDULED_LOOKED_AT, error_class=UNKNOWN_CLASS)
+    return FleetReport(
+        read_at=counts.read_at,
+        database=using,
+        workers=workers,
+        strays=strays,
+        duties=duties,
+        counts=counts,
+        counted_to=COUNTED_TO,
+        need=_need(using, [(worker.state, worker) for worker in workers]),
+        problems=[
+            *_problems_of_workers(workers, counts, stuck),
+            *_problems_of_tasks(unknown),
+            *_problems_of_lines(lines),
+            *_problems_of_claims(strays),
+            *_problems_of_duties(duties),
+        ],
+    )
+
+
+def read_need(using: str) -> Need:
+    """Read whether workers are short: two statements, for autoscalers."""
+    rows = Worker.objects.using(using).annotate(read_at=Now())
+    return _need(using, [(state_of(row, row.read_at), row) for row in rows])
+
+
+def _need(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
+    going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
+    startable = queries.count_startable(using, most=STARTABLE, visits=VISITED)
+    return Need(
+        startable=startable.jobs,
+        oldest_wait_seconds=startable.oldest_wait_seconds,
+        running=sum(worker.jobs_running for worker in going_on),
+        threads=sum(worker.threads for worker in going_on),
+        async_slots=sum(worker.async_slots for worker in going_on),
+    )
+
+
+def _by_worker(claims: Iterable[RunningClaim]) -> dict[int | None, list[RunningClaim]]:
+    found: dict[int | None, list[RunningClaim]] = {}
+    for claim in claims:
+        found.setdefault(claim.worker_id, []).append(claim)
+    return found
+
+
+def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: int) -> WorkerReport:
+    def ago(moment: datetime) -> float:
+        return max((now - moment).total_seconds(), 0.0)
+
+    return WorkerReport(
+        id=row.pk,
+        name=row.name,
+        host=row.host,
+        pid=row.pid,
+        version=row.version,
+        state=state_of(row, now),
+        uptime_seconds=ago(row.started_at),
+        heartbeat_seconds_ago=ago(row.heartbeat_at),
+        queues=row.queues,
+        exclude_queues=row.exclude_queues,
+        tenants=row.tenants,
+        threads=row.threads,
+        async_slots=row.async_slots,
+        jobs_running=row.jobs_running,
+        rss_bytes=row.rss_bytes,
+        claims_per_second=row.claims_per_second,
+        jobs_per_second=row.jobs_per_second,
+        last_error=row.last_error,
+        last_error_seconds_ago=None if row.last_error_at is None else ago(row.last_error_at),
+        claims=claims[0].of_worker if claims else 0,
+        jobs=claims[:jobs],
+    )
+
+
+def _problems_of_workers(
+    workers: Sequence[WorkerReport], counts: JobCounts, stuck: Sequence[StuckQueue]
+) -> list[str]:
+    found = []
+    alive = [worker for worker in workers if worker.state != WorkerState.SILENT]
+    waiting = f"; ready jobs: {counted_text(counts.ready, COUNTED_TO)}" if counts.ready else ""
+    if not alive:
+        found.append(f"no worker runs: {START_ONE}{waiting}")
+    elif all(worker.state in LEAVING for worker in alive):
+        found.append(f"every worker drains or stops: {START_ONE}{waiting}")
+    elif untaken := [queue for queue in stuck if not queue.taken]:
+        found.append(
+            f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
+        )
+    if halted := [queue for queue in stuck if queue.halted]:
+        found.append(f"ready jobs in paused queues, or in queues without slots: {_named(halted)}")
+    if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
+        found.append(
+            f"{len(silent)} of {len(workers)} workers gave no sign of life for "
+            f"{SILENT.total_seconds():.0f} s"
+        )
+    return found
+
+
+def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[str]:
+    if not unknown:
+        return []
+    jobs = sum(task.jobs for task in unknown)
+    names = _listed([task.name for task in unknown])
+    told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
+    return [f"{told}; start workers with the code that has it"]
+
+
+STUCK_LINES = (
+    ("session", "halted", "in halted sessions (resume them in the admin)"),
+    ("session", "paused", "in paused sessions"),
+    ("user", "paused", "of users whose caps are paused"),
+    ("task", "paused", "of paused tasks"),
+    ("monitor", "stopped", "of monitors that stopped after failures"),
+    ("monitor", "paused", "of paused monitors"),
+)
+
+
+def _problems_of_lines(lines: Sequence[StuckLine]) -> list[str]:
+    found = []
+    for kind, why, where in STUCK_LINES:
+        names = [
+            line.name if kind == "task" else f"{line.tenant or NO_TENANT}/{line.name}"
+            for line in lines
+            if (line.kind, line.why) == (kind, why)
+        ]
+        if names:
+            found.append(f"held jobs {where}: {_listed(sorted(names))}")
+    return found
+
+
+def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[str]:
+    held = {claim.worker_id: claim.of_worker for claim in strays}
+    if not held:
+        return []
+    return [f"{sum(held.values())} jobs are held by workers that are gone; a worker rescues them"]
+
+
+def _problems_of_duties(duties: Sequence[DutyReport]) -> list[str]:
+    return [
+        f"maintenance {duty.name} failed {rough_text(duty.ran_seconds_ago)} ago"
+        for duty in duties
+        if duty.error
+    ]
+
+
+def _named(queues: Sequence[StuckQueue]) -> str:
+    return _listed([f"{queue.tenant or NO_TENANT}/{queue.name}" for queue in queues])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,163 @@
+"""Which jobs a page of a list shows, at a cost that does not grow with history or backlog.
+
+A page is made of a few streams of ids, each read from an index that its filters fit, the newest
+first. Where filters have no index in common, a stream is read from one index and the others are
+applied to its newest WINDOW entries; the page says so, and its link to older jobs goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..models import TenantQueue
+from ..queries import lists as queries
+from ..queries.lists import NEWEST, Found, Wanted
+from ..states import ACTIVE, FINAL, State
+
+WINDOW = 4000
+"""Entries of an index that one page looks at when a filter is not in that index."""
+
+READY_WINDOW = 500
+"""The same for ready jobs of one queue, for each of its priorities."""
+
+SMALL_WINDOW = 20_000
+"""The same for jobs that hold a slot and for scheduled ones: normally all of them."""
+
+QUEUES_APART = 50
+"""Up to so many queues are read each from its own part of an index."""
+
+QUEUES_MOST = 20_000
+"""Up to so many queues can be asked for at all."""
+
+UNFINISHED = tuple(state for state in State if state not in FINAL)
+FINISHED = tuple(state for state in State if state in FINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """What the jobs of a list have in common; None is no filter.
+
+    `queues` are ids. `before` is the id below which the page begins.
+    """
+
+    states: frozenset[State] | None = None
+    queues: tuple[int, ...] | None = None
+    name: str | None = None
+    before: int = NEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Ids of one page, the newest first.
+
+    `older` is the `before` of the next page, None at the end. `looked_to` is the id down to which
+    jobs were looked at, when the page has room left and there are older ones. `capped`: some jobs
+    may be missing, since more are scheduled or hold a slot than one page looks at.
+    """
+
+    ids: tuple[int, ...]
+    older: int | None
+    looked_to: int | None = None
+    capped: bool = False
+
+
+def queue_ids(using: str, *, tenant: str | None, name: str | None) -> tuple[int, ...]:
+    """Return the ids of the queues of a tenant, of a name, or both; QUEUES_MOST at most."""
+    queues = TenantQueue.objects.using(using).order_by()
+    if tenant is not None:
+        queues = queues.filter(tenant=tenant)
+    if name is not None:
+        queues = queues.filter(name=name)
+    return tuple(queues.values_list("pk", flat=True)[:QUEUES_MOST])
+
+
+def find_jobs(using: str, asked: JobFilter, *, size: int) -> JobPage:
+    """Return a page of at most `size` jobs."""
+    if asked.queues is not None and not asked.queues:
+        return JobPage((), None)
+    with queries.read_in_order(using):
+        # The unfinished first: a job that ends between the two is found in the history, too.
+        parts = [*_unfinished(using, asked, size + 1), *_finished(using, asked, size + 1)]
+    floor = max((part.floor for part in parts), default=0)
+    ids = sorted({i for part in parts for i in part.ids if i >= floor}, reverse=True)
+    capped = any(part.capped for part in parts)
+    if len(ids) > size:
+        return JobPage(tuple(ids[:size]), ids[size - 1], capped=capped)
+    if floor:
+        return JobPage(tuple(ids), floor, looked_to=floor, capped=capped)
+    return JobPage(tuple(ids), None, capped=capped)
+
+
+def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> list[State]:
+    return [state for state in among if states is None or state in states]
+
+
+def _unfinished(using: str, asked: JobFilter, page: int) -> list[Found]:
+    chosen = _chosen(asked.states, UNFINISHED)
+    if not chosen:
+        return []
+    wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
+    all_of_few = replace(wanted, most=SMALL_WINDOW)
+    if set(chosen) <= ACTIVE:
+        return [queries.list_active_jobs(using, all_of_few)]
+    if chosen == [State.SCHEDULED]:
+        return [queries.list_scheduled_jobs(using, all_of_few)]
+    if asked.queues is None or len(asked.queues) > QUEUES_APART:
+        if len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None:
+            wanted = replace(wanted, most=page, states=None)
+        return [queries.list_unfinished_jobs(using, wanted)]
+    found = []
+    if State.CREATED in chosen:
+        most = page if asked.name is None else max(page, READY_WINDOW // len(asked.queues))
+        found.append(queries.list_ready_of_queues(using, replace(wanted, most=most)))
+    if active := [state for state in chosen if state in ACTIVE]:
+        found.append(queries.list_active_jobs(using, replace(all_of_few, states=active)))
+    if State.SCHEDULED in chosen:
+        due = replace(all_of_few, states=[State.SCHEDULED])
+        found.append(queries.list_scheduled_jobs(using, due))
+    if State.HELD in chosen:
+        found.append(queries.list_unfinished_jobs(using, replace(wanted, states=[State.HELD])))
+    return found
+
+
+def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
+    chosen = _chosen(asked.states, FINISHED)
+    if not chosen:
+        return []
+    states = None if len(chosen) == len(FINISHED) else chosen
+    wanted = Wanted(asked.before, page, WINDOW, states, asked.queues, asked.name)
+    filters = sum(part is not None for part in (states, asked.queues, asked.name))
+    fitting = WINDOW if filters > 1 else page
+    streams: list[Callable[[], Found]] = []
+    if asked.name is not None:
+        streams.append(lambda: queries.list_history_of_name(using, replace(wanted, most=fitting)))
+    if asked.queues is not None and len(asked.queues) <= QUEUES_APART:
+        most = page if filters == 1 else _share(asked.queues, page)
+        streams.append(lambda: queries.list_history_of_queues(using, replace(wanted, most=most)))
+    if len(chosen) == 1 and chosen[0] in (State.ERROR, State.CANCELLED):
+        streams.append(
+            lambda: queries.list_history_in_state(using, replace(wanted, most=fitting), chosen[0])
+        )
+    if not streams:
+        most = WINDOW if filters else page
+        streams.append(lambda: queries.list_history_jobs(using, replace(wanted, most=most)))
+    return [_deepest(streams, page)]
+
+
+def _deepest(streams: Iterable[Callable[[], Found]], page: int) -> Found:
+    """Return what one of several equivalent streams found: a full page, or the lowest floor."""
+    best: Found | None = None
+    for stream in streams:
+        found = stream()
+        if best is None or found.floor < best.floor:
+            best = found
+        if len(found.ids) == page or not found.floor:
+            return found
+    assert best is not None
+    return best
+
+
+def _share(queues: Sequence[int], page: int) -> int:
+    """Return how much of each queue is looked at when another filter is applied to it."""
+    return max(page, WINDOW // len(queues))

@@ -1,0 +1,93 @@
+"""The worker processes: what they do, and what they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import TextChoices
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Duty, Worker
+from ..queries import fleet as queries
+from ..queries.fleet import RunningClaim
+
+SILENT = timedelta(seconds=30)
+"""A worker without a heartbeat for so long is called silent."""
+
+LISTED = 50
+"""Jobs of one worker that are listed when nothing else is said."""
+
+
+class WorkerState(TextChoices):
+    """What a worker process does, as far as its row tells."""
+
+    WORKING = "working", _("working")
+    IDLE = "idle", _("idle")
+    DRAINING = "draining", _("draining")
+    STOPPING = "stopping", _("stopping")
+    SILENT = "silent", _("silent")
+
+
+@dataclass(frozen=True, slots=True)
+class DutyReport:
+    """What a duty of the maintenance did last; see Duty. The ages are None where it never did."""
+
+    name: str
+    worker: str
+    ran_at: datetime
+    ran_seconds_ago: float
+    duration_seconds: float
+    runs: int
+    outcome: str
+    acted_at: datetime | None
+    acted_seconds_ago: float | None
+    error: str
+
+
+def state_of(worker: Worker, now: datetime) -> WorkerState:
+    """Return what a worker does at `now`."""
+    if now - worker.heartbeat_at > SILENT:
+        return WorkerState.SILENT
+    if worker.stopping:
+        return WorkerState.STOPPING
+    if worker.draining:
+        return WorkerState.DRAINING
+    sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
+    return WorkerState.IDLE if sleeps and not worker.jobs_running else WorkerState.WORKING
+
+
+def list_running(
+    using: str, worker_id: int | None = None, most: int = LISTED
+) -> list[RunningClaim]:
+    """Return the jobs that one worker holds, or all of them (None), the longest first.
+
+    At most `most` of each worker; `of_worker` of each job says how many its worker holds.
+    """
+    return queries.list_claims(using, worker_id=worker_id, most=most)
+
+
+def list_duties(using: str) -> list[DutyReport]:
+    """Return what each duty of the maintenance did last, by name."""
+    return [
+        DutyReport(
+            name=duty.name,
+            worker=duty.worker,
+            ran_at=duty.ran_at,
+            ran_seconds_ago=_seconds(duty.read_at - duty.ran_at),
+            duration_seconds=duty.duration_seconds,
+            runs=duty.runs,
+            outcome=duty.outcome,
+            acted_at=duty.acted_at,
+            acted_seconds_ago=None
+            if duty.acted_at is None
+            else _seconds(duty.read_at - duty.acted_at),
+            error=duty.error,
+        )
+        for duty in Duty.objects.using(using).annotate(read_at=Now()).order_by("name")
+    ]
+
+
+def _seconds(age: timedelta) -> float:
+    return max(age.total_seconds(), 0.0)

@@ -1,0 +1,169 @@
+"""The jobs that this process has claimed and not ended: how many of which kind, and where."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import Protocol
+
+from ...conf import get_settings
+from ...exceptions import Cancelled, TenantQueueError
+from ...execution.current_job import RunningJob
+from ..shared_memory import SharedMemory, Why
+from .claim_ahead import MOST_AHEAD, ClaimAhead
+
+logger = logging.getLogger("django_tenantqueue")
+
+
+def hard_limit(running: RunningJob) -> float | None:
+    """Return the seconds of run after which a job's process is killed; None: never.
+
+    The default is no column of the job: a change of the setting holds for jobs that wait, too.
+    """
+    claimed, settings = running.claimed, get_settings()
+    if claimed.hard_timeout_seconds is not None:
+        return claimed.hard_timeout_seconds
+    if claimed.timeout_seconds is None:
+        return settings.default_hard_timeout
+    grace = settings.hard_timeout_grace
+    return None if grace is None else claimed.timeout_seconds + grace
+
+
+class Executor(Protocol):
+    """What runs jobs of one kind."""
+
+    def submit(self, jobs: list[RunningJob]) -> None:
+        """Run jobs."""
+
+    def revoke(self, running: RunningJob) -> bool:
+        """Take back a job that was not begun; False when it is too late."""
+
+    def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
+        """Stop a job that runs."""
+
+
+class ClaimedJobs:
+    """The claimed jobs of one worker process.
+
+    Changed by the claim loop's thread alone; executors only mark what they begin and end.
+    """
+
+    def __init__(
+        self, threads: int, async_slots: int, shared_memory: SharedMemory | None = None
+    ) -> None:
+        self.shared_memory = shared_memory or SharedMemory(threads + MOST_AHEAD + async_slots)
+        self.claim_ahead = ClaimAhead(threads)
+        self.threads: Executor | None = None
+        self.loop: Executor | None = None
+        self.to_give_back: dict[float, list[tuple[int, int]]] = {}
+        """Delay in seconds -> claims (id, claim_seq) to give back."""
+        self.reasons: dict[tuple[int, int], str] = {}
+        """Claim to give back -> JSON text of the error that says why."""
+        self._thread_slots = threads
+        self._async_slots = async_slots
+        self._jobs: dict[int, RunningJob] = {}
+        self._threaded = 0
+        self._coroutines = 0
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def room(self) -> tuple[int, int]:
+        """Return how many more blocking jobs and coroutines there is room for."""
+        return (
+            max(0, self._thread_slots + self.claim_ahead.ahead - self._threaded),
+            max(0, self._async_slots - self._coroutines),
+        )
+
+    def free_threads(self) -> int:
+        """Return how many threads have nothing to do."""
+        return max(0, self._thread_slots - self._threaded)
+
+    def hand_out(self, jobs: Iterable[RunningJob]) -> None:
+        """Give claimed jobs to the executor of their kind, in this order."""
+        now = time.monotonic()
+        blocking: list[RunningJob] = []
+        coroutines: list[RunningJob] = []
+        for running in jobs:
+            running.claimed_at = now
+            place = self.shared_memory.reserve(running.id)
+            limit = hard_limit(running)
+            running.on_begin = partial(self.shared_memory.begin, place, running.id, limit)
+            running.on_end = partial(self.shared_memory.end, place)
+            self._jobs[running.id] = running
+            (coroutines if running.claimed.is_async else blocking).append(running)
+        self._threaded += len(blocking)
+        self._coroutines += len(coroutines)
+        for executor, part in ((self.threads, blocking), (self.loop, coroutines)):
+            if part:
+                assert executor is not None, "set before the first round"
+                executor.submit(part)
+
+    def remove(self, running: RunningJob) -> bool:
+        """Take a job out that has ended; False when it was taken back before."""
+        if self._jobs.pop(running.id, None) is None:
+            return False
+        self._count_out(running)
+        if not running.claimed.is_async:
+            self.claim_ahead.observe(running.age_seconds)
+        return True
+
+    def _count_out(self, running: RunningJob) -> None:
+        if running.claimed.is_async:
+            self._coroutines -= 1
+        else:
+            self._threaded -= 1
+
+    def running(self) -> list[RunningJob]:
+        """Return the jobs that run now."""
+        return [r for r in self._jobs.values() if r.started is not None and r.ended is None]
+
+    def unfinished(self) -> list[RunningJob]:
+        """Return the jobs that run or wait for a thread."""
+        return [r for r in self._jobs.values() if r.ended is None]
+
+    def claims(self) -> set[tuple[int, int]]:
+        """Return the claims (id, claim_seq) of the claimed jobs and of those to be given back."""
+        returned = {claim for claims in self.to_give_back.values() for claim in claims}
+        return returned | {(r.id, r.claimed.claim_seq) for r in self._jobs.values()}
+
+    def take_back(self, running: RunningJob) -> bool:
+        """Take a job back from its executor; False when it has been begun."""
+        executor = self.loop if running.claimed.is_async else self.threads
+        if executor is None or not executor.revoke(running):
+            return False
+        if self._jobs.pop(running.id, None) is not None:
+            self._count_out(running)
+            self.shared_memory.clear(running.id)
+        return True
+
+    def give_back(self, running: RunningJob, delay_seconds: float = 0.0) -> bool:
+        """Give a job that was not begun back to the queue; False when it is too late."""
+        if not self.take_back(running):
+            return False
+        self.claim_ahead.stalled()
+        self.to_return(running, delay_seconds)
+        return True
+
+    def to_return(
+        self, running: RunningJob, delay_seconds: float, reason: str | None = None
+    ) -> None:
+        """Note a claim that is to be given back to the queue, with the error that says why."""
+        claim = (running.id, running.claimed.claim_seq)
+        self.to_give_back.setdefault(delay_seconds, []).append(claim)
+        if reason is not None:
+            self.reasons[claim] = reason
+
+    def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
+        """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
+        executor = self.loop if running.claimed.is_async else self.threads
+        if running.interrupted or executor is None:
+            return
+        running.interrupted = True
+        logger.warning("job %s (%s) is interrupted: %s", running.id, running.name, error.__name__)
+        executor.interrupt(running, error)
+        grace = get_settings().hard_timeout_grace
+        if error is Cancelled and grace is not None:
+            self.shared_memory.limit(running.id, grace, Why.CANCEL)

@@ -1,0 +1,91 @@
+"""A worker process's signs of life, and what it says of itself with each: its load, its memory, its
+last error. Also when it has grown old: so many jobs, or so much memory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import psycopg
+
+from ...calls.arguments import clean_text
+from ...queries import workers as queries
+from ..memory import rss_bytes
+
+HEARTBEAT_SECONDS = 5.0
+"""How often a worker gives a sign of life."""
+MEASURE_SECONDS = 0.05
+"""How often a process under a memory limit looks at its memory while jobs end."""
+
+
+class Disowned(Exception):
+    """This process was taken for dead and its jobs were rescued: it must end at once."""
+
+
+class Heartbeat:
+    """Counts what one worker process does."""
+
+    def __init__(
+        self, worker_id: int, *, max_jobs: int | None = None, max_rss: int | None = None
+    ) -> None:
+        self.next_at = 0.0
+        """When the next heartbeat is due (monotonic time)."""
+        self._worker_id = worker_id
+        self._max_jobs = max_jobs
+        self._max_rss = max_rss
+        self._jobs = 0
+        self._claims = 0
+        self._measure_at = 0.0
+        self._error: str | None = None
+        self._told = (time.monotonic(), 0, 0)
+
+    def count_claim(self) -> None:
+        """Note that jobs were asked for."""
+        self._claims += 1
+
+    def count_job(self) -> None:
+        """Note that a job has ended."""
+        self._jobs += 1
+
+    def note_error(self, text: str) -> None:
+        """Keep what went wrong in this process, to be told with the next heartbeat."""
+        self._error = clean_text(text.strip(), 1000)
+
+    def hurry(self) -> None:
+        """Let the next heartbeat be now."""
+        self.next_at = 0.0
+
+    def beat(self, connection: psycopg.Connection[object], now: float, running: int) -> bool:
+        """Write a sign of life; return whether an operator wants this worker to drain.
+
+        Raises Disowned.
+        """
+        self.next_at = now + HEARTBEAT_SECONDS
+        since, claims, jobs = self._told
+        seconds = max(now - since, 0.001)
+        wanted = queries.heartbeat_worker(
+            connection,
+            self._worker_id,
+            jobs_running=running,
+            rss_bytes=rss_bytes(os.getpid()),
+            claims_per_second=round((self._claims - claims) / seconds, 1),
+            jobs_per_second=round((self._jobs - jobs) / seconds, 1),
+            error=self._error,
+        )
+        self._error = None
+        self._told = (now, self._claims, self._jobs)
+        if wanted is None:
+            raise Disowned(f"the row of worker {self._worker_id} is gone: it was taken for dead")
+        return wanted
+
+    def age_limit(self, now: float) -> str | None:
+        """Return why this process should make room for a new one; None while it need not."""
+        if self._max_jobs is not None and self._jobs >= self._max_jobs:
+            return f"it has run {self._jobs} jobs"
+        if self._max_rss is not None and now >= self._measure_at:
+            self._measure_at = now + MEASURE_SECONDS
+            taken = rss_bytes(os.getpid())
+            if taken is not None and taken > self._max_rss:
+                return f"it takes {taken >> 20} MB"
+        return None

@@ -1,0 +1,229 @@
+"""One child of the supervisor: an event loop, threads, and the claim loop beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from typing import Any, NoReturn
+
+import psycopg
+from django.db import connections
+
+from ...exceptions import Cancelled, TimeLimitExceeded
+from ...queries import workers as queries
+from ..config import WorkerConfig
+from ..connection import connect
+from ..shared_memory import SharedMemory
+from . import orm_thread
+from .executors import LoopExecutor, ThreadExecutor, repeat_interruption
+from .loop import ClaimLoop
+
+logger = logging.getLogger("django_tenantqueue")
+
+PR_SET_PDEATHSIG = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""What tells a supervisor to stop. It passes the first one on to its children as SIGTERM."""
+STOP_AT_ONCE = signal.SIGQUIT
+"""What the supervisor passes on when it is told again. It is another signal on purpose: a terminal
+and systemd signal every process, and the child must not take that for a second one."""
+DRAIN = signal.SIGUSR1
+"""What the supervisor passes on when an operator wants the child to drain, without a time limit."""
+HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
+"""What waits while a child is forked, until it can handle it."""
+FAILED = 70
+"""The exit code of a process that has failed by itself."""
+BURST_EMPTY_ROUNDS = 2
+"""Claims in a row that find nothing before a burst worker ends."""
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Have the kernel kill this process when its supervisor dies (Linux; elsewhere nothing)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent_pid:
+            os._exit(1)
+
+
+def _end_at_once() -> NoReturn:
+    """End the process whatever its other threads do, also one that blocks the event loop."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a process that a job forks be no copy of this worker; called in the loop's thread.
+
+    Signals are blocked during the fork. The pipe that both share would tell this process of a
+    signal that came to the copy too early, and the copy would not end.
+    """
+    numbers, masks = {*HELD_SIGNALS, STOP_AT_ONCE}, threading.local()
+
+    def block() -> None:
+        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
+    leave = partial(_leave_to_original, loop, threading.get_ident())
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=leave)
+    os.register_at_fork(after_in_child=unblock)  # called after the first one
+
+
+def _leave_to_original(loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+    """In a process that a job has forked: leave signals and coroutines to the original.
+
+    The pipe that tells the loop of signals is shared. The copy may run code of its own for as long
+    as it likes; when it comes back to the loop, which has the coroutines of other jobs, it ends.
+    """
+    signal.set_wakeup_fd(-1)
+    for number in (*HELD_SIGNALS, STOP_AT_ONCE):
+        signal.signal(number, signal.SIG_DFL)
+    if threading.get_ident() == thread_id:
+        getattr(loop, "_ready", []).clear()  # asyncio's own loop has it
+        loop.call_soon(_end_copy)
+
+
+def _end_copy() -> None:
+    os.write(
+        2,
+        f"a coroutine forked this process, {os.getpid()}, and both came back to the event loop: "
+        "this one ends\n".encode(),
+    )
+    os._exit(FAILED)
+
+
+class WorkerProcess:
+    """Runs jobs until it is told to stop, or, in burst mode, until nothing is left."""
+
+    def __init__(
+        self, config: WorkerConfig, name: str, worker_id: int, shared_memory: SharedMemory
+    ) -> None:
+        self.config = config
+        self.name = name
+        self._shared_memory = shared_memory
+        self._stop_at: float | None = None
+        self._at_once = False
+        self._worker_id = worker_id
+        self._claim_loop: ClaimLoop | None = None
+        self._is_done = False
+        """The claim loop has ended, and the event loop may."""
+
+    def run(self) -> int:
+        """Run; return the exit code."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._attend_signals(loop)
+        orm_thread.install()
+        sys.unraisablehook = repeat_interruption
+        _attend_forks(loop)
+        connection = self._sign_on()
+        claim_loop = self._claim_loop = ClaimLoop(
+            self.config, self._worker_id, connection, self._reconnect, self._shared_memory
+        )
+        claim_loop.claimed_jobs.threads = ThreadExecutor(
+            self.config.threads, self._worker_id, claim_loop.report
+        )
+        claim_loop.claimed_jobs.loop = LoopExecutor(loop, claim_loop.report)
+        thread = threading.Thread(
+            target=self._drive, args=(claim_loop, loop), name="tenantqueue-claim-loop", daemon=True
+        )
+        loop.call_soon(thread.start)
+        self._turn(loop)
+        thread.join()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return 0
+
+    def _sign_on(self) -> psycopg.Connection[Any]:
+        """Connect and write who this is, however long the server is away."""
+        pause = 0.1
+        while True:
+            try:
+                connection = self._reconnect()
+                queries.sign_on_worker(connection, self._worker_id, os.getpid())
+                return connection
+            except psycopg.OperationalError as error:
+                logger.warning("%s: signing on is tried again: %s", self.name, error)
+            time.sleep(pause)
+            pause = min(2.0, pause * 2)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the event loop until the claim loop has ended, whatever jobs do to it.
+
+        What stops a coroutine that blocks the loop may arrive just after the coroutine has ended.
+        """
+        while not self._is_done:
+            try:
+                loop.run_forever()
+                if not self._is_done:
+                    logger.error("%s: a job stopped the event loop, which goes on", self.name)
+            except (TimeLimitExceeded, Cancelled):
+                logger.info("%s: a coroutine ended before it could be stopped", self.name)
+            except BaseException:
+                if loop.is_closed():
+                    raise
+                logger.exception("%s: a job raised in the event loop, which goes on", self.name)
+
+    def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the loop handle signals, those included that were held during the fork."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        loop.add_signal_handler(signal.SIGTERM, self._ask_stop)
+        loop.add_signal_handler(STOP_AT_ONCE, self._ask_stop, True)
+        loop.add_signal_handler(DRAIN, self._drain)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_SIGNALS)
+
+    def _reconnect(self) -> psycopg.Connection[Any]:
+        return connect(self.config.database, f"tenantqueue {self.name}")
+
+    def _drain(self) -> None:
+        if self._claim_loop is not None:
+            self._claim_loop.draining = True
+            self._claim_loop.waiter.wake()
+
+    def _ask_stop(self, at_once: bool = False) -> None:
+        if self._stop_at is None:
+            self._stop_at = time.monotonic()
+        self._at_once = self._at_once or at_once
+        logger.debug("%s: told to stop%s", self.name, " at once" if at_once else "")
+        self._drain()
+
+    def _drive(self, claim_loop: ClaimLoop, loop: asyncio.AbstractEventLoop) -> None:
+        """Turn the claim loop until the process is to end."""
+        try:
+            while not self._is_over(claim_loop):
+                claim_loop.wait(claim_loop.run_once())
+            self._shared_memory.leave()
+            if self.config.burst and not claim_loop.draining:
+                self._shared_memory.dismiss()
+            left = claim_loop.abandon()
+            claim_loop.close()
+            if left:
+                logger.warning("%s: ends under %d jobs, which are given back", self.name, left)
+                _end_at_once()
+        except BaseException:
+            logger.exception("%s: the worker's loop failed", self.name)
+            os._exit(FAILED)
+        finally:
+            connections.close_all()
+            self._is_done = True
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _is_over(self, claim_loop: ClaimLoop) -> bool:
+        if self._stop_at is not None:
+            claim_loop.return_unstarted()
+            late = time.monotonic() - self._stop_at > self.config.shutdown_timeout
+            return claim_loop.drained() or late or self._at_once
+        if claim_loop.draining:
+            return claim_loop.drained()
+        if self.config.burst:
+            return claim_loop.drained() and claim_loop.next_claim.idle_rounds >= BURST_EMPTY_ROUNDS
+        return False

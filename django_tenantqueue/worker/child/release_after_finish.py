@@ -1,0 +1,81 @@
+"""What the ends of jobs make room for: others at their gates, and their unique keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from ...gates import MONITOR, JobGates
+from ...operations.gates import keys_of, release
+from ...operations.unique import keys_to_free
+from ...queries.claim import Failed, Finished
+from ...queries.gates import Keys, Released
+from ...queries.unique import free_keys
+
+POSTPONE_SECONDS = 0.02
+"""So long a monitor that somebody else was feeding waits for the transaction of this worker's next
+completions, before it is fed in one of its own."""
+
+Ended = list[tuple[int, JobGates]]
+"""Jobs that have ended, with their gates."""
+
+
+def read_ends(ends: Iterable[Finished | Failed]) -> Ended:
+    """Return those of some jobs that have gates, or a unique key."""
+    return [(end.id, JobGates.read(end.gates)) for end in ends if end.gates]
+
+
+class ReleaseAfterFinish:
+    """Remembers jobs whose ends are stored until others have been let through their gates."""
+
+    def __init__(self) -> None:
+        self._keys: Keys = {}
+        self._unique: list[tuple[str, int]] = []
+        self._postponed: set[str] = set()
+        self._postponed_until = 0.0
+
+    def note(self, ended: Ended, *, but: str = "") -> None:
+        """Take jobs whose ends are stored; their gates of the kind `but` have been seen to."""
+        keys = keys_of(gates for _, gates in ended)
+        keys.pop(but, None)
+        self.note_keys(keys)
+        self._unique += keys_to_free(ended)
+
+    def note_keys(self, keys: Keys) -> None:
+        """Take gates that may let others through."""
+        for kind, found in keys.items():
+            if found:
+                self._keys.setdefault(kind, set()).update(found)
+
+    @property
+    def next_at(self) -> float | None:
+        """When something is to be let through (monotonic time); None when there is nothing."""
+        return self._postponed_until if self._postponed else None
+
+    def postpone(self, monitors: Iterable[str], now: float) -> None:
+        """Take monitors that somebody else is feeding, who may not see what has ended here."""
+        self._postponed.update(monitors)
+        self._postponed_until = now + POSTPONE_SECONDS
+
+    def take_monitors(self, ended: Ended) -> list[str]:
+        """Hand out the monitors that ends are about to make room for, and those postponed."""
+        found = {gates.monitor for _, gates in ended if gates.monitor is not None}
+        found |= self._postponed
+        self._postponed.clear()
+        return sorted(found)
+
+    def let_through(self, connection: psycopg.Connection[Any]) -> Released:
+        """Free the keys and release the gates; return how many jobs became ready, and where."""
+        if self._unique:
+            unique, self._unique = self._unique, []
+            free_keys(connection, unique)
+        if self._postponed and self._postponed_until <= time.monotonic():
+            self.note_keys({MONITOR: self._postponed})
+            self._postponed = set()
+        if not self._keys:
+            return Released()
+        keys, self._keys = self._keys, {}
+        return release(connection, keys)

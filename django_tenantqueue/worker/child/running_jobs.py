@@ -1,0 +1,161 @@
+"""Look after jobs that run for longer: write their starts and progress, see whether they are still
+wanted, enforce their time limits.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+
+from ...conf import get_settings
+from ...exceptions import Cancelled, TimeLimitExceeded
+from ...execution.current_job import RunningJob
+from ...queries import claim as queries
+from ...queries.claim import RunRecord, Watched
+from ...states import State
+from .claimed_jobs import ClaimedJobs
+from .completions import Completions, ended_early
+from .give_back import RETRIABLE
+
+logger = logging.getLogger("django_tenantqueue")
+
+RECORD_SECONDS = 0.2
+"""How often starts and progress of running jobs are written."""
+WATCH_SECONDS = 0.5
+"""How often a worker asks whether its jobs were cancelled, paused or lost."""
+STALE_SECONDS = 0.25
+"""A job claimed ahead that no thread has begun for so long is given back."""
+
+
+class RunningJobs:
+    """Looks after the claimed jobs of one worker process."""
+
+    def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
+        now = time.monotonic()
+        self._worker_id = worker_id
+        self._claimed_jobs = claimed_jobs
+        self._completions = completions
+        self._record_at = now + RECORD_SECONDS
+        self._watch_at = now + WATCH_SECONDS
+
+    @property
+    def next_at(self) -> float:
+        """When the next look is due (monotonic time)."""
+        return min(self._record_at, self._watch_at)
+
+    def run_once(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """Do what is due."""
+        if self._record_at <= now:
+            self._record_at = now + RECORD_SECONDS
+            self._record(connection)
+        if self._watch_at <= now:
+            self._watch_at = now + WATCH_SECONDS
+            self._look(connection, now)
+
+    def _record(self, connection: psycopg.Connection[Any]) -> None:
+        """Write true starts and progress of jobs that have been running for a while.
+
+        What is not written, since its row is locked, say, is written with a later look.
+        """
+        told = sorted(self._new_records(), key=lambda pair: pair[1].id)
+        if not told:
+            return
+        written: set[int] = set()
+        try:
+            written = self._write(connection, [record for _, record in told])
+        except RETRIABLE as error:
+            logger.info("starts and progress are written later: %s", error)
+        finally:
+            for running, record in told:
+                if record.id in written:
+                    running.recorded = True
+                else:
+                    running.dirty = True
+
+    def _write(self, connection: psycopg.Connection[Any], records: list[RunRecord]) -> set[int]:
+        """Write records; return the ids that need no other look."""
+        try:
+            return queries.record_runs(connection, self._worker_id, records)
+        except psycopg.DataError:
+            return {r.id for r in records if self._is_written_singly(connection, r)}
+
+    def _new_records(self) -> Iterable[tuple[RunningJob, RunRecord]]:
+        for running in self._claimed_jobs.running():
+            if running.age_seconds < RECORD_SECONDS or (running.recorded and not running.dirty):
+                continue
+            running.dirty = False  # before it is read: what is said meanwhile is told next time
+            said = running.said()
+            claimed = running.claimed
+            extra = _encode(said)
+            yield running, RunRecord(claimed.id, claimed.claim_seq, running.age_seconds, extra)
+
+    def _is_written_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> bool:
+        try:
+            return bool(queries.record_runs(connection, self._worker_id, [record]))
+        except psycopg.DataError as error:
+            logger.warning("the progress of job %s could not be stored: %s", record.id, error)
+        record = replace(record, extra=None)
+        return bool(queries.record_runs(connection, self._worker_id, [record]))
+
+    def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """See what has become of the claims: cancelled, paused, lost, too old."""
+        self._stop_overdue()
+        watched = self._claimed_jobs.unfinished()
+        if not watched:
+            return
+        ids = [running.id for running in watched]
+        standing = {w.id: w for w in queries.watch_jobs(connection, self._worker_id, ids)}
+        for running in watched:
+            self._judge(running, standing.get(running.id), now)
+
+    def _judge(self, running: RunningJob, seen: Watched | None, now: float) -> None:
+        if running.ended is not None:
+            return
+        if seen is None or seen.claim_seq != running.claimed.claim_seq:
+            if not running.lost:
+                logger.warning("job %s (%s): the claim was lost", running.id, running.name)
+                running.lost = True
+            return
+        if seen.cancel:
+            self._cancel(running, now)
+        elif running.started is None and (seen.paused or now - running.claimed_at > STALE_SECONDS):
+            self._claimed_jobs.give_back(running)
+
+    def _stop_overdue(self) -> None:
+        """Stop the jobs that have passed their time limit; needs no database."""
+        for running in self._claimed_jobs.running():
+            limit = running.claimed.timeout_seconds
+            if limit is not None and running.age_seconds > limit:
+                self._claimed_jobs.interrupt(running, TimeLimitExceeded)
+
+    def _cancel(self, running: RunningJob, now: float) -> None:
+        if not running.cancel_requested:
+            running.cancel_requested = True
+            running.cancel_seen = now
+        if running.started is None and self._claimed_jobs.take_back(running):
+            error = Cancelled("cancelled before it started")
+            self._completions.add(ended_early(running, State.CANCELLED, error))
+        elif now - running.cancel_seen >= get_settings().cancel_grace:
+            self._claimed_jobs.interrupt(running, Cancelled)
+
+
+def _encode(said: dict[str, Any]) -> str | None:
+    """Return progress and statistics as JSON text, without what cannot be stored.
+
+    That is judged at the end of the run, when it says the same again.
+    """
+    if not said:
+        return None
+    try:
+        text = json.dumps(said, allow_nan=False)
+        if "stats" in said and len(text) > get_settings().max_result_bytes:
+            text = json.dumps({name: said[name] for name in said if name != "stats"})
+    except BaseException:  # noqa: BLE001 - statistics are objects of users' code
+        return None
+    return text

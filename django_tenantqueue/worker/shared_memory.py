@@ -1,0 +1,151 @@
+"""What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
+process must be killed for one of them, when its loop turned last, that it wants a successor, that
+it ends under its jobs, whether it sleeps, and that its work is done.
+
+So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
+costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
+"""
+
+from __future__ import annotations
+
+import mmap
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+
+WIDTH = 8
+HEADER = 5
+TURNED, RETIRING, LEAVING, ASLEEP, DISMISSED = range(HEADER)
+"""The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
+process ends without waiting for its jobs, which of its sleeps it sleeps (0: it is awake), and
+whether no other process takes its place."""
+ENTRY = 4
+ID, BEGUN, LIMIT, WHY = range(ENTRY)
+"""A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
+
+
+class Why(IntEnum):
+    """What a job's limit stands for."""
+
+    TIME = 0
+    CANCEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BegunJob:
+    """A job that a child has begun; times are monotonic seconds."""
+
+    job_id: int
+    begun_at: float
+    limit_at: float | None
+    why: Why
+
+
+class SharedMemory:
+    """A table made before the fork; the child writes, the supervisor reads."""
+
+    def __init__(self, size: int) -> None:
+        self._table = memoryview(mmap.mmap(-1, (HEADER + size * ENTRY) * WIDTH)).cast("q")
+        self._free = [HEADER + n * ENTRY for n in range(size)]
+        self._places: dict[int, int] = {}
+        self._table[TURNED] = time.monotonic_ns()
+
+    # written by the child
+
+    def reserve(self, job_id: int) -> int:
+        """Return a place for a job that was claimed; -1 when there is none left."""
+        if not self._free:
+            return -1
+        place = self._places[job_id] = self._free.pop()
+        return place
+
+    def begin(self, place: int, job_id: int, limit_seconds: float | None) -> None:
+        """Mark a job as begun; called in the thread that runs it. The id is written last."""
+        if place < 0:
+            return
+        now = time.monotonic_ns()
+        self._table[place + BEGUN] = now
+        self._table[place + LIMIT] = 0 if limit_seconds is None else now + int(limit_seconds * 1e9)
+        self._table[place + WHY] = Why.TIME
+        self._table[place + ID] = job_id
+
+    def end(self, place: int) -> None:
+        """Lift the limit of a job that has ended, though its end is not stored yet."""
+        if place >= 0:
+            self._table[place + LIMIT] = 0
+
+    def limit(self, job_id: int, seconds: float, why: Why) -> None:
+        """Have the process killed for a job in so many seconds, if that is sooner."""
+        place = self._places.get(job_id)
+        if place is None or not self._table[place + ID]:
+            return
+        at = time.monotonic_ns() + int(seconds * 1e9)
+        old = self._table[place + LIMIT]
+        if not old or at < old:
+            self._table[place + WHY] = why
+            self._table[place + LIMIT] = at
+
+    def clear(self, job_id: int) -> None:
+        """Forget a job whose end is stored, or that was given back."""
+        place = self._places.pop(job_id, None)
+        if place is not None:
+            self._table[place + ID] = 0
+            self._table[place + LIMIT] = 0
+            self._free.append(place)
+
+    def turn(self) -> None:
+        """Note that the loop turns."""
+        self._table[TURNED] = time.monotonic_ns()
+
+    def retire(self) -> None:
+        """Ask for a successor: this process ends what it runs and no more."""
+        self._table[RETIRING] = 1
+
+    def leave(self) -> None:
+        """Note that this process is about to end: what it has begun is to be given back then."""
+        self._table[LEAVING] = 1
+
+    def dismiss(self) -> None:
+        """Note that no other process takes the place of this one when it ends."""
+        self._table[DISMISSED] = 1
+
+    def sleep(self, number: int) -> None:
+        """Note that the process sleeps until it is notified, for the n-th time; 0: it is awake."""
+        self._table[ASLEEP] = number
+
+    # read by the supervisor
+
+    @property
+    def sleep_number(self) -> int:
+        """Which of its sleeps the child sleeps; 0 when it is awake, or cannot be notified."""
+        return self._table[ASLEEP]
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the child ends in good order, whatever it has begun."""
+        return bool(self._table[LEAVING])
+
+    @property
+    def is_retiring(self) -> bool:
+        """Whether the child asked for a successor."""
+        return bool(self._table[RETIRING])
+
+    @property
+    def is_dismissed(self) -> bool:
+        """Whether an operator drains the child, or its burst is over."""
+        return bool(self._table[DISMISSED])
+
+    @property
+    def stuck_seconds(self) -> float:
+        """Return how long ago the child's loop turned last."""
+        return (time.monotonic_ns() - self._table[TURNED]) / 1e9
+
+    def begun(self) -> list[BegunJob]:
+        """Return the jobs that have begun and whose end is not known to be stored."""
+        found = []
+        for place in range(HEADER, len(self._table), ENTRY):
+            job_id, begun, limit, why = self._table[place : place + ENTRY]
+            if job_id:
+                at = limit / 1e9 if limit else None
+                found.append(BegunJob(job_id, begun / 1e9, at, Why(why)))
+        return found

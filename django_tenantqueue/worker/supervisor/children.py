@@ -1,0 +1,230 @@
+"""The children of one supervisor: starts them, notes how they end, starts others in their place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from ... import __version__
+from ...operations.rescue import DeathReport
+from ...queries.workers import NewWorker
+from ..child.claim_ahead import MOST_AHEAD
+from ..child.heartbeat import HEARTBEAT_SECONDS
+from ..child.process import FAILED, HELD_SIGNALS, WorkerProcess, die_with_parent
+from ..config import WorkerConfig
+from ..shared_memory import SharedMemory
+from .child import Child
+from .database_options import DatabaseOptions
+from .lease import Lease
+from .process_limits import explain_death, how_it_ended
+
+logger = logging.getLogger("django_tenantqueue")
+
+DEAF_SECONDS = 1.2 * HEARTBEAT_SECONDS
+"""A child whose loop has not turned for so long may sleep and not hear."""
+RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pause before a child is replaced that died for the n-th time within a minute."""
+
+
+class Children:
+    """Keeps `config.processes` children alive until `stopping` is set."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        lease: Lease,
+        *,
+        say: Callable[[str], None],
+        in_child: Callable[[], None],
+    ) -> None:
+        self.stopping = False
+        """No child is started any more. Set by signal handlers."""
+        self._config = config
+        self._lease = lease
+        self._say = say
+        self._in_child = in_child
+        self._by_pid: dict[int, Child] = {}
+        self._due: dict[int, float] = dict.fromkeys(range(config.processes), 0.0)
+        """Number of a child to be started -> when (monotonic time)."""
+        self._deaths: dict[int, list[float]] = {}
+        self._forsaken: list[psycopg.Connection[Any]] = []
+        self._sleeps: list[tuple[int, int]] = []
+        self._options = DatabaseOptions(config.database)
+
+    def __len__(self) -> int:
+        return len(self._by_pid)
+
+    def __iter__(self) -> Iterator[Child]:
+        return iter(list(self._by_pid.values()))
+
+    @property
+    def are_gone(self) -> bool:
+        """Whether none is left, and none will be started."""
+        return not self._by_pid and (self.stopping or not self._due)
+
+    def sleep_on(self) -> bool:
+        """Return whether all sleep, and none has been awake since the last call.
+
+        One that does not even give its signs of life cannot be woken: it does not count as asleep.
+        """
+        before = self._sleeps
+        self._sleeps = [(child.pid, child.shared_memory.sleep_number) for child in self]
+        return self._sleeps == before and all(
+            child.shared_memory.sleep_number and child.shared_memory.stuck_seconds < DEAF_SECONDS
+            for child in self
+        )
+
+    def send(self, number: signal.Signals, only: Child | None = None) -> None:
+        """Send a signal to all, or to one."""
+        for pid in [only.pid] if only is not None else list(self._by_pid):
+            with suppress(ProcessLookupError):  # it ended, and was waited for, just now
+                os.kill(pid, number)
+
+    # start
+
+    def seconds_to_next_start(self) -> float:
+        """Return the seconds until a child is to be started."""
+        if self.stopping:
+            return 1.0
+        return min((due - time.monotonic() for due in self._due.values()), default=1.0)
+
+    def start_due(self) -> None:
+        """Start the children whose time has come."""
+        self._options.change_for_supervisor()
+        now = time.monotonic()
+        for number in [n for n, due in self._due.items() if due <= now]:
+            with _signals_held():
+                if self.stopping:
+                    return
+                self._start(number)
+
+    def _start(self, number: int) -> None:
+        """Register a child, take its lock, and fork it; try again later without a database."""
+        name = f"{self._config.name}.{number}"
+        try:
+            worker_id = self._lease.register(self._description(name))
+        except psycopg.Error as error:
+            logger.warning("child %d is started later: %s", number, error)
+            self._due[number] = time.monotonic() + 1.0
+            return
+        shared_memory = SharedMemory(self._config.threads + MOST_AHEAD + self._config.async_slots)
+        del self._due[number]
+        pid = self._fork(name, worker_id, shared_memory)
+        self._by_pid[pid] = Child(pid, number, worker_id, shared_memory)
+
+    def _description(self, name: str) -> NewWorker:
+        return NewWorker(
+            name=name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            supervisor_pid=os.getpid(),
+            version=__version__,
+            queues=self._config.queues,
+            exclude_queues=self._config.exclude_queues,
+            tenants=self._config.tenants,
+            threads=self._config.threads,
+            async_slots=self._config.async_slots,
+        )
+
+    def _fork(self, name: str, worker_id: int, shared_memory: SharedMemory) -> int:
+        """Fork a child. Signals are held, until it has its own handlers for them."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = FAILED
+        try:
+            die_with_parent(parent)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._in_child()
+            self._forsake()
+            self._options.change_for_child()
+            code = WorkerProcess(self._config, name, worker_id, shared_memory).run()
+        except BaseException:
+            logger.exception("child %s failed", name)
+        finally:
+            os._exit(code)
+
+    def _forsake(self) -> None:
+        """In a forked child: leave the supervisor's connections alone without ending them.
+
+        Their sockets are shared with the supervisor: what a clean-up here would send, goodbye, must
+        go nowhere.
+        """
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        django = connections[self._config.database]
+        self._forsaken = [c for c in (self._lease.connection, django.connection) if c is not None]
+        for connection in self._forsaken:
+            if not connection.closed:
+                os.dup2(nowhere, connection.fileno())
+        self._lease.connection = None
+        django.connection = None
+
+    # end
+
+    def reap(self) -> list[tuple[Child, DeathReport]]:
+        """Return the children that have ended, and how; plan those that take their places."""
+        ended = []
+        while self._by_pid:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            child = self._by_pid.pop(pid, None)
+            if child is not None:
+                ended.append((child, explain_death(child, status)))
+                self._plan_replacement(child, status)
+        return ended
+
+    def _plan_replacement(self, child: Child, status: int) -> None:
+        if self.stopping or child.has_successor or child.is_dismissed:
+            return
+        now = time.monotonic()
+        if status == 0 and child.shared_memory.is_leaving and child.shared_memory.is_retiring:
+            self._due[child.number] = now
+            return
+        pause = 0.0
+        # a child that was killed for one job is no sign of a worker that cannot live
+        if child.sentence is None or child.sentence.crashed:
+            deaths = [at for at in self._deaths.get(child.number, []) if now - at < 60] + [now]
+            self._deaths[child.number] = deaths
+            pause = RESTART_SECONDS[min(len(deaths), len(RESTART_SECONDS)) - 1]
+        self._say(f"child {child.pid} ended with {how_it_ended(status)}; replaced in {pause:.1f} s")
+        self._due[child.number] = now + pause
+
+    def plan_successors(self) -> None:
+        """Start a new child for each that asked for it, while that one ends what it runs.
+
+        One that grows too fast has at most one successor at a time.
+        """
+        if self.stopping:
+            return
+        numbers = [child.number for child in self]
+        for child in self:
+            if child.has_successor or child.is_dismissed or not child.shared_memory.is_retiring:
+                continue
+            if numbers.count(child.number) == 1 and child.number not in self._due:
+                child.has_successor = True
+                self._due[child.number] = time.monotonic()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Put off signals: one that came between a fork and its note would miss the child."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_SIGNALS)

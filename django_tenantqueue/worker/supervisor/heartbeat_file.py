@@ -1,0 +1,66 @@
+"""The heartbeat file: tells probes, without the database, that a supervisor lives and works."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from .child import Child
+
+logger = logging.getLogger("django_tenantqueue")
+
+WRITE_SECONDS = 1.0
+"""How often the file is written."""
+STUCK_SECONDS = 60.0
+"""A child whose loop has not turned for so long is not ready (it is stopped, or busy in C code)."""
+
+
+class HeartbeatFile:
+    """A small JSON file, replaced whole each time."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = Path(path) if path else None
+        self._write_at = 0.0
+
+    def write(self, children: Collection[Child], *, wanted: int, reason: str | None) -> None:
+        """Write the file if it is due. `reason`: why the worker is not ready, if that is known."""
+        now = time.monotonic()
+        if self._path is None or now < self._write_at:
+            return
+        self._write_at = now + WRITE_SECONDS
+        why = reason or _why_not_ready(children, wanted)
+        content = {
+            "pid": os.getpid(),
+            "at": time.time(),
+            "ready": why is None,
+            "reason": why or "",
+            "children": [child.pid for child in children],
+        }
+        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            aside.write_text(json.dumps(content))
+            aside.replace(self._path)
+        except OSError as error:
+            logger.warning("the heartbeat file cannot be written: %s", error)
+
+    def remove(self) -> None:
+        """Remove the file: the worker ends."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()
+
+
+def _why_not_ready(children: Collection[Child], wanted: int) -> str | None:
+    serving = [child for child in children if not child.is_dismissed]
+    if len({child.number for child in serving}) < wanted:
+        return f"{len(serving)} of {wanted} processes run"
+    for child in serving:
+        stuck = child.shared_memory.stuck_seconds
+        if stuck > STUCK_SECONDS:
+            return f"process {child.pid} has not answered for {stuck:.0f} s"
+    return None

@@ -1,0 +1,301 @@
+"""Does the fleet's maintenance in whichever supervisor holds the advisory lock."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import psycopg
+from django.db import Error as DjangoError
+from django.db import OperationalError, connections, transaction
+
+from ...operations import maintain
+from ...operations.gates import Sweep
+from ...operations.monitor_control import Feeder
+from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
+from ...operations.sessions import Pruning
+from ...operations.task_gate import OPENED_ROWS
+from ...operations.unique import PRUNE_KEYS, KeyPruning
+from ...queries.control import DutyRun, record_duty
+from ...queries.workers import take_lead
+from .lease import Lease
+
+logger = logging.getLogger("django_tenantqueue")
+
+LOCK_KEY = 0x74717565
+"""Advisory lock of the one who does the maintenance ("tque")."""
+STANDBY_SECONDS = 1.0
+"""How often its deputy tries to get the lock."""
+DEPUTY_KEY = LOCK_KEY + 1
+"""Advisory lock of the deputy."""
+DISTANT_SECONDS = 4.0
+"""How often all the others try to get either: the deputy might be stopped just then."""
+LONGEST_PAUSE = 0.5
+"""How often due jobs are looked for at least."""
+LOCKED_SECONDS = 0.05
+"""How often due jobs are tried again whose rows somebody has locked."""
+RECORD_SECONDS = 10.0
+"""How often a duty that finds nothing to do is recorded."""
+
+LOCK_MILLISECONDS = 500
+"""A duty waits no longer for a lock: the same thread looks after the children."""
+
+
+@dataclass(slots=True)
+class Duty:
+    """One thing that is done for the whole fleet, in bounded steps, again and again."""
+
+    name: str
+    step: Callable[[str], object]
+    """Does one step; returns something true when it found something to do."""
+    interval: float
+    pause_after: Callable[[object], float] | None = None
+    """Seconds to wait after a step that returned this, at most `interval`."""
+    due_at: float = 0.0
+    runs: int = 0
+    """Runs that are not recorded yet."""
+    record_at: float = 0.0
+
+
+class Maintenance:
+    """Runs each duty when it is due, if this process holds the lock.
+
+    The lock is held on the supervisor's own connection, so it is free as soon as that dies. One of
+    the others is the deputy, who looks often whether it is; behind a transaction pooler, where no
+    session keeps a lock, each looks as often. What each duty did last is recorded for operators
+    (`tenantqueue_duty`).
+    """
+
+    def __init__(self, lease: Lease, name: str = "") -> None:
+        self.alias = lease.alias
+        self.leading = False
+        self._is_deputy = False
+        self._lease = lease
+        self._name = name
+        self._led_on: psycopg.Connection[Any] | None = None
+        self._limited: object = None
+        """Connection of Django's whose waits for locks are bounded."""
+        self._dead_worker_finder = DeadWorkerFinder()
+        self._interrupted_at = -inf
+        self._due_in: float | None = None
+        """Seconds from the last look to when the next job was due."""
+        self._sweep = Sweep()
+        self._feeder = Feeder()
+        self._duties = [
+            Duty("promote", self._promote, LONGEST_PAUSE, self._until_next_due),
+            Duty("expire", self._expire, 1.0, _until_next_expiry),
+            Duty("let_through", self._let_through, 0.5, _until_next_sweep),
+            Duty("feed", self._feed, 0.5),
+            Duty("rescue", self._rescue, 0.7),
+            Duty("prune_sessions", Pruning().step, 30.0),
+            Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
+            Duty("refresh_statistics", maintain.refresh_statistics, 10.0, _until_next_size),
+            Duty("make_history", maintain.make_history, 60.0),
+            Duty("drop_history", maintain.drop_history, 600.0),
+        ]
+
+    def run_once(self) -> float:
+        """Do what is due; return the seconds until the next look."""
+        try:
+            if self._lease.uses_locks:
+                return self._round() if self._lead() else self._standby_seconds
+            # a pooler gives a session's lock to others: hold it for a transaction only
+            with transaction.atomic(using=self.alias):
+                return self._round() if self._lead_for_transaction() else STANDBY_SECONDS
+        except (psycopg.Error, DjangoError) as error:
+            logger.warning("maintenance is interrupted: %s", error)
+            if not self._lease.uses_locks:
+                self._interrupted_at = time.monotonic()
+            self._let_go()
+            return STANDBY_SECONDS
+
+    def _round(self) -> float:
+        for duty in self._duties:
+            if duty.due_at <= time.monotonic():
+                self._do(duty)
+        return max(0.0, min(duty.due_at for duty in self._duties) - time.monotonic())
+
+    def _do(self, duty: Duty) -> None:
+        began = time.monotonic()
+        done: object = None
+        error = ""
+        try:
+            with self._bounded_waits():
+                done = duty.step(self.alias)
+        except Exception as failure:
+            if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
+                raise  # the connection is gone, and perhaps the lock: see run_once()
+            if isinstance(failure, psycopg.OperationalError | OperationalError):
+                logger.warning("maintenance duty %s is tried again: %s", duty.name, failure)
+            else:
+                logger.exception("maintenance duty %s failed", duty.name)
+            error = f"{type(failure).__name__}: {failure}"
+        now = time.monotonic()
+        pause = duty.interval
+        if duty.pause_after is not None and not error:
+            pause = duty.pause_after(done)
+        duty.due_at = now + min(duty.interval, pause)
+        duty.runs += 1
+        if done or error or duty.record_at <= now:
+            duty.record_at = now + RECORD_SECONDS
+            self._record(duty, now - began, done, error)
+
+    @contextmanager
+    def _bounded_waits(self) -> Iterator[None]:
+        """Bound the wait for locks: for the session, or behind a pooler for its transaction.
+
+        There a failed duty is undone alone.
+        """
+        wrapper = connections[self.alias]
+        if self._lease.uses_locks:
+            wrapper.ensure_connection()
+            if wrapper.connection is not self._limited:
+                with wrapper.cursor() as cursor:
+                    cursor.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+                self._limited = wrapper.connection
+            yield
+            return
+        with transaction.atomic(using=self.alias):
+            with wrapper.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+            yield
+
+    def _is_usable(self) -> bool:
+        wrapper = connections[self.alias]
+        if self._led_on is not None and (self._led_on.closed or self._led_on.broken):
+            return False
+        return wrapper.connection is not None and wrapper.is_usable()
+
+    def _rescue(self, alias: str) -> int:
+        """Look for dead workers, but not soon after another server may have taken over.
+
+        It has nobody's locks yet. Behind a pooler all heartbeats are old after a longer loss.
+        """
+        if (
+            self._lease.seconds_since_change < SETTLE_SECONDS
+            or time.monotonic() - self._interrupted_at < SETTLE_SECONDS
+        ):
+            self._dead_worker_finder.forget()
+            return 0
+        return self._dead_worker_finder.look(alias, time.monotonic(), self._look)
+
+    @property
+    def _look(self) -> psycopg.Connection[Any] | None:
+        """The supervisor's own connection, whose statements are planned once.
+
+        A duty that finds nothing costs little more than its planning would. None behind a pooler.
+        """
+        return self._led_on if self._lease.uses_locks else None
+
+    def _let_through(self, alias: str) -> int:
+        return self._sweep.step(alias, self._look)
+
+    def _expire(self, alias: str) -> int:
+        return maintain.expire(alias, self._look)
+
+    def _feed(self, alias: str) -> int:
+        return self._feeder.step(alias, self._look)
+
+    def _promote(self, alias: str) -> int:
+        """Make due jobs ready, if there are any."""
+        look = self._look or alias
+        self._due_in = maintain.seconds_to_next_due(look)
+        if self._due_in is None or self._due_in > 0.0:
+            return 0
+        promoted = maintain.promote(alias)
+        if promoted < maintain.PROMOTE_ROWS:
+            self._due_in = maintain.seconds_to_next_due(look)
+        return promoted
+
+    def _until_next_due(self, promoted: object) -> float:
+        if self._due_in is None:
+            return LONGEST_PAUSE
+        if self._due_in > 0.0:
+            return self._due_in
+        return 0.0 if promoted else LOCKED_SECONDS  # what is left lies under somebody's lock
+
+    def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
+        record_duty(
+            self.alias,
+            DutyRun(
+                name=duty.name,
+                worker=self._name,
+                duration_seconds=seconds,
+                outcome=_told(done) if done else None,
+                runs=duty.runs,
+                error=error,
+            ),
+        )
+        duty.runs = 0
+
+    def _lead_for_transaction(self) -> bool:
+        with connections[self.alias].cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK_KEY])
+            return bool(cursor.fetchone()[0])
+
+    def resign(self) -> None:
+        """Let another supervisor do the maintenance: this one is about to stop."""
+        # a session may take a lock twice, and must then let it go twice
+        if self._led_on is not None and not self._led_on.closed:
+            with suppress(psycopg.Error):
+                if self.leading:
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
+                if self._is_deputy:
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [DEPUTY_KEY])
+        self.leading = self._is_deputy = False
+
+    @property
+    def _standby_seconds(self) -> float:
+        """How long this process waits before it tries to get the lock again."""
+        return STANDBY_SECONDS if self._is_deputy else DISTANT_SECONDS
+
+    def _lead(self) -> bool:
+        """Whether this process holds the lock, taking it when it is free."""
+        connection = self._lease.open()
+        if connection is not self._led_on:
+            self.leading, self._is_deputy, self._led_on = False, False, connection
+        if not self.leading:
+            self.leading, self._is_deputy = take_lead(
+                connection, lead=LOCK_KEY, deputy=DEPUTY_KEY, is_deputy=self._is_deputy
+            )
+        return self.leading
+
+    def _let_go(self) -> None:
+        self.resign()
+        self._led_on = None
+        connections[self.alias].close()
+
+    def close(self) -> None:
+        """Close what is open besides the supervisor's own connection."""
+        self._let_go()
+
+
+def _until_next_prune(pruned: object) -> float:
+    return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
+
+
+def _until_next_expiry(expired: object) -> float:
+    """Return 0 after a full step."""
+    return 0.0 if expired == maintain.EXPIRE_ROWS else 1.0
+
+
+def _until_next_size(grown: object) -> float:
+    """Return 1, and more after a step that autovacuum may have kept from what it was to do."""
+    return 10.0 if grown else 1.0
+
+
+def _until_next_sweep(ready: object) -> float:
+    """Return 0 when a step ended at its most rows."""
+    return 0.0 if isinstance(ready, int) and ready >= OPENED_ROWS else 0.5
+
+
+def _told(done: object) -> str:
+    """Put what a duty did into words for operators."""
+    if isinstance(done, list):
+        return ", ".join(map(str, done))
+    return str(done)

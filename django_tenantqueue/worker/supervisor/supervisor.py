@@ -1,0 +1,237 @@
+"""The supervisor: starts the children, replaces those that die, hands on signals.
+
+No user code runs here. Between looks at its children it does the maintenance, if it holds the lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import psycopg
+from django.db import DatabaseError, connections
+
+from ...operations.rescue import DeathReport, rescue_worker
+from ...queries.workers import Orders
+from ..child.process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
+from ..config import WorkerConfig
+from ..waiting import pipe, wait_readable
+from .child import Child
+from .children import Children
+from .heartbeat_file import HeartbeatFile
+from .lease import PROBE_SECONDS, Lease
+from .maintenance import Maintenance
+from .process_limits import ProcessLimits
+
+logger = logging.getLogger("django_tenantqueue")
+
+KILL_SECONDS = 5.0
+"""A child that is still there so long after its shutdown timeout is killed."""
+FAREWELL_SECONDS = 3.0
+"""How long a supervisor that ends tries to give jobs back when somebody has locked their rows."""
+RETRY_SECONDS = 0.1
+REPORT_SECONDS = 5.0
+"""How often a stopping supervisor says what it waits for."""
+REPORTED = 5
+"""Jobs named in such a report."""
+
+
+class Supervisor:
+    """Keeps `config.processes` children alive until it is told to stop."""
+
+    def __init__(self, config: WorkerConfig, *, say: Callable[[str], None]) -> None:
+        self.config = config
+        self._say = say
+        self._lease = Lease(config.database, config.name)
+        self._maintenance = Maintenance(self._lease, config.name) if config.maintenance else None
+        self._process_limits = ProcessLimits(config.kill_rss)
+        self._heartbeat_file = HeartbeatFile(config.heartbeat_file)
+        self._children = Children(config, self._lease, say=say, in_child=self._close_pipe)
+        self._dead: list[tuple[Child, DeathReport]] = []
+        self._stops = 0
+        self._stop_at = 0.0
+        self._report_at = 0.0
+        self._maintain_at = 0.0
+        self._lease_spoke = False
+        self._wake_read, self._wake_write = pipe()
+
+    def run(self) -> int:
+        """Supervise until all children have ended; return the exit code."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._children.start_due()
+        while not self._children.are_gone:
+            quiet = self._children.sleep_on()
+            self._obey(self._lease.check(at_once=self._lease_spoke, quiet=quiet))
+            self._kill_unleased()
+            self._kill_condemned()
+            self._dead += self._children.reap()
+            self._children.plan_successors()
+            if self._lease.is_held:  # else each would try to connect before the next kill
+                self._rescue_dead()
+                self._children.start_due()
+            self._kill_late()
+            if self._stops:
+                self._report_stop()
+            self._heartbeat_file.write(
+                list(self._children), wanted=self.config.processes, reason=self._why_not_ready()
+            )
+            self._rest()
+        self._rescue_last()
+        self._heartbeat_file.remove()
+        if self._maintenance is not None:
+            self._maintenance.close()
+        connections.close_all()
+        self._lease.close()
+        return 0
+
+    def _rest(self) -> None:
+        """Do the maintenance and sleep until something is due, unless the last child has ended."""
+        if self._children.are_gone:
+            return
+        self._sleep(
+            min(
+                self._maintain(),
+                self._children.seconds_to_next_start() if self._lease.is_held else 1.0,
+                self._lease.seconds_to_check,
+                self._process_limits.seconds_to_next(self._children),
+            )
+        )
+
+    def _maintain(self) -> float:
+        """Do the fleet's maintenance if it is due; return the seconds until something is due."""
+        if self._maintenance is None:
+            return PROBE_SECONDS
+        if self._stops:
+            self._maintenance.resign()
+            return PROBE_SECONDS
+        if not self._lease.is_held:
+            return PROBE_SECONDS
+        now = time.monotonic()
+        if self._maintain_at <= now:
+            self._maintain_at = now + self._maintenance.run_once()
+        return min(PROBE_SECONDS, self._maintain_at - now)
+
+    def _why_not_ready(self) -> str | None:
+        if self._stops:
+            return "it is stopping"
+        return None if self._lease.is_held else "it has no connection to the database"
+
+    def _close_pipe(self) -> None:
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _sleep(self, seconds: float) -> None:
+        lease = self._lease.fileno()
+        wait_for = [self._wake_read] if lease is None else [self._wake_read, lease]
+        readable = wait_readable(wait_for, seconds)
+        self._lease_spoke = lease in readable
+        try:
+            while os.read(self._wake_read, 512):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _rescue_dead(self) -> None:
+        """Take back what dead children held; what they had not begun loses no attempt."""
+        dead, self._dead = self._dead, []
+        for child, death in dead:
+            try:
+                rescued = rescue_worker(self.config.database, child.worker_id, death)
+                if rescued.complete:
+                    self._lease.end(child.worker_id)
+                    continue
+            except (psycopg.Error, DatabaseError) as error:
+                logger.warning("the jobs of a dead child are rescued later: %s", error)
+                connections[self.config.database].close()
+            self._dead.append((child, death))
+
+    def _rescue_last(self) -> None:
+        """Take back what the last children held; others must take for dead what is left."""
+        end = time.monotonic() + FAREWELL_SECONDS
+        self._rescue_dead()
+        while self._dead and time.monotonic() < end:
+            time.sleep(RETRY_SECONDS)
+            self._rescue_dead()
+
+    def _obey(self, orders: list[Orders]) -> None:
+        """Hand on what operators want of the children."""
+        wanted = {order.worker_id: order for order in orders}
+        for child in self._children:
+            order = wanted.get(child.worker_id)
+            if order is None:
+                continue
+            if order.stop and child.told_to_stop_at is None:
+                child.told_to_stop_at = time.monotonic()
+                self._say(f"child {child.pid} stops: an operator asked for it")
+                self._children.send(signal.SIGTERM, child)
+            elif order.drain and not child.told_to_drain and child.told_to_stop_at is None:
+                child.told_to_drain = True
+                self._say(f"child {child.pid} drains: an operator asked for it")
+                self._children.send(DRAIN, child)
+
+    def _kill_condemned(self) -> None:
+        """Kill children for a job that passed its hard limit, or for their memory."""
+        for child in self._process_limits.condemn(self._children):
+            assert child.sentence is not None
+            logger.error("child %d is killed: %s", child.pid, child.sentence.reason)
+            self._children.send(signal.SIGKILL, child)
+
+    def _kill_unleased(self) -> None:
+        """Kill the children when their locks are lost for too long: others rescue their jobs."""
+        if self._lease.is_overdue:
+            logger.error("no connection to hold the children's locks: they are killed")
+            self._children.send(signal.SIGKILL)
+
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:
+        self._stops += 1
+        self._children.stopping = True
+        self._stop_at = time.monotonic()
+        name = signal.Signals(number).name
+        if self._stops == 1:
+            self._say(
+                f"{name}: no new jobs; running ones have {self.config.shutdown_timeout:.0f} s to "
+                "end (once more: stop at once)"
+            )
+        self._children.send(signal.SIGTERM if self._stops == 1 else STOP_AT_ONCE)
+
+    def _report_stop(self) -> None:
+        """Say now and then what a stopping worker waits for."""
+        now = time.monotonic()
+        if self._report_at == 0.0:
+            self._report_at = now + 1.0
+        if now < self._report_at:
+            return
+        self._report_at = now + REPORT_SECONDS
+        begun = sorted(
+            (begun_job for child in self._children for begun_job in child.shared_memory.begun()),
+            key=lambda begun_job: begun_job.begun_at,
+        )
+        if not begun:
+            return
+        named = ", ".join(f"{m.job_id} ({now - m.begun_at:.0f} s)" for m in begun[:REPORTED])
+        more = f" and {len(begun) - REPORTED} more" if len(begun) > REPORTED else ""
+        left = max(0.0, self._stop_at + self.config.shutdown_timeout - now)
+        jobs = "job" if len(begun) == 1 else "jobs"
+        self._say(f"waiting up to {left:.0f} s for {len(begun)} {jobs}: {named}{more}")
+
+    def _kill_late(self) -> None:
+        """Kill the children that were told to stop and do not end, nor count it against a job."""
+        now = time.monotonic()
+        allowed = KILL_SECONDS + (self.config.shutdown_timeout if self._stops < 2 else 0.0)
+        for child in self._children:
+            told_at = self._stop_at if self._stops else child.told_to_stop_at
+            if told_at is not None and now - told_at > allowed:
+                child.killed_at_stop = True
+                self._children.send(signal.SIGKILL, child)
+
+
+def close_inherited() -> None:
+    """Close Django's connections before the first fork."""
+    connections.close_all()

@@ -1,0 +1,562 @@
+"""What is asked of worker processes, and what is told to them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
+from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
+from django_tenantqueue.operations import worker_control
+from django_tenantqueue.queries import fleet as queries
+from django_tenantqueue.queries.workers import listen
+from django_tenantqueue.states import State
+from django_tenantqueue.status import fleet_report, workers
+from django_tenantqueue.status.fleet_report import read_need, read_report
+from django_tenantqueue.status.workers import WorkerState
+from django_tenantqueue.worker.connection import connect
+from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def problems() -> str:
+    """Return what is wrong, as one text."""
+    return "\n".join(read_report("default", jobs=5).problems)
+
+
+# orders
+
+
+def test_stop_sets_one_column_of_those_that_were_not_told_yet() -> None:
+    new, told, other = make_worker(), make_worker(stopping=True), make_worker()
+
+    changed = worker_control.stop([new.pk, told.pk])
+
+    assert changed == [new.pk]
+    assert set(Worker.objects.filter(stopping=True)) == {new, told}
+    assert not Worker.objects.filter(draining=True).exists()
+    assert not Worker.objects.get(pk=other.pk).stopping
+
+
+def heard_by(listener) -> list[str]:
+    """Return the channels of what came before a word of our own."""
+    with connection.cursor() as cursor:
+        cursor.execute("NOTIFY a_word")
+    heard = []
+    for notification in listener.notifies(timeout=20.0):
+        if notification.channel == "a_word":
+            break
+        heard.append(notification.channel)
+    return heard
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("order", [worker_control.drain, worker_control.stop])
+def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
+    later = timezone.now() + timedelta(minutes=1)
+    sleeper, other = (make_worker(sleeping_until=later) for _ in range(2))
+    awake = make_worker()
+    with connect("default", "test") as listener:
+        for worker in (sleeper, other, awake):
+            listen(listener, worker.pk)
+        listener.execute("LISTEN a_word")
+
+        order([sleeper.pk, awake.pk])
+
+        heard = heard_by(listener)
+        Worker.objects.filter(pk=sleeper.pk).update(sleeping_until=later)
+        assert order([sleeper.pk]) == []
+        again = heard_by(listener)
+    assert heard == again == [f"tenantqueue_{sleeper.pk}"]
+    assert set(Worker.objects.filter(sleeping_until__isnull=False)) == {other}
+
+
+def test_drain_leaves_stopping_alone() -> None:
+    worker = make_worker()
+
+    assert worker_control.drain([worker.pk]) == [worker.pk]
+    assert worker_control.drain([worker.pk]) == []
+    assert Worker.objects.filter(draining=True, stopping=False).exists()
+
+
+def test_worker_that_drains_can_be_stopped() -> None:
+    worker = make_worker(draining=True)
+
+    assert worker_control.stop([worker.pk]) == [worker.pk]
+
+
+def test_stop_of_workers_that_have_gone_changes_nothing() -> None:
+    assert worker_control.stop([12345]) == []
+
+
+# states
+
+
+@pytest.mark.parametrize(
+    ("columns", "state"),
+    [
+        ({}, WorkerState.WORKING),
+        ({"sleeping_until": timezone.now() + timedelta(days=1)}, WorkerState.IDLE),
+        ({"sleeping_until": timezone.now() - timedelta(days=1)}, WorkerState.WORKING),
+        (
+            {"sleeping_until": timezone.now() + timedelta(days=1), "jobs_running": 2},
+            WorkerState.WORKING,
+        ),
+        ({"draining": True}, WorkerState.DRAINING),
+        ({"draining": True, "stopping": True}, WorkerState.STOPPING),
+        ({"heartbeat_at": timezone.now() - timedelta(days=1)}, WorkerState.SILENT),
+        (
+            {"heartbeat_at": timezone.now() - timedelta(days=1), "stopping": True},
+            WorkerState.SILENT,
+        ),
+    ],
+)
+def test_state_is_told_by_the_row(columns: dict[str, Any], state: WorkerState) -> None:
+    assert workers.state_of(make_worker(**columns), timezone.now()) == state
+
+
+# what runs
+
+
+def test_running_jobs_are_listed_the_longest_first() -> None:
+    queue = make_queue("acme", "reports")
+    now = timezone.now()
+    ages = {minutes: timedelta(minutes=minutes) for minutes in (2, 9, 5)}
+    jobs = {
+        minutes: make_job(
+            queue, state=State.RUNNING, worker_id=1, started_at=now - age, queued_at=now - age
+        )
+        for minutes, age in ages.items()
+    }
+
+    found = workers.list_running("default")
+
+    assert [claim.id for claim in found] == [jobs[9].pk, jobs[5].pk, jobs[2].pk]
+    assert found[0].age_seconds == pytest.approx(540, abs=60)
+
+
+def test_running_job_is_told_in_full() -> None:
+    job = make_job(
+        make_queue("acme", "reports"), state=State.QUEUED, name="send", worker_id=7, attempt=2
+    )
+
+    (found,) = workers.list_running("default")
+
+    assert (found.id, found.worker_id, found.name) == (job.pk, 7, "send")
+    assert (found.tenant, found.queue, found.state) == ("acme", "reports", "queued")
+    assert (found.attempt, found.max_attempts, found.of_worker) == (2, 5, 1)
+
+
+def test_jobs_of_one_worker_are_listed_when_it_is_named() -> None:
+    queue = make_queue()
+    (mine,) = make_jobs(queue, 1, state=State.RUNNING, worker_id=1)
+    make_jobs(queue, 1, state=State.RUNNING, worker_id=2)
+
+    assert [claim.id for claim in workers.list_running("default", 1)] == [mine]
+
+
+def test_so_many_jobs_of_each_worker_are_listed() -> None:
+    queue = make_queue()
+    for worker_id, count in ((1, 5), (2, 1), (3, 3)):
+        make_jobs(queue, count, state=State.RUNNING, worker_id=worker_id)
+
+    found = workers.list_running("default", most=2)
+
+    assert sorted((claim.worker_id, claim.of_worker) for claim in found) == [
+        (1, 5),
+        (1, 5),
+        (2, 1),
+        (3, 3),
+        (3, 3),
+    ]
+
+
+def test_jobs_that_wait_or_have_ended_are_not_listed() -> None:
+    queue = make_queue()
+    for state in (State.CREATED, State.SCHEDULED, State.SUCCESS, State.ERROR):
+        make_jobs(queue, 1, state=state)
+
+    assert workers.list_running("default") == []
+
+
+def test_job_of_a_queue_that_was_deleted_is_listed() -> None:
+    (job_id,) = make_jobs(987_654, 1, state=State.RUNNING)
+
+    (found,) = workers.list_running("default")
+
+    assert (found.id, found.tenant, found.queue) == (job_id, "", "")
+
+
+# maintenance
+
+
+def test_duties_are_told_with_their_ages() -> None:
+    now = timezone.now()
+    make_duty("rescue")
+    make_duty("promote", ran_at=now - timedelta(hours=1), acted_at=now - timedelta(hours=2))
+
+    promote, rescue = workers.list_duties("default")
+
+    assert (promote.name, rescue.name) == ("promote", "rescue")
+    assert promote.ran_seconds_ago == pytest.approx(3600, abs=60)
+    assert promote.acted_seconds_ago == pytest.approx(7200, abs=60)
+    assert rescue.acted_seconds_ago is None
+
+
+def test_failed_duty_is_a_problem() -> None:
+    make_worker()
+    make_duty("rescue", error="LockNotAvailable")
+
+    assert re.fullmatch(r"maintenance rescue failed \d+ s ago", problems())
+
+
+# counts
+
+
+def test_jobs_are_counted_by_what_they_wait_for() -> None:
+    queue = make_queue()
+    for state, count in (
+        (State.CREATED, 4),
+        (State.SCHEDULED, 3),
+        (State.QUEUED, 1),
+        (State.RUNNING, 1),
+        (State.SUCCESS, 5),
+    ):
+        make_jobs(queue, count, state=state)
+
+    counts = queries.count_jobs("default", most=100)
+
+    assert (counts.ready, counts.scheduled, counts.running) == (4, 3, 2)
+
+
+def test_counting_stops_at_the_limit() -> None:
+    queue = make_queue()
+    for state in (State.CREATED, State.SCHEDULED, State.RUNNING):
+        make_jobs(queue, 4, state=state)
+
+    counts = queries.count_jobs("default", most=3)
+
+    assert (counts.ready, counts.scheduled, counts.running) == (3, 3, 3)
+
+
+def test_held_jobs_are_counted_by_what_holds_them() -> None:
+    queue = make_queue()
+    keys = ("monitor_id", "session_key", "user_key", "exclusive_key", "name")
+    gates = ("monitor", "session", "user", "exclusive", "task")
+    for count, (gate, key) in enumerate(zip(gates, keys, strict=True), 1):
+        make_jobs(queue, count, state=State.HELD, held_by=gate, **{key: 7 if count == 1 else "a/7"})
+
+    held = queries.count_jobs("default", most=4).held
+
+    assert (held.monitor, held.session, held.user, held.exclusive, held.task) == (1, 2, 3, 4, 4)
+
+
+# what lacks a worker
+
+
+def need() -> tuple[int, float | None]:
+    found = read_need("default")
+    return found.startable, found.oldest_wait_seconds
+
+
+def waiting_since(minutes: float, **columns: Any) -> dict[str, Any]:
+    since = timezone.now() - timedelta(minutes=minutes)
+    return {"created_at": since, "run_at": since, **columns}
+
+
+def test_jobs_that_could_start_are_counted_up_to_the_free_slots() -> None:
+    queue = make_queue(num_slots=3)
+    make_jobs(queue, 1, state=State.RUNNING)
+    make_jobs(queue, 5, **waiting_since(2))
+    make_jobs(make_queue(num_slots=3), 1, **waiting_since(1))
+
+    startable, waited = need()
+
+    assert startable == 2 + 1
+    assert waited == pytest.approx(120, abs=20)
+
+
+def test_free_slots_count_once_when_a_queue_has_jobs_in_several_lanes() -> None:
+    queue = make_queue(num_slots=3)
+    for priority in (100, 200, 300):
+        make_jobs(queue, 2, priority=priority, lane=priority)
+
+    assert need()[0] == 3
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"paused": True}, {"num_slots": 0}, {"num_slots": 1}, {"max_per_second": 0.001}],
+)
+def test_jobs_of_queues_that_start_nothing_lack_no_worker(columns: dict[str, Any]) -> None:
+    queue = make_queue(**columns)
+    make_jobs(queue, 1, state=State.RUNNING)
+    make_jobs(queue, 2)
+    if queue.max_per_second:
+        QueueRate.objects.create(queue=queue, debt=1.0, as_of=timezone.now())
+
+    assert need() == (0, None)
+
+
+def test_rate_allows_so_many_starts() -> None:
+    queue = make_queue(num_slots=10, max_per_second=4, burst=4)
+    make_jobs(queue, 9)
+    QueueRate.objects.create(queue=queue, debt=100.0, as_of=timezone.now() - timedelta(days=1))
+
+    assert need()[0] == 4
+
+
+def test_wait_of_gated_jobs_is_not_known() -> None:
+    queue = make_queue(num_slots=10)
+    make_jobs(queue, 1, **waiting_since(60, session_key="acme/7"))
+
+    assert need() == (1, None)
+
+    make_jobs(queue, 1, **waiting_since(2))
+    startable, waited = need()
+    assert startable == 2
+    assert waited == pytest.approx(120, abs=20)
+
+
+def test_workers_that_leave_are_no_room() -> None:
+    for columns in ({}, {"draining": True}, {"heartbeat_at": timezone.now() - timedelta(days=1)}):
+        make_worker(threads=8, async_slots=10, jobs_running=3, **columns)
+
+    found = read_need("default")
+
+    assert (found.running, found.threads, found.async_slots) == (3, 8, 10)
+    assert read_report("default", jobs=1).need == found
+
+
+# the report
+
+
+def test_report_gives_each_worker_its_longest_jobs() -> None:
+    first, second = make_worker(name="a"), make_worker(name="b")
+    make_jobs(make_queue(), 4, state=State.RUNNING, worker_id=second.pk)
+
+    report = read_report("default", jobs=3)
+
+    assert [worker.id for worker in report.workers] == [first.pk, second.pk]
+    assert [(len(worker.jobs), worker.claims) for worker in report.workers] == [(0, 0), (3, 4)]
+
+
+def test_report_without_jobs_knows_their_number() -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), 4, state=State.RUNNING, worker_id=worker.pk)
+
+    (found,) = read_report("default", jobs=0).workers
+
+    assert (len(found.jobs), found.claims) == (0, 4)
+
+
+def test_no_statement_is_sent_for_each_worker(django_assert_max_num_queries: Any) -> None:
+    for number in range(10):
+        make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=make_worker(pid=number).pk)
+
+    with django_assert_max_num_queries(35):
+        report = read_report("default", jobs=5)
+
+    assert len(report.workers) == 10
+
+
+def test_jobs_of_a_worker_that_is_gone_are_a_problem() -> None:
+    worker = make_worker()
+    make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=worker.pk + 1)
+
+    report = read_report("default", jobs=2)
+
+    assert len(report.strays) == 2
+    assert "3 jobs are held by workers that are gone" in problems()
+
+
+def test_fleet_that_is_well_has_no_problem() -> None:
+    make_worker()
+    make_job()
+
+    assert problems() == ""
+
+
+def test_missing_worker_is_a_problem() -> None:
+    make_jobs(make_queue(), 2)
+
+    assert problems() == "no worker runs: start one with manage.py runworker; ready jobs: 2"
+
+
+def test_silent_worker_is_a_problem() -> None:
+    make_worker()
+    make_worker(heartbeat_at=timezone.now() - timedelta(minutes=5))
+
+    assert problems() == "1 of 2 workers gave no sign of life for 30 s"
+
+
+def test_fleet_of_silent_workers_runs_nothing() -> None:
+    make_worker(heartbeat_at=timezone.now() - timedelta(minutes=5))
+
+    assert "no worker runs" in problems()
+
+
+def test_fleet_that_leaves_is_a_problem() -> None:
+    make_worker(draining=True)
+    make_worker(stopping=True)
+
+    assert problems() == "every worker drains or stops: start one with manage.py runworker"
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"queues": ["default"]},
+        {"exclude_queues": ["reports"]},
+        {"tenants": ["zeta"]},
+        {"draining": True},
+        {"stopping": True},
+        {"heartbeat_at": timezone.now() - timedelta(minutes=5)},
+    ],
+)
+def test_ready_jobs_that_no_worker_takes_are_a_problem(filters: dict[str, Any]) -> None:
+    make_job(make_queue("acme", "reports"))
+    make_job(make_queue("zeta"))
+    make_worker(queues=["default"])
+    make_worker(**filters)
+
+    assert "ready jobs that no worker takes, in acme/reports" in problems()
+    assert "zeta/default" not in problems()
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"queues": ["other", "reports"]}, {"tenants": ["acme"]}, {"exclude_queues": ["default"]}],
+)
+def test_ready_jobs_that_some_worker_takes_are_no_problem(filters: dict[str, Any]) -> None:
+    make_job(make_queue("acme", "reports"))
+    make_worker(queues=["default"])
+    make_worker(**filters)
+
+    assert problems() == ""
+
+
+@pytest.mark.parametrize("columns", [{"paused": True}, {"num_slots": 0}])
+def test_ready_jobs_of_halted_queues_are_a_problem(columns: dict[str, Any]) -> None:
+    make_worker()
+    make_job(make_queue("", "reports", **columns))
+
+    assert problems() == (
+        "ready jobs in paused queues, or in queues without slots: (no tenant)/reports"
+    )
+
+
+def test_tasks_that_no_worker_knows_are_a_problem() -> None:
+    make_worker()
+    soon = timezone.now() + timedelta(seconds=15)
+    unknown = [{"class": "ValueError"}, {"class": UNKNOWN_CLASS}]
+    for name, jobs in (("tests.gone", 2), ("tests.new", 1)):
+        for _ in range(jobs):
+            make_job(name=name, state=State.SCHEDULED, run_at=soon, errors=unknown)
+    make_job(state=State.SCHEDULED, run_at=soon, errors=unknown[::-1])
+
+    assert problems() == (
+        "no worker that claimed them knows the task of 3 jobs: tests.gone, tests.new; start "
+        "workers with the code that has it"
+    )
+
+
+def make_session(kind: str, key: str, **columns: Any) -> Session:
+    gate = f"acme/{key}"
+    return Session.objects.create(kind=kind, tenant="acme", key=key, gate_key=gate, **columns)
+
+
+def test_lines_that_move_no_more_are_a_problem() -> None:
+    make_worker()
+    now = timezone.now()
+    make_session("serial", "halted", halted_at=now)
+    make_session("serial", "paused", paused=True)
+    make_session("serial", "goes", on_wait="skip")
+    make_session("user", "ada", paused=True)
+    TaskControl.objects.create(name="tests.paused", paused=True)
+    monitors = [make_monitor(paused=True), make_monitor(stop_after_failures=2), make_monitor()]
+    for key in ("halted", "paused", "goes"):
+        make_job(state=State.HELD, held_by="session", session_key=f"acme/{key}")
+    make_job(state=State.HELD, held_by="user", user_key="acme/ada")
+    for name in ("tests.paused", "tests.goes"):
+        make_job(state=State.HELD, held_by="task", name=name)
+    for monitor in monitors:
+        make_job(state=State.HELD, held_by="monitor", monitor_id=monitor.pk)
+        make_jobs(make_queue(), 2, state=State.ERROR, monitor_id=monitor.pk)
+
+    assert problems().splitlines() == [
+        "held jobs in halted sessions (resume them in the admin): acme/halted",
+        "held jobs in paused sessions: acme/paused",
+        "held jobs of users whose caps are paused: acme/ada",
+        "held jobs of paused tasks: tests.paused",
+        f"held jobs of monitors that stopped after failures: acme/work #{monitors[1].pk}",
+        f"held jobs of paused monitors: acme/work #{monitors[0].pk}",
+    ]
+
+
+def make_monitor(**columns: Any) -> ConcurrentJobMonitor:
+    return ConcurrentJobMonitor.objects.create(
+        tenant="acme",
+        name="work",
+        parallel=2,
+        anchor_id=-1 - ConcurrentJobMonitor.objects.count(),
+        created_at=timezone.now(),
+        **columns,
+    )
+
+
+def test_sessions_without_a_line_are_no_problem() -> None:
+    make_worker()
+    make_session("serial", "halted", halted_at=timezone.now())
+
+    assert not problems()
+
+
+def test_look_for_stuck_lines_is_bounded() -> None:
+    for number in range(4):
+        make_session("serial", f"s{number}", paused=True)
+        make_job(state=State.HELD, held_by="session", session_key=f"acme/s{number}")
+
+    assert len(queries.list_stuck_lines("default", most=3)) == 3
+
+
+def test_look_for_unknown_tasks_is_bounded() -> None:
+    soon = timezone.now() + timedelta(seconds=15)
+    for number in range(5):
+        make_job(name=f"task{number}", state=State.SCHEDULED, run_at=soon, errors=[{"class": "x"}])
+
+    assert len(queries.list_unknown_tasks("default", most=3, error_class="x")) == 3
+
+
+def test_every_lane_is_looked_at_for_stuck_queues() -> None:
+    make_worker(exclude_queues=["slow"])
+    for number in range(4):
+        make_job(make_queue(f"tenant-{number}"), priority=100 * number)
+    make_job(make_queue("zeta", "slow"), priority=150)
+
+    found = queries.list_stuck_queues("default", most=100, silent_seconds=30)
+
+    assert [(queue.tenant, queue.halted, queue.taken) for queue in found] == [
+        ("zeta", False, False)
+    ]
+
+
+def test_look_for_stuck_queues_is_bounded() -> None:
+    for _ in range(5):
+        make_job(make_queue())
+
+    assert len(queries.list_stuck_queues("default", most=3, silent_seconds=30)) == 3
+
+
+def test_some_of_many_stuck_queues_are_named() -> None:
+    make_worker(queues=["none"])
+    for number in range(fleet_report.NAMED + 2):
+        make_job(make_queue(f"tenant-{number}"))
+
+    assert "tenant-4/default and 2 more: start one" in problems()
