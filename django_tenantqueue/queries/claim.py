@@ -347,9 +347,13 @@ def exchange(
     done = again = walked = claimed = locked = fed = taken = None
     halts = [halt for end in finished if (halt := end.halt())]
     prepare = connection.prepare_threshold is not None
+    # the server takes a pipeline for one transaction, in the isolation level of the session: see
+    # "Pipelining" in its documentation of the extended query protocol
+    is_explicit = in_line or is_pooled(connection)
     try:
         with connection.pipeline():
-            connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
+            if is_explicit:
+                connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
             if is_pooled(connection):
                 connection.execute(LOCK_TIMEOUT, prepare=prepare)
             if finished:
@@ -382,7 +386,8 @@ def exchange(
                     taken = connection.execute(
                         statement("find_first_taken"), params, prepare=prepare
                     )
-            connection.execute(b"COMMIT", prepare=prepare)
+            if is_explicit:
+                connection.execute(b"COMMIT", prepare=prepare)
     except psycopg.Error:
         if not connection.broken:
             connection.rollback()

@@ -13,6 +13,7 @@ from django.db import connection
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.worker.connection import connect
 from tests.factories import make_job, make_jobs, make_queue, most_at_once, state_of
 
 pytestmark = pytest.mark.usefixtures("manner")
@@ -93,8 +94,9 @@ def test_claim_is_read_committed_when_the_project_asks_for_more(worker):
     """In one snapshot for both of its statements it would count too few slots."""
     make_jobs(make_queue(num_slots=2), 3)
     told: list[str] = []
+    worker.db.close()
+    worker.db = connect("default", "test", options="-c default_transaction_isolation=serializable")
     worker.db.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
-    worker.db.execute("SET default_transaction_isolation = 'serializable'")
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE FUNCTION tell_isolation() RETURNS trigger LANGUAGE plpgsql AS "
