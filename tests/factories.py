@@ -15,30 +15,15 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
-from django_tenantqueue.operations.recall import MOST_SPOTS
+from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries import recall as recall_queries
+from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries import workers as worker_queries
-from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Position, Walk
+from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Look
 from django_tenantqueue.states import ACTIVE, FINAL, State
 from django_tenantqueue.worker.connection import connect
 
 _numbers = itertools.count(1)
-NOTHING = Walk(
-    locks=0,
-    contended=0,
-    blocked=[],
-    spent={},
-    foreign=[],
-    skipped=0,
-    steps=1,
-    held=[],
-    lanes=[],
-    open_lane=None,
-    position=Position(),
-    complete=True,
-)
-"""The walk of a claim that found no queue with ready jobs."""
 MORE_THAN_ENOUGH = 10_000
 """Statements after which a loop that waits for something to be claimed is given up."""
 
@@ -235,7 +220,7 @@ class FakeWorker:
             self.claimer = Claimer(self.id, filters)
         else:
             self.claimer = Claimer(self.id, filters, clock=clock)
-        self.walk: Walk | None = None
+        self.look: Look | None = None
         self.verdict: Verdict | None = None
 
     def _register(self) -> int:
@@ -251,7 +236,7 @@ class FakeWorker:
     def claim(
         self, room: int = 10, room_async: int = 0, *, finished: Sequence[ClaimedJob] = ()
     ) -> list[ClaimedJob]:
-        """Send one claim, with the ends of `finished`; `walk` and `verdict` tell what it saw."""
+        """Send one claim, with the ends of `finished`; `look` and `verdict` tell what it saw."""
         for job in finished:
             self.claimer.finished(job.queue_id)
         if self.surveys:
@@ -264,13 +249,19 @@ class FakeWorker:
             request=request,
         )
         assert len(answer.finished) == len(finished)
-        self.walk = answer.walk
+        self.look = answer.look
         self.verdict = self.claimer.learn(request, answer)
         return answer.jobs
 
+    def claim_some(self, room: int = 10) -> list[ClaimedJob]:
+        """Claim until something is taken, or a claim has shown that nothing is to be had."""
+        while not (jobs := self.claim(room)) and self.verdict is Verdict.AGAIN:
+            pass
+        return jobs
+
     def claim_and_finish(self, room: int = 10) -> list[ClaimedJob]:
-        """Claim and finish what was claimed; return it."""
-        jobs = self.claim(room)
+        """Claim some and finish what was claimed; return it."""
+        jobs = self.claim_some(room)
         self.finish(jobs)
         return jobs
 
@@ -294,21 +285,21 @@ class FakeWorker:
 
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a claim loop does when that is due."""
-        row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_SPOTS}).fetchone()
-        self.claimer.recall.surveyed(recall_queries.as_survey(row), seconds=0.001)
+        row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_PLACES}).fetchone()
+        self.claimer.surveys.surveyed(survey_queries.as_survey(row), seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""
         if self.surveys:
             self.survey()
         self._request = self.claimer.request(room, 0)
-        name, params = queries.lock_statement(self._request)
-        self.db.execute(queries.statement(name), params, prepare=True)
+        params = queries.lock_params(self._request)
+        self.db.execute(queries.statement("lock_queues"), params, prepare=True)
 
     def take(self, room: int = 10) -> list[ClaimedJob]:
         """Send the second half of a claim."""
-        name, params = queries.claim_statement(self._request)
-        rows = self.db.execute(queries.statement(name), params, prepare=True).fetchall()
+        params = queries.claim_params(self._request)
+        rows = self.db.execute(queries.statement("claim_jobs"), params, prepare=True).fetchall()
         return sorted((ClaimedJob(*row) for row in rows), key=lambda job: job.nth_served)
 
     def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:

@@ -12,6 +12,7 @@ NAMES = (
     "fair",
     "backlog",
     "queues",
+    "blocked",
     "memory",
     "rescue",
     "idle",

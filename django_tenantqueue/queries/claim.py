@@ -7,8 +7,9 @@ of what comes next in one transaction and one round trip.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import psycopg
@@ -25,9 +26,9 @@ from .base import (
     statement,
     text_array,
 )
-from .gates import GATE_LOCK_CLASSES, Halt, QueuePriority, Released, halt_params
+from .gates import GATE_LOCK_CLASSES, Halt, Place, Released, halt_params
 from .monitors import as_released
-from .recall import Places, Taken, first_taken_params, places_params, taken_params
+from .survey import Taken, first_taken_params, taken_params
 
 QUEUE_LOCK_CLASS = 0x74717175
 """First key of the advisory lock that claims of a queue without limit share; the second is the
@@ -52,43 +53,48 @@ Key = tuple[int, int]
 """Priority and id of a job: the order inside a pair."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a walk over the queues stopped; the next one may go on from there."""
-
-    lane: int = -40000
-    queue_id: int = 0
-    start_id: int = 0
-    wrapped: bool = True
+FIRST_PLACE: Place = (-32768, 0, -32768)
+"""Before all places."""
+NO_ARRIVALS = 2**63 - 1
+"""An id that no job reaches."""
+MOST_ARRIVALS = 500
+"""Latest ids that a claim looks at. Half as many: in a system with thousands of busy queues, jobs of
+a bulk that is spread over many queues are found later. Twice as many: each claim reads more."""
 
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """What one claim asks for."""
+    """What one claim asks for, and where it looks."""
 
     worker_id: int
     room_threads: int
     room_async: int
-    position: Position = field(default_factory=Position)
+    at: float = 0.0
+    """Monotonic time."""
+    known: Mapping[Place, int] = field(default_factory=dict)
+    """Places that may have ready jobs, and the least ids there."""
+    arrivals_after: int = NO_ARRIVALS
+    """It looks at jobs with higher ids, MOST_ARRIVALS at most."""
+    cursor: Place = FIRST_PLACE
+    """It steps from this place to the next ones that have ready jobs."""
+    most_steps: int = 200
+    by_ids: bool = False
+    """Jobs below the least ids of places have gone, and reading past what they left is costly."""
+    taken: Mapping[int, Taken] = field(default_factory=dict)
+    """Since when slots of some queues have been taken, with `by_ids`."""
     starts: dict[int, int] = field(default_factory=dict)
     """Lane -> queue served last in it."""
     first_start: int = 0
     """Where the turns begin in a lane of which nothing is known."""
-    skip_lanes: Sequence[int] = ()
     skip_queues: Sequence[int] = ()
     last_lane: int = 0
     last_queue: int = 0
     last_used: int = 0
     """The turn that the last claim left unfinished: its queue and the jobs it has had."""
-    recheck: bool = False
-    """Lanes are skipped or lie behind `position`: see claim_jobs.sql."""
-    most_visits: int = 200
     most_locks: int = 50
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
-    places: Places | None = None
-    """Look there, instead of walking over all queues."""
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
     """Where ready jobs begin that are not passed over, for some lanes and queues."""
 
@@ -131,35 +137,71 @@ class ClaimedJob:
     """Its task is paused or capped: it must not start without a slot of its task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """What the walk over the queues saw."""
+class Status(StrEnum):
+    """What a claim found at a place."""
 
-    locks: int
-    contended: int
-    blocked: list[int]
-    spent: dict[int, float]
-    """Queues that have used up what their rate allows: in how many seconds to look again."""
-    foreign: list[int]
-    skipped: int
-    steps: int
-    held: list[int]
-    lanes: list[int]
-    open_lane: int | None
-    position: Position
-    complete: bool
-    """It saw every queue that has ready jobs (those behind its position, when it went on)."""
-    walked: int = 0
-    """Index entries that it read."""
-    held_pairs: Sequence[Pair] = ()
+    OPEN = "open"
+    EMPTY = "empty"
+    """No ready job."""
+    BLOCKED = "blocked"
+    """The queue is paused or full."""
+    SPENT = "spent"
+    """The queue has used up its rate."""
+    FOREIGN = "foreign"
+    """The queue is not this worker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a claim found at one place."""
+
+    status: Status
+    place: Place
+    first_id: int | None
+    held: bool
+    """Its queue was locked, or shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the first half of a claim saw."""
+
+    locks: int = 0
+    sights: Sequence[Sight] = ()
+    """In the order in which they are served."""
+    spent_seconds: Mapping[int, float] = field(default_factory=dict)
+    """Queue that has used up its rate -> in how many seconds to look again."""
+    steps: dict[Place, int] = field(default_factory=dict)
+    """The places it stepped to, in their order, and their first ready jobs."""
+    arrivals: Mapping[Place, int] = field(default_factory=dict)
+    """The places of the latest ready jobs, and the first of these."""
+    is_pass: bool = True
+    """The steps came to the end: no place lies behind them."""
+    last_arrival: int = 0
+    """The last id that a job was given."""
     has_controls: bool = False
     """Some tasks are paused or capped: see PassedOver."""
-    recalled: Mapping[QueuePriority, int | None] = field(default_factory=dict)
-    """The first ready job of each spot that was looked at."""
-    last_arrival: int = 0
-    """The last id that a job was given, or the last one that was looked at when there are more."""
-    arrivals_cut: bool = False
-    """There may be more behind the last one."""
+    entries: int = 0
+    """Index entries that it read."""
+
+    @property
+    def held_places(self) -> list[Place]:
+        """The places whose queues were locked."""
+        return [sight.place for sight in self.sights if sight.held]
+
+    @property
+    def held(self) -> set[int]:
+        """The queues that were locked."""
+        return {queue_id for _, queue_id, _ in self.held_places}
+
+    def queues(self, status: Status) -> set[int]:
+        """Return the queues of that status."""
+        return {sight.place[1] for sight in self.sights if sight.status == status}
+
+    @property
+    def contended(self) -> set[int]:
+        """The queues that others had locked."""
+        return self.queues(Status.OPEN) - self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +267,7 @@ class Exchange:
     finished: set[int]
     rescheduled: set[int]
     jobs: list[ClaimedJob]
-    walk: Walk | None
+    look: Look | None
     fed: Released = field(default_factory=Released)
     """What was fed; its `later` names the gates that are still to be released."""
     taken: dict[int, Taken] = field(default_factory=dict)
@@ -264,10 +306,23 @@ def _reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int
     }
 
 
-def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
-    """Return the name and the parameters of the first half of a claim."""
-    places = request.places
-    params: dict[str, Any] = {
+def lock_params(request: ClaimRequest) -> dict[str, Any]:
+    """Return the parameters of lock_queues.sql."""
+    known = request.known
+    return {
+        **taken_params(request.taken),
+        "known_lanes": array(lane for lane, _, _ in known),
+        "known_queues": array(queue_id for _, queue_id, _ in known),
+        "known_priorities": array(priority for _, _, priority in known),
+        "known_ids": array(known.values()),
+        "arrivals_after": request.arrivals_after,
+        "most_arrivals": MOST_ARRIVALS,
+        "from_lane": request.cursor[0],
+        "from_queue": request.cursor[1],
+        "from_priority": request.cursor[2],
+        "is_first": request.cursor == FIRST_PLACE,
+        "most_steps": request.most_steps,
+        "by_ids": request.by_ids,
         "lanes": array(request.starts),
         "starts": array(request.starts.values()),
         "first_start": request.first_start,
@@ -279,17 +334,6 @@ def lock_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         "exclude_queues": request.exclude_queues,
         "tenants": request.tenants,
     }
-    if places is None:
-        return "lock_queues", {
-            **params,
-            "from_lane": request.position.lane,
-            "from_queue": request.position.queue_id,
-            "from_start": request.position.start_id,
-            "from_wrapped": request.position.wrapped,
-            "skip_lanes": array(request.skip_lanes),
-            "most_visits": request.most_visits,
-        }
-    return "lock_recalled_queues", {**params, **places_params(places)}
 
 
 def start_params(starts: Mapping[Pair, Key]) -> dict[str, Any]:
@@ -302,12 +346,14 @@ def start_params(starts: Mapping[Pair, Key]) -> dict[str, Any]:
     }
 
 
-def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
-    """Return the name and the parameters of the second half of a claim."""
-    params = {
+def claim_params(request: ClaimRequest) -> dict[str, Any]:
+    """Return the parameters of claim_jobs.sql."""
+    return {
+        **taken_params(request.taken),
+        **start_params(request.start_keys),
+        "by_ids": request.by_ids,
         "worker": request.worker_id,
         "most_passed": MOST_PASSED,
-        **start_params(request.start_keys),
         "room": request.room_threads + request.room_async,
         "room_threads": request.room_threads,
         "room_async": request.room_async,
@@ -316,9 +362,6 @@ def claim_statement(request: ClaimRequest) -> tuple[str, dict[str, Any]]:
         "last_queue": request.last_queue,
         "last_used": request.last_used,
     }
-    if request.places is None:
-        return "claim_jobs", {**params, "recheck": request.recheck}
-    return "claim_recalled_jobs", {**params, **taken_params(request.places)}
 
 
 def exchange(
@@ -344,7 +387,7 @@ def exchange(
     `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
     undoes everything of the call; the connection is usable again afterwards.
     """
-    done = again = walked = claimed = locked = fed = taken = None
+    done = again = looked = claimed = locked = fed = taken = None
     halts = [halt for end in finished if (halt := end.halt())]
     prepare = connection.prepare_threshold is not None
     # the server takes a pipeline for one transaction, in the isolation level of the session: see
@@ -377,12 +420,12 @@ def exchange(
                 params = {"lock_class": LINE_LOCK_CLASS}
                 connection.execute(statement("wait_at_turnstile"), params, prepare=prepare)
             if request is not None:
-                name, params = lock_statement(request)
-                walked = connection.execute(statement(name), params, prepare=prepare)
-                name, params = claim_statement(request)
-                claimed = connection.execute(statement(name), params, prepare=prepare)
-                if request.places is not None:
-                    params = first_taken_params(request.places)
+                params = lock_params(request)
+                looked = connection.execute(statement("lock_queues"), params, prepare=prepare)
+                params = claim_params(request)
+                claimed = connection.execute(statement("claim_jobs"), params, prepare=prepare)
+                if request.by_ids:
+                    params = first_taken_params(request.taken)
                     taken = connection.execute(
                         statement("find_first_taken"), params, prepare=prepare
                     )
@@ -398,7 +441,7 @@ def exchange(
         finished={row[0] for row in done} if done is not None else set(),
         rescheduled={row[0] for row in again} if again is not None else set(),
         jobs=jobs,
-        walk=_walk(walked.fetchone(), request) if walked is not None and request else None,
+        look=_look(looked.fetchone(), request) if looked is not None and request else None,
         fed=_fed(feed, locked, fed),
         taken={row[0]: Taken(row[1], row[2]) for row in taken} if taken is not None else {},
     )
@@ -417,39 +460,29 @@ def _fed(
     return done
 
 
-def _walk(row: tuple[Any, ...] | None, request: ClaimRequest) -> Walk:
+def _look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
     assert row is not None, "an aggregate has one row"
-    locks, contended, blocked, spent, spent_seconds, foreign, *rest = row
-    skipped, steps, held, held_lanes, has_controls, lanes, open_lane, *rest = rest
-    *position, walked = rest[:5]
-    walk = Walk(
+    locks, statuses, lanes, queues, priorities, first_ids, held, spent_seconds, *rest = row
+    sights = [
+        Sight(Status(status), (lane, queue_id, priority), first_id, is_held)
+        for status, lane, queue_id, priority, first_id, is_held in zip(
+            *(column or () for column in (statuses, lanes, queues, priorities, first_ids, held)),
+            strict=True,
+        )
+    ]
+    spent = [sight.place[1] for sight in sights if sight.status is Status.SPENT]
+    steps, arrivals, last_arrival, has_controls, entries = rest
+    stepped = {(step[0], step[1], step[2]): step[3] for step in steps or ()}
+    return Look(
         locks=locks,
-        contended=contended,
-        blocked=blocked or [],
-        spent=dict(zip(spent or (), spent_seconds or (), strict=True)),
-        foreign=foreign or [],
-        skipped=skipped,
-        steps=steps,
-        held=held or [],
-        held_pairs=list(zip(held_lanes or (), held or (), strict=True)),
+        sights=sights,
+        spent_seconds=dict(zip(spent, spent_seconds or (), strict=True)),
+        steps=stepped,
+        arrivals={(came[0], came[1], came[2]): came[3] for came in arrivals or ()},
+        is_pass=len(stepped) < request.most_steps,
+        last_arrival=last_arrival,
         has_controls=has_controls,
-        lanes=lanes or [],
-        open_lane=open_lane,
-        position=Position(*position),
-        complete=locks < request.most_locks and steps < request.most_visits,
-        walked=walked or 0,
-    )
-    if request.places is None:
-        return walk
-    recalled, last_id, last_arrival, is_cut = rest[5:]
-    return replace(
-        walk,
-        skipped=skipped + request.places.withheld,
-        position=Position(),
-        complete=locks < request.most_locks and not (is_cut or request.places.is_cut),
-        recalled={(spot[0], spot[1], spot[2]): spot[3] for spot in recalled or ()},
-        last_arrival=last_arrival if is_cut else last_id,
-        arrivals_cut=is_cut,
+        entries=entries or 0,
     )
 
 
@@ -535,10 +568,10 @@ def exchange_in_transaction(
     if halts := [halt for end in finished if (halt := end.halt())]:
         fetch(using, "halt_sessions", halt_params(halts))
     jobs: list[ClaimedJob] = []
-    walk = None
+    look = None
     if request is not None:
-        walked = fetch(using, *lock_statement(request))
-        jobs = [ClaimedJob(*row) for row in fetch(using, *claim_statement(request))]
+        looked = fetch(using, "lock_queues", lock_params(request))
+        jobs = [ClaimedJob(*row) for row in fetch(using, "claim_jobs", claim_params(request))]
         jobs.sort(key=lambda job: job.nth_served)
-        walk = _walk(walked[0], request)
-    return Exchange({row[0] for row in done}, {row[0] for row in again}, jobs, walk)
+        look = _look(looked[0], request)
+    return Exchange({row[0] for row in done}, {row[0] for row in again}, jobs, look)

@@ -22,7 +22,7 @@ _SWEEPS = {
 }
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
-QueuePriority = tuple[int, int, int]
+Place = tuple[int, int, int]
 """A lane, the id of a queue, and a priority: its jobs come in the order of their ids."""
 Where = str | psycopg.Connection[Any]
 
@@ -41,25 +41,25 @@ class Released:
 
     ready: int = 0
     later: Keys = field(default_factory=dict)
-    places: dict[QueuePriority, int] = field(default_factory=dict)
+    places: dict[Place, int] = field(default_factory=dict)
     """Where they became ready, and the least ids there."""
     has_controls: bool = False
     """Some tasks are paused or capped: their jobs may stand in the lines of these gates."""
 
-    def note(self, job_id: int, queue_priority: Sequence[int], *, moved: bool = False) -> None:
+    def note(self, job_id: int, place: Sequence[int], *, moved: bool = False) -> None:
         """Count a job that became ready at a queue's priority; not one that only moved there."""
         self.ready += not moved
-        lane, queue_id, priority = queue_priority
+        lane, queue_id, priority = place
         self._lower((lane, queue_id, priority), job_id)
 
     def add(self, other: Released) -> None:
         """Count what another release made ready; its `later` is left alone."""
         self.ready += other.ready
-        for queue_priority, job_id in other.places.items():
-            self._lower(queue_priority, job_id)
+        for place, job_id in other.places.items():
+            self._lower(place, job_id)
 
-    def _lower(self, queue_priority: QueuePriority, job_id: int) -> None:
-        self.places[queue_priority] = min(job_id, self.places.get(queue_priority, job_id))
+    def _lower(self, place: Place, job_id: int) -> None:
+        self.places[place] = min(job_id, self.places.get(place, job_id))
 
 
 def is_lock_lost(error: BaseException) -> bool:

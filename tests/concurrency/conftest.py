@@ -24,9 +24,9 @@ from django_tenantqueue.models import (
     UniqueKey,
     Worker,
 )
-from django_tenantqueue.operations import recall
+from django_tenantqueue.operations import surveys
 from django_tenantqueue.operations.claim import Filters
-from django_tenantqueue.queries import recall as queries
+from django_tenantqueue.queries import survey as queries
 from django_tenantqueue.worker.connection import connect
 from tests.concurrency.sleepers import Sleeper
 from tests.factories import Clock, FakeWorker
@@ -60,11 +60,11 @@ def wipe() -> None:
     connections.close_all()
 
 
-@pytest.fixture(params=["walks", "recalls"])
+@pytest.fixture(params=["reads all", "surveys"])
 def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let workers walk over the queues; or recall, as when the server cannot clean up."""
-    if request.param == "recalls":
-        monkeypatch.setattr(recall, "CHEAP_ENTRIES", -1_000_000)
+    """Let workers read from the first job of each place; or survey, as when the server cannot clean up."""
+    if request.param == "surveys":
+        monkeypatch.setattr(surveys, "CHEAP_ENTRIES", -1_000_000)
         monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
         monkeypatch.setattr(FakeWorker, "surveys", True)
     return str(request.param)

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations import recall
+from django_tenantqueue.operations import claim
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries import recall as recall_queries
-from django_tenantqueue.queries.recall import Taken
+from django_tenantqueue.queries import survey as survey_queries
+from django_tenantqueue.queries.survey import Taken
 from tests.concurrency.held import GONE, come_and_go
 from tests.factories import (
     FakeWorker,
@@ -26,60 +26,60 @@ from tests.factories import (
 @pytest.fixture
 def exact(monkeypatch) -> None:
     """Believe what is known of slots to the moment, and ask for it with each claim."""
-    monkeypatch.setattr(recall_queries, "TAKEN_MARGIN_SECONDS", 0.0)
+    monkeypatch.setattr(survey_queries, "TAKEN_MARGIN_SECONDS", 0.0)
 
 
 def survey_anew(worker: FakeWorker) -> None:
     """Survey; ids that are known by then are not looked at any more."""
-    worker.claimer.recall.leave()
+    worker.claimer.surveys.leave()
     worker.survey()
-    assert worker.claimer.recall.is_active
+    assert worker.claimer.surveys.is_active
 
 
-def recalling(worker: FakeWorker) -> FakeWorker:
+def surveying(worker: FakeWorker) -> FakeWorker:
     """Let it find its claims costly, and survey."""
     worker.claim()
-    assert worker.claimer.recall.is_survey_due
+    assert worker.claimer.surveys.is_due
     worker.survey()
-    assert worker.claimer.recall.is_active
+    assert worker.claimer.surveys.is_active
     return worker
 
 
-def test_claim_reads_what_others_have_left_until_it_recalls(worker, snapshot):
+def test_claim_reads_what_others_have_left_until_it_surveys(worker, snapshot):
     queue = make_queue()
     come_and_go(queue)
 
     assert worker.claim() == []
-    walked = worker.walk.walked
+    entries = worker.look.entries
     worker.survey()
     assert worker.claim() == []
 
-    assert walked >= GONE
-    assert worker.walk.walked < 50
+    assert entries >= GONE
+    assert worker.look.entries < 50
 
 
 def test_claim_reads_little_to_find_jobs_when_others_have_come_and_gone(worker, snapshot):
     queues = [make_queue(num_slots=50) for _ in range(3)]
     for queue in queues:
         come_and_go(queue, 4000)
-    recalling(worker)
+    surveying(worker)
     for queue in queues:
         make_jobs(queue, 4)
     worker.claim_all()  # counts slots once
     ids = [job_id for queue in queues for job_id in make_jobs(queue, 4)]
 
-    jobs = worker.claim(20)
+    jobs = worker.claim_some(20)
 
     assert sorted(job.id for job in jobs) == ids
     assert len({job.queue_id for job in jobs[:3]}) == 3  # they take turns
-    assert worker.walk.walked < 200 + 3 * 4000  # what was queued within the margin is counted
+    assert worker.look.entries < 200 + 3 * 4000  # what was queued within the margin is counted
 
 
 def test_slots_are_counted_from_where_they_are_taken(worker, snapshot, exact):
     queue = make_queue(num_slots=3)
     long = make_job(queue, state="running").pk
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     make_jobs(queue, 5)
     assert len(worker.claim_all()) == 5
     Job.objects.filter(pk=long).delete()
@@ -89,20 +89,20 @@ def test_slots_are_counted_from_where_they_are_taken(worker, snapshot, exact):
 
     assert len(worker.claim()) == 3
 
-    assert worker.walk.walked < 100
+    assert worker.look.entries < 100
 
 
 def test_slot_that_was_taken_long_ago_counts(worker, snapshot, exact):
     queue = make_queue(num_slots=3)
     make_job(queue, state="running")
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     make_jobs(queue, 12)
 
     taken = [len(worker.claim_and_finish()) for _ in range(3)]
 
     assert taken == [2, 2, 2]
-    assert queue.pk in worker.claimer.recall.places((), {}, 0).taken
+    assert queue.pk in worker.claimer.request(10, 0).taken
     assert len(worker.claim()) == 2
     assert worker.claim() == []
 
@@ -110,7 +110,7 @@ def test_slot_that_was_taken_long_ago_counts(worker, snapshot, exact):
 def test_slots_that_another_worker_has_taken_meanwhile_count(worker_factory, snapshot, exact):
     queue = make_queue(num_slots=3)
     come_and_go(queue)
-    worker, other = recalling(worker_factory()), worker_factory()
+    worker, other = surveying(worker_factory()), worker_factory()
     make_jobs(queue, 9)
     worker.claim_and_finish()
     assert len(other.claim(2)) == 2
@@ -122,11 +122,11 @@ def test_slots_that_another_worker_has_taken_meanwhile_count(worker_factory, sna
 def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exact):
     queue = make_queue(num_slots=3)
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     make_jobs(queue, 3, state="running")
     make_jobs(queue, 5)
     tomorrow = int(1e6 * (time.time() + 86_400))
-    memory = worker.claimer.recall
+    memory = worker.claimer.surveys
     memory._taken[queue.pk] = (memory._clock(), Taken(since=tomorrow, as_of=tomorrow))
 
     assert worker.claim() == []
@@ -143,19 +143,19 @@ def exchange(worker: FakeWorker) -> queries.Exchange:
 
 def test_jobs_of_a_queue_that_no_survey_has_seen_are_found(worker, snapshot):
     come_and_go(make_queue())
-    recalling(worker)
+    surveying(worker)
 
     (better,) = make_jobs(make_queue(), 1, priority=120)
     (worse,) = make_jobs(make_queue(), 1, priority=300)
 
-    assert [job.id for job in worker.claim()] == [better, worse]
+    assert [job.id for job in worker.claim_some()] == [better, worse]
 
 
 def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, snapshot):
     """With PRIORITY_SCOPE = "tenant"."""
     queue = make_queue(num_slots=100)
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     made = [
         (priority, job_id)
         for priority in (300, 120, 240)
@@ -166,25 +166,29 @@ def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, 
     assert [job.id for job in worker.claim_all(2)] == [job_id for _, job_id in sorted(made)]
 
 
-def test_more_jobs_than_a_claim_reads_by_their_ids_are_all_found(worker, snapshot, monkeypatch):
-    monkeypatch.setattr(recall_queries, "MOST_ARRIVALS", 20)
+def test_survey_finds_what_claims_do_not_read_by_ids_when_too_many_jobs_came_at_once(worker, snapshot, monkeypatch):
+    monkeypatch.setattr(queries, "MOST_ARRIVALS", 20)
     queue = make_queue(num_slots=100)
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     ids = [
         job_id for priority in range(200, 208) for job_id in make_jobs(queue, 9, priority=priority)
     ]
 
-    assert sorted(job.id for job in worker.claim_all(10)) == ids
+    by_ids = [job.id for job in worker.claim_all(10)]
+    assert sorted(by_ids) == ids[-27:]  # the last 20, and what else is ready in their places
+
+    worker.survey()
+
+    assert sorted(by_ids + [job.id for job in worker.claim_all(10)]) == ids
 
 
 def test_free_queue_is_reached_behind_more_full_ones_than_a_claim_looks_at(
     worker, snapshot, monkeypatch
 ):
-    monkeypatch.setattr(recall, "MOST_PLACES", 30)
-    monkeypatch.setattr(recall, "FIRST_IDS", 0)
+    monkeypatch.setattr(claim, "MOST_LOCKS", 15)
     come_and_go(make_queue())
-    recalling(worker)
+    surveying(worker)
     make_blocked_queues(200, priority=100)
     (free,) = make_jobs(make_queue(), 1, priority=200)
     survey_anew(worker)
@@ -197,9 +201,9 @@ def test_free_queue_is_reached_behind_more_full_ones_than_a_claim_looks_at(
 def test_older_jobs_come_first_when_newer_ones_came_while_their_queue_was_full(worker, snapshot):
     queue = make_queue(num_slots=1)
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     ids = make_jobs(queue, 3)
-    held = worker.claim()
+    held = worker.claim_some()
     for _ in range(3):
         worker.claim()
         ids += make_jobs(queue, 1)
@@ -207,7 +211,7 @@ def test_older_jobs_come_first_when_newer_ones_came_while_their_queue_was_full(w
     served = [job.id for job in held]
     while held:
         worker.finish(held)
-        held = worker.claim()
+        held = worker.claim_some()
         served += [job.id for job in held]
 
     assert served == ids
@@ -216,9 +220,9 @@ def test_older_jobs_come_first_when_newer_ones_came_while_their_queue_was_full(w
 def test_contended_places_are_not_looked_at_without_a_pause_when_there_are_too_many(
     worker, snapshot, open_connection, monkeypatch
 ):
-    monkeypatch.setattr(recall, "MOST_PLACES", 3)
+    monkeypatch.setattr(claim, "MOST_LOCKS", 2)
     come_and_go(make_queue())
-    recalling(worker)
+    surveying(worker)
     for _ in range(6):
         make_jobs(make_queue(), 1)
     survey_anew(worker)
@@ -233,10 +237,9 @@ def test_contended_places_are_not_looked_at_without_a_pause_when_there_are_too_m
 
 
 def test_queue_that_is_full_is_looked_at_again_when_a_place_is_free(worker, snapshot, monkeypatch):
-    monkeypatch.setattr(recall, "FIRST_IDS", 0)
     queue = make_queue(num_slots=1)
     come_and_go(queue)
-    recalling(worker)
+    surveying(worker)
     first, second = make_jobs(queue, 2)
     survey_anew(worker)
     held = worker.claim()

@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations import recall, task_gate
+from django_tenantqueue.operations import surveys, task_gate
 from django_tenantqueue.operations.task_control import cap_task
-from django_tenantqueue.worker import survey as surveys
+from django_tenantqueue.worker import survey as worker_survey
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_jobs, make_queue, state_of
@@ -23,25 +23,24 @@ from tests.testapp.tasks import noop
 
 @pytest.fixture
 def rare_surveys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no further survey come by itself, and no survey be followed by a look at its last ids."""
+    """Let no further survey come by itself."""
     for name in ("LEAST_SURVEY_SECONDS", "MOST_SURVEY_SECONDS"):
-        monkeypatch.setattr(recall, name, 60.0)
-    monkeypatch.setattr(recall, "FIRST_IDS", 0)
+        monkeypatch.setattr(surveys, name, 60.0)
 
 
 def survey_anew(turned: FakeLoop) -> None:
     """Survey; ids that are known by then are not looked at any more."""
-    turned.claim_loop.claimer.recall.leave()
-    surveys.survey(turned.claim_loop.connection, turned.claim_loop.claimer.recall)
-    assert turned.claim_loop.claimer.recall.is_active
+    turned.claim_loop.claimer.surveys.leave()
+    worker_survey.survey(turned.claim_loop.connection, turned.claim_loop.claimer.surveys)
+    assert turned.claim_loop.claimer.surveys.is_active
 
 
-def test_loop_begins_to_recall_by_itself_and_walks_again_when_all_is_cleaned_up(snapshot, caplog):
+def test_loop_begins_to_survey_by_itself_and_ends_when_all_is_cleaned_up(snapshot, caplog):
     caplog.set_level(logging.INFO, "django_tenantqueue")
     queue = make_queue(num_slots=8)
     come_and_go(queue)
     with turned_loop() as turned:
-        memory = turned.claim_loop.claimer.recall
+        memory = turned.claim_loop.claimer.surveys
         turned.turn_until(lambda: memory.is_active)
         make_jobs(queue, 3)
         for running in turned.take(3):
@@ -57,7 +56,7 @@ def test_loop_begins_to_recall_by_itself_and_walks_again_when_all_is_cleaned_up(
     said = [record.message for record in caplog.records if "claims" in record.message]
     assert len(said) == 2
     assert said[0].startswith("a transaction that is held open keeps the server from cleaning up")
-    assert said[1] == "claims walk over the queues again"
+    assert said[1] == "claims look for jobs of all ids again"
 
 
 @pytest.fixture
@@ -79,13 +78,13 @@ def late() -> Callable[[], int]:
 def test_job_that_becomes_ready_out_of_order_is_found_by_a_survey(late, snapshot):
     come_and_go(make_queue())
     with turned_loop() as turned:
-        turned.turn_until(lambda: turned.claim_loop.claimer.recall.is_active)
+        turned.turn_until(lambda: turned.claim_loop.claimer.surveys.is_active)
         job_id = late()
 
         (running,) = turned.take(1)
 
         assert running.id == job_id
-        assert turned.claim_loop.claimer.recall.is_active
+        assert turned.claim_loop.claimer.surveys.is_active
 
 
 def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
@@ -94,10 +93,10 @@ def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
     """Who made the job ready saw no sleeper, and so has woken nobody."""
     come_and_go(make_queue())
     with turned_loop() as turned:
-        memory, sleep = turned.claim_loop.claimer.recall, turned.claim_loop.sleep
+        memory, sleep = turned.claim_loop.claimer.surveys, turned.claim_loop.sleep
         turned.turn_until(lambda: memory.is_active)
         survey_anew(turned)
-        surveys.survey(turned.claim_loop.connection, memory)
+        worker_survey.survey(turned.claim_loop.connection, memory)
         announce = sleep._announce
 
         def release_and_announce(*args):
@@ -112,7 +111,7 @@ def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
     queue = make_queue(num_slots=8)
     come_and_go(queue)
     with turned_loop() as turned:
-        turned.turn_until(lambda: turned.claim_loop.claimer.recall.is_active)
+        turned.turn_until(lambda: turned.claim_loop.claimer.surveys.is_active)
         turned.turn_until_asleep()
         sleeps = turned.claim_loop.sleep._sleeps
         end = time.monotonic() + 0.2
@@ -140,7 +139,7 @@ def test_ends_are_stored_and_jobs_claimed_when_a_survey_fails(snapshot, monkeypa
     def fail(*_args: object, **_options: object) -> None:
         raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
 
-    monkeypatch.setattr(surveys, "survey_ready", fail)
+    monkeypatch.setattr(worker_survey, "survey_ready", fail)
     ids = make_jobs(queue, 3)
     with turned_loop(threads=1) as turned:
         for job_id in ids:
@@ -163,7 +162,7 @@ def check_that_each_is_found(jobs: Sequence[Job], monkeypatch: pytest.MonkeyPatc
             assert running.id == job.id
             turned.end(running, gates=running.claimed.gates)
 
-        assert turned.claim_loop.claimer.recall.is_active
+        assert turned.claim_loop.claimer.surveys.is_active
 
 
 def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch, rare_surveys):
@@ -181,11 +180,11 @@ def test_next_job_of_a_capped_task_is_found_without_a_survey(snapshot, monkeypat
     check_that_each_is_found(jobs, monkeypatch)
 
 
-def test_worker_that_connects_anew_walks_again(snapshot, open_connection):
+def test_worker_that_connects_anew_forgets_the_surveys(snapshot, open_connection):
     """It may have come to another server, with another clock and another sequence."""
     come_and_go(make_queue())
     with turned_loop() as turned:
-        memory = turned.claim_loop.claimer.recall
+        memory = turned.claim_loop.claimer.surveys
         turned.turn_until(lambda: memory.is_active)
         snapshot.execute("ROLLBACK")
         connection.cursor().execute("VACUUM tenantqueue_job_hot")

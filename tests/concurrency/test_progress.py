@@ -86,8 +86,8 @@ def test_walk_is_bounded_when_thousands_are_blocked(worker):
 
     worker.claim(5)
 
-    assert worker.walk.steps == 200
-    assert not worker.walk.complete
+    assert len(worker.look.steps) == 200
+    assert not worker.look.is_pass
 
 
 def test_blocked_queue_is_looked_at_again_when_a_quarter_second_has_passed(worker_factory):
@@ -115,8 +115,8 @@ def test_blocked_queue_is_not_visited_when_it_was_a_moment_ago(worker_factory):
     worker.claim()
     worker.claim()
 
-    assert worker.walk.blocked == []
-    assert worker.walk.skipped == 1
+    assert worker.look.sights == []
+    assert worker.verdict is Verdict.BLOCKED
 
 
 def test_blocked_queue_is_looked_at_at_once_when_one_of_its_jobs_finishes_here(worker_factory):

@@ -42,7 +42,7 @@ def test_queue_counts_as_contended_when_another_claim_of_it_is_open(worker_facto
 
     with first.open_claim(2) as taken:
         assert second.claim(10) == []
-        assert second.walk.contended == 1
+        assert len(second.look.contended) == 1
         assert second.verdict is Verdict.CONTENDED
         assert second.claimer.wait_seconds <= 0.02
 

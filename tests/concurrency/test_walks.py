@@ -1,18 +1,33 @@
-"""Guarantee 2 when a walk over the queues takes several claims, or leaves lanes alone."""
+"""Guarantee 2 when there are more places than one claim looks at."""
 
 from __future__ import annotations
 
 import pytest
 
-from django_tenantqueue.operations.claim import BLOCKED_SECONDS
-from tests.factories import Clock, make_blocked_queues, make_jobs, make_queue
+from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.operations.places import BLOCKED_SECONDS, FEW_STEPS, MORE_STEPS
+from tests.factories import Clock, FakeWorker, make_blocked_queues, make_jobs, make_queue
+
+
+def settle(worker: FakeWorker) -> None:
+    """Let a worker look at all places once."""
+    while not worker.claim(5) and worker.verdict is Verdict.AGAIN:
+        pass
+
+
+def claim_next(worker: FakeWorker, *, forget: bool) -> list[int]:
+    """Claim until something is taken, finish it, and return the ids."""
+    if forget:
+        worker.claimer.forget_blocked()
+    while not (taken := worker.claim(5)):
+        pass
+    worker.finish(taken)
+    return [job.id for job in taken]
 
 
 @pytest.mark.parametrize("forget", [True, False], ids=["notified", "remembering"])
-def test_better_job_is_not_overtaken_when_its_slot_becomes_free_behind_the_walk(
-    worker_factory, forget
-):
-    """The walk has passed the queue as full, and meets it again under a worse priority."""
+def test_better_job_is_not_overtaken_when_its_slot_becomes_free_elsewhere(worker_factory, forget):
+    """The worker knows the queue as full, and meets it again under a worse priority."""
     worker, other = worker_factory(), worker_factory()
     queue = make_queue(num_slots=1)
     better = make_jobs(queue, 2, priority=100)
@@ -20,37 +35,80 @@ def test_better_job_is_not_overtaken_when_its_slot_becomes_free_behind_the_walk(
     held = other.claim()
     make_blocked_queues(300, priority=200)
     assert worker.claim(5) == []
-    assert worker.walk.position.lane == 200
+    assert next(reversed(worker.look.steps))[0] == 200
     other.finish(held)
 
-    def claim_some():
-        taken = []
-        while not taken:
-            if forget:
-                worker.claimer.forget_blocked()
-            taken = worker.claim(5)
-        worker.finish(taken)
-        return [job.id for job in taken]
-
-    assert [claim_some(), claim_some()] == [better[1:], worse]
+    assert [claim_next(worker, forget=forget) for _ in range(2)] == [better[1:], worse]
 
 
-def test_better_job_is_not_overtaken_when_its_whole_lane_rests(worker_factory):
+def test_new_job_is_first_when_its_priority_is_better_than_all_that_is_known(worker):
+    """It is found by its id, far from where the worker's steps have come to."""
+    for _ in range(2 * FEW_STEPS):
+        make_jobs(make_queue(), 3, priority=200)
+    make_blocked_queues(300, priority=300)
+    settle(worker)
+    (better,) = make_jobs(make_queue(), 1, priority=100)
+
+    worker.finish(worker.claim(1))  # learns of it by its id
+    assert worker.claim(5)[0].id == better
+
+
+def test_job_that_comes_back_is_found_when_there_are_many_places(worker_factory):
+    """Its id is old, and its place is not known: it is found by the steps."""
     clock = Clock()
     worker, other = worker_factory(clock=clock), worker_factory()
-    queue = make_queue(num_slots=1)
-    better = make_jobs(queue, 2, priority=100)
-    make_jobs(queue, 1, priority=300)
-    held = other.claim()
-    free = make_jobs(make_queue(), 1, priority=300)
-    make_blocked_queues(300, priority=100)
+    make_blocked_queues(300, priority=200)
+    settle(worker)
+    (late,) = make_jobs(make_queue(), 1, priority=300)
+    while not (held := other.claim()):
+        pass
+    assert [job.id for job in held] == [late]
+    clock.now += 2.0
     assert worker.claim(5) == []
-    clock.now += 0.1  # a costly walk: the lane rests for a quarter second from its end
-    assert [job.id for job in worker.claim(5)] == free
-    other.finish(held)
+    clock.now += 2.0
+    assert worker.claim(5) == []
+    other.give_back(held)
 
-    clock.now += 0.17  # the queue itself may be looked at again
-    assert worker.claim(5) == []
-    assert worker.walk.lanes == [300]
-    clock.now += BLOCKED_SECONDS
-    assert [job.id for job in worker.claim(5)] == better[1:]
+    looks = 0
+    while not (taken := worker.claim(5)):
+        clock.now += BLOCKED_SECONDS
+        looks += 1
+        assert looks <= 10
+
+    assert [job.id for job in taken] == [late]
+
+
+def test_each_claim_looks_at_a_bounded_number_of_blocked_queues(worker_factory):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    make_blocked_queues(1000, priority=200)
+    settle(worker)
+
+    for _ in range(20):
+        clock.now += worker.claimer.wait_seconds
+        seen = 0
+        while worker.claim(5) == [] and worker.verdict is Verdict.AGAIN:
+            seen += len(worker.look.sights)
+            assert len(worker.look.steps) <= MORE_STEPS
+        assert worker.verdict is Verdict.BLOCKED
+        assert worker.claimer.wait_seconds == BLOCKED_SECONDS
+        assert seen <= MORE_STEPS
+
+
+def test_open_queues_are_served_without_looking_at_the_blocked_ones(worker_factory):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    make_blocked_queues(1000, priority=200)
+    queues = [make_queue() for _ in range(20)]
+    for queue in queues:
+        make_jobs(queue, 50, priority=200)
+    settle(worker)
+
+    seen = 0
+    for _ in range(20):
+        taken = worker.claim(10)
+        seen += len(worker.look.sights)
+        assert len(taken) == 10
+        worker.finish(taken)
+
+    assert seen <= 20 * (10 + FEW_STEPS)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
-from django_tenantqueue.queries.claim import Position
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -19,13 +18,14 @@ from tests.queries.params import (
     gated,
     gates,
     ids,
+    known,
     listed,
     locks,
     monitors,
     new_job,
-    places,
     rescued,
     swept,
+    taken,
     task_release,
     unique_jobs,
 )
@@ -79,21 +79,12 @@ CASES: dict[str, list[Case]] = {
             before="lock_queues",
         ),
         Case(
-            claims(recheck=True, position=Position(240)),
+            lambda filled: claims(by_ids=True, taken=taken(filled))(filled),
             (*SLOTS, *READY),
             20_000,
             worker=True,
             before="lock_queues",
         ),
-    ],
-    "claim_recalled_jobs": [
-        Case(
-            lambda filled: claims(places=places(filled))(filled),
-            (*SLOTS, *READY, *RATE, *HOT_KEY),
-            20_000,
-            worker=True,
-            before="lock_recalled_queues",
-        )
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
     "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
@@ -458,37 +449,29 @@ CASES: dict[str, list[Case]] = {
         Case(
             locks(),
             (*READY, *SLOTS, *RATE),
-            20_000,
+            25_000,
             worker=True,
         ),
         Case(
-            locks(position=Position(240, 1000, 500, False)),
-            (*READY, *SLOTS),
-            20_000,
-            worker=True,
-        ),
-        Case(
-            locks(tenants=["tenant-1999"], skip_queues=list(range(400)), skip_lanes=[120]),
+            locks(cursor=(240, 1000, 240), most_steps=16, skip_queues=list(range(400))),
             READY,
             20_000,
             worker=True,
         ),
-    ],
-    "lock_recalled_queues": [
         Case(
-            lambda filled: locks(places=places(filled))(filled),
+            lambda filled: locks(**known(filled))(filled),
             (*READY, *SLOTS, *RATE, *HOT_KEY),
             20_000,
             worker=True,
-        )
+        ),
     ],
     "find_first_taken": [
         Case(
-            lambda filled: claim_queries.first_taken_params(places(filled)),
+            lambda filled: claim_queries.first_taken_params(taken(filled)),
             SLOTS,
             20_000,
             worker=True,
-            before="lock_recalled_queues",
+            before="lock_queues",
         )
     ],
     "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],

@@ -9,7 +9,7 @@ from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished
-from django_tenantqueue.queries.recall import Places, Taken
+from django_tenantqueue.queries.survey import Taken
 from django_tenantqueue.queries.tasks import FIRST_LANE
 from tests.queries.filled import OUR_WORKER, Filled
 
@@ -35,22 +35,26 @@ def request(**changes: Any) -> ClaimRequest:
 
 
 def locks(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: claim_queries.lock_statement(request(**changes))[1]
+    return lambda _: claim_queries.lock_params(request(**changes))
 
 
 def claims(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: claim_queries.claim_statement(request(**changes))[1]
+    return lambda _: claim_queries.claim_params(request(**changes))
 
 
-def places(filled: Filled) -> Places:
+def known(filled: Filled) -> dict[str, Any]:
     """Look where jobs of some queues begin, at what was put in last, and at few counts."""
-    return Places(
-        at=0.0,
-        floors={(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
-        arrivals_from=max(filled.ready) - 100,
-        taken={q: Taken(since=0, as_of=0) for q in filled.open_queues},
-        withheld=0,
-    )
+    return {
+        "known": {(lane, q, lane): 1 for q in filled.open_queues for lane in (120, 200, 240)},
+        "arrivals_after": max(filled.ready) - 100,
+        "most_steps": 0,
+        "by_ids": True,
+        "taken": taken(filled),
+    }
+
+
+def taken(filled: Filled) -> dict[int, Taken]:
+    return {queue_id: Taken(since=0, as_of=0) for queue_id in filled.open_queues}
 
 
 def finished(filled: Filled) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.db import connection
 
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries.base import statement
-from django_tenantqueue.queries.claim import ClaimRequest, Position
+from django_tenantqueue.queries.claim import ClaimRequest
 from tests.factories import make_jobs, make_queue
 
 
@@ -21,24 +21,34 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
-@pytest.mark.django_db
-def test_last_step_of_a_circle_reads_nothing_behind_its_start():
-    first = make_queue()
-    for _ in range(4):
-        make_jobs(make_queue(), 500)
-    end = Position(lane=240, queue_id=first.pk, start_id=first.pk, wrapped=True)
-    name, params = queries.lock_statement(ClaimRequest(1, 10, 0, position=end))
+def filtered(params: dict[str, Any]) -> int:
+    """Return how many index entries lock_queues.sql reads and drops."""
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE tenantqueue_job_hot")
         cursor.execute("SET LOCAL enable_seqscan = off")
-        text = statement(name).decode()
+        text = statement("lock_queues").decode()
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", params)
         found = cursor.fetchone()[0]
     plan = json.loads(found) if isinstance(found, str) else found
-
-    filtered = sum(
+    return sum(
         node.get("Rows Removed by Filter", 0) * node["Actual Loops"]
         for node in nodes(plan[0]["Plan"])
     )
 
-    assert filtered < 20
+
+@pytest.mark.django_db
+def test_steps_pass_over_long_backlogs_without_reading_them():
+    for _ in range(4):
+        make_jobs(make_queue(), 500)
+
+    assert filtered(queries.lock_params(ClaimRequest(1, 10, 0))) < 20
+
+
+@pytest.mark.django_db
+def test_place_that_is_known_is_found_without_reading_others():
+    first = make_queue()
+    for _ in range(4):
+        make_jobs(make_queue(), 500)
+    request = ClaimRequest(1, 10, 0, known={(240, first.pk, 240): 0}, most_steps=0)
+
+    assert filtered(queries.lock_params(request)) < 20

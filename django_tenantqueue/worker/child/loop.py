@@ -145,14 +145,14 @@ class ClaimLoop:
         if waiting and claim and not len(self.claimed_jobs) and self.turnstile.is_crowded():
             claim = False
             self.next_claim.hurry(now)
-        if self._exchange(claim) and claim and self.claimer.recall.is_survey_due:
+        if self._exchange(claim) and claim and self.claimer.surveys.is_due:
             self._survey()
         return 0.0
 
     def _survey(self) -> None:
         """Look for all places where jobs are ready, and claim again."""
         try:
-            survey(self.connection, self.claimer.recall)
+            survey(self.connection, self.claimer.surveys)
         except psycopg.Error as error:
             if self._is_lost(error):
                 raise
@@ -273,11 +273,12 @@ class ClaimLoop:
         elif answer.fed.ready:
             self.next_claim.hurry()
         if answer.rescheduled:
-            self.claimer.recall.hurry()
-        if answer.fed.ready and self.claimer.recall.is_active:
+            self.claimer.surveys.hurry()
+        if answer.fed.ready:
             # a claim in the same transaction did not know of them
-            self.claimer.recall.lower(answer.fed.places)
-            self.next_claim.hurry()
+            self.claimer.places.take(answer.fed.places)
+            if self.claimer.surveys.is_active:
+                self.next_claim.hurry()
         if len(self.claimed_jobs):
             self._release_after_finish.postpone(unfed, now)
         else:
@@ -309,7 +310,7 @@ class ClaimLoop:
         """Let jobs through the gates of those whose ends are stored, and look for them at once."""
         done = self._release_after_finish.let_through(self.connection)
         if done.ready:
-            self.claimer.recall.lower(done.places)
+            self.claimer.places.take(done.places)
             self.next_claim.released()
             self._share(done.ready - self._takes_any())
 
@@ -351,7 +352,7 @@ class ClaimLoop:
     def _duties(self, now: float) -> None:
         if self.give_back.next_at is not None and self.give_back.next_at <= now:
             self.give_back.run_once(self.connection)
-            self.claimer.recall.hurry()
+            self.claimer.surveys.hurry()
         if (step_at := self.claimer.passed_over.next_at) is not None and step_at <= now:
             self._release_after_finish.note_keys(self.claimer.passed_over.step(self.connection))
             self.next_claim.hurry(now)
@@ -445,7 +446,7 @@ class ClaimLoop:
         self._attend_notifications()
         self.sleep.reconnected()
         self.full_queue_watcher.reconnected()
-        self.claimer.recall.leave()  # it may be another server, with another clock
+        self.claimer.surveys.leave()  # it may be another server, with another clock
         self.next_claim.hurry()
 
     # the end

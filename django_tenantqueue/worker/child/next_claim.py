@@ -66,14 +66,14 @@ class NextClaim:
         """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
         self._sleep.notified()
         self._claimer.notified()
-        self._claimer.recall.hurry()
+        self._claimer.surveys.hurry()
         self._was_notified = True
         self.hurry()
 
     def released(self) -> None:
         """Claim at once: gates have let jobs through, for which a worker in burst mode stays."""
         self.idle_rounds = 0
-        self._claimer.recall.hurry()
+        self._claimer.surveys.hurry()
         self.hurry()
 
     def learn(
@@ -90,7 +90,7 @@ class NextClaim:
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
-            self._claimer.recall.found_work()
+            self._claimer.surveys.found_work()
             self._sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
                 self._call_others(connection, answer, now)
@@ -121,9 +121,9 @@ class NextClaim:
         now: float,
     ) -> float:
         """Return the pause after a claim that left nothing for this worker."""
-        recall = self._claimer.recall
-        if self._burst and recall.is_active:
-            recall.leave()  # it ends when there is nothing anywhere
+        surveys = self._claimer.surveys
+        if self._burst and surveys.is_active:
+            surveys.leave()  # it ends when there is nothing anywhere
             return 0.0
         if verdict is Verdict.EMPTY:
             self.idle_rounds += 1
@@ -135,13 +135,13 @@ class NextClaim:
             self._claimer.forget_blocked()
         blocked = verdict is Verdict.BLOCKED
         if self._sleep.can_be_notified and not self._sleep.number:
-            look = recall.pause()
+            look = surveys.pause()
             if look is not None:
                 return min(look, self._claimer.wait_seconds) if blocked else look
         number = self._sleep.number
         look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
         if self._sleep.number != number:
-            recall.announced()
+            surveys.announced()
         if look is not None:
             return look
         if not blocked:

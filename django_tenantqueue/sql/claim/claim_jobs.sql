@@ -1,30 +1,25 @@
--- Second half of a claim while the server cannot clean up: as claim_jobs.sql, see there for all that is
--- not said here. Jobs are looked for where lock_recalled_queues.sql found the first one of each lane, queue
--- and priority, and slots are counted from `taken_from` on, see there. It has looked at all lanes from the
--- first on, so there is nothing to recheck. From `ranked` on both are the same.
+-- Second half of a claim: count the free slots of the queues that lock_queues.sql locked, take up to
+-- `room` jobs, and write down what they used of their queue's rate. It must be a later statement of
+-- the same READ COMMITTED transaction: its snapshot then shows every slot that was taken before the
+-- lock was granted. Order: lane, turn, place in the round.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED.
--- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, the primary key
--- for the update, and for the rates.
-WITH handed AS MATERIALIZED (
-    SELECT h.lane, h.queue_id, h.place
+-- Indexes: tenantqueue_job_slots for the count, tenantqueue_job_ready for the jobs, primary keys of
+-- jobs, queues and rates.
+-- Reasoning: docs/explanation/claim.md.
+WITH place AS MATERIALIZED (
+    SELECT
+        handed.*,
+        min(handed.nth) OVER (PARTITION BY handed.lane, handed.queue_id) AS place,
+        -- there may be more queues in the last lane
+        CASE
+            WHEN count(*) OVER () >= %(most_locks)s::integer THEN max(handed.lane) OVER ()
+        END AS cut_lane
     FROM unnest(
-        current_setting('tenantqueue.lanes')::integer[],
-        current_setting('tenantqueue.queues')::integer[]
-    ) WITH ORDINALITY AS h (lane, queue_id, place)
-), walk AS MATERIALIZED (
-    SELECT max(handed.lane) AS last_lane, count(*) >= %(most_locks)s::integer AS is_cut
-    FROM handed
-), pair AS MATERIALIZED (
-    SELECT handed.*
-    FROM handed
-), floor AS MATERIALIZED (
-    SELECT f.lane, f.queue_id, f.priority, f.id
-    FROM jsonb_to_recordset(current_setting('tenantqueue.floors')::jsonb)
-        AS f (lane smallint, queue_id integer, priority smallint, id bigint)
-), taken_from AS MATERIALIZED (
-    SELECT since.queue_id, 'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::bigint[]) AS since (queue_id, microseconds)
-    WHERE 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond' <= clock_timestamp()
+        current_setting('tenantqueue.lanes')::smallint[],
+        current_setting('tenantqueue.queues')::integer[],
+        current_setting('tenantqueue.priorities')::smallint[],
+        current_setting('tenantqueue.ids')::bigint[]
+    ) WITH ORDINALITY AS handed (lane, queue_id, priority, first_id, nth)
 ), slot AS MATERIALIZED (
     SELECT
         queue.id, queue.weight,
@@ -51,7 +46,21 @@ WITH handed AS MATERIALIZED (
                 0
             )
         END AS debt
-    FROM (SELECT DISTINCT queue_id FROM pair) met
+    FROM (
+        SELECT
+            known.queue_id,
+            CASE WHEN %(by_ids)s::boolean THEN (
+                SELECT 'epoch'::timestamptz + since.microseconds * interval '1 microsecond'
+                FROM unnest(
+                    %(taken_queues)s::integer[], %(taken_since)s::bigint[]
+                ) AS since (queue_id, microseconds)
+                WHERE since.queue_id = known.queue_id
+                    AND 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond'
+                        <= clock_timestamp()
+            ) END AS taken_since
+        FROM (SELECT DISTINCT place.queue_id FROM place) known
+        OFFSET 0
+    ) met
     CROSS JOIN LATERAL (
         SELECT q.id, q.weight, q.num_slots, q.max_per_second,
         coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
@@ -60,18 +69,9 @@ WITH handed AS MATERIALIZED (
             WHEN q.num_slots IS NOT NULL
             THEN (
                 SELECT count(*)
-                FROM (
-                    SELECT coalesce(max(since.queued_at), '-infinity') AS queued_at
-                    FROM taken_from since
-                    WHERE since.queue_id = met.queue_id
-                ) since
-                CROSS JOIN LATERAL (
-                    SELECT
-                    FROM tenantqueue_job_hot j
-                    WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-                        AND j.queued_at >= since.queued_at
-                    OFFSET 0
-                ) slot
+                FROM tenantqueue_job_hot j
+                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+                    AND j.queued_at >= coalesce(met.taken_since, '-infinity')
             )
         END AS taken,
         q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
@@ -85,67 +85,63 @@ WITH handed AS MATERIALIZED (
     FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
-        pair.lane, pair.queue_id, pair.place, slot.weight, slot.debt, slot.as_of,
-        coalesce(start.priority, -32768) AS start_priority, coalesce(start.id, 0) AS start_id,
+        place.lane, place.queue_id, place.priority, place.place, place.cut_lane, slot.weight, slot.debt, slot.as_of,
+        CASE
+            WHEN start.priority > place.priority THEN 9223372036854775807
+            WHEN start.priority = place.priority THEN greatest(start.id, place.first_id)
+            ELSE place.first_id
+        END AS first_id,
         -- no debt, no rate: then it is NULL, which least() passes over
         least(slot.free, floor(slot.burst - slot.debt)::integer) AS free,
         CASE
-            WHEN pair.queue_id = %(last_queue)s::integer AND pair.lane = %(last_lane)s::integer THEN %(last_used)s::integer
+            WHEN place.queue_id = %(last_queue)s::integer AND place.lane = %(last_lane)s::integer
+            THEN %(last_used)s::integer
             ELSE 0
         END AS used,
-        ceil(%(room)s::integer::float8 * slot.weight / sum(slot.weight) OVER (PARTITION BY pair.lane))
-            + slot.weight AS depth
-    FROM pair
-    JOIN slot ON slot.id = pair.queue_id
+        slot.weight + ceil(
+            %(room)s::integer::float8 * slot.weight / sum(
+                CASE WHEN place.nth = place.place THEN slot.weight ELSE 0 END
+            ) OVER (PARTITION BY place.lane)
+        ) AS depth
+    FROM place
+    JOIN slot ON slot.id = place.queue_id
     LEFT JOIN unnest(
         %(start_lanes)s::smallint[], %(start_queues)s::integer[], %(start_priorities)s::smallint[],
         %(start_ids)s::bigint[]
     ) AS start (lane, queue_id, priority, id)
-        ON start.lane = pair.lane AND start.queue_id = pair.queue_id
+        ON start.lane = place.lane AND start.queue_id = place.queue_id
 ), candidate AS MATERIALIZED (
     SELECT
         share.*, job.id, job.is_async,
-        row_number() OVER (PARTITION BY share.place ORDER BY job.priority, job.id) AS nth,
+        row_number() OVER (PARTITION BY share.place ORDER BY share.priority, job.id) AS nth,
         row_number() OVER (
-            PARTITION BY share.queue_id ORDER BY share.lane, job.priority, job.id
+            PARTITION BY share.queue_id ORDER BY share.lane, share.priority, job.id
         ) AS nth_of_queue
     FROM share
+    LEFT JOIN LATERAL (
+        -- how far to read past jobs of closed tasks; without such tasks nothing is looked for
+        SELECT j.id
+        FROM tenantqueue_job_hot j
+        WHERE (SELECT cardinality(closed.names) FROM closed) > 0
+            AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            AND (j.priority, j.id) >= (share.priority, share.first_id)
+            AND j.priority <= share.priority
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        OFFSET %(most_passed)s::integer
+        LIMIT 1
+    ) until ON true
     CROSS JOIN LATERAL (
-        SELECT found.id, found.priority, found.is_async
-        FROM (
-            -- a floor has one priority: the least id of those that are not passed over
-            SELECT
-                floor.priority,
-                CASE
-                    WHEN floor.priority > share.start_priority THEN floor.id
-                    WHEN floor.priority = share.start_priority THEN greatest(floor.id, share.start_id)
-                END AS id
-            FROM floor
-            WHERE floor.lane = share.lane AND floor.queue_id = share.queue_id
-            ORDER BY floor.priority
-        ) floor
-        LEFT JOIN LATERAL (
-            SELECT j.id
-            FROM tenantqueue_job_hot j
-            WHERE (SELECT cardinality(closed.names) FROM closed) > 0
-                AND j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
-                AND j.priority = floor.priority AND j.id >= floor.id
-            ORDER BY j.lane, j.queue_id, j.priority, j.id
-            OFFSET %(most_passed)s::integer
-            LIMIT 1
-        ) until ON true
-        CROSS JOIN LATERAL (
-            SELECT j.id, j.priority, j.is_async
-            FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
-                AND j.priority = floor.priority AND j.id >= floor.id
-                AND j.id <= coalesce(until.id, 9223372036854775807)
-                AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
-            ORDER BY j.lane, j.queue_id, j.priority, j.id
-            LIMIT least(share.free, share.depth, %(room)s::integer)
-            FOR NO KEY UPDATE SKIP LOCKED
-        ) found
+        SELECT j.id, j.is_async
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = share.lane AND j.queue_id = share.queue_id
+            -- rows, or the primary key might be walked
+            AND (j.priority, j.id) >= (share.priority, share.first_id)
+            AND (j.priority, j.id)
+                <= (share.priority, coalesce(until.id, 9223372036854775807))
+            AND j.name <> ALL ((SELECT closed.names FROM closed)::text[])
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT least(share.free, share.depth, %(room)s::integer)
+        FOR NO KEY UPDATE SKIP LOCKED
     ) job
 ), ranked AS (
     SELECT
@@ -165,8 +161,7 @@ WITH handed AS MATERIALIZED (
             candidate.lane
         )
         AND NOT (
-            (SELECT is_cut FROM walk)
-            AND candidate.lane = (SELECT last_lane FROM walk)
+            candidate.lane IS NOT DISTINCT FROM candidate.cut_lane
             AND candidate.used + candidate.nth > candidate.weight
         )
     WINDOW served AS (

@@ -1,13 +1,13 @@
--- Of each queue that lock_recalled_queues.sql has locked for this claim alone: since when jobs may have
+-- Of each queue that lock_queues.sql has locked for this claim alone: since when jobs may have
 -- been queued that hold a slot of it (`queued_at`, in microseconds). Runs in the claim's transaction, behind
 -- it: no other claim of the queue is under way, and each that has been is seen. What later ones take is
 -- queued by the clock then: the answer lies `margin_seconds` before the clock at least, so that it holds if
--- that is set back by less. `as_of` is the clock; see lock_recalled_queues.sql for who compares it.
+-- that is set back by less. `as_of` is the clock; see lock_queues.sql for who compares it.
 -- A queue without a limit is left out: its slots are not counted.
 -- Index: tenantqueue_job_slots, from what is known on: up to its first living entry.
 WITH known AS MATERIALIZED (
     SELECT since.queue_id, 'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_from)s::bigint[]) AS since (queue_id, microseconds)
+    FROM unnest(%(taken_queues)s::integer[], %(taken_since)s::bigint[]) AS since (queue_id, microseconds)
     WHERE 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond' <= clock_timestamp()
 )
 SELECT

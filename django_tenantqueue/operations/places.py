@@ -1,0 +1,309 @@
+"""Where ready jobs are: what one worker process remembers between two claims.
+
+The truth is in the rows. This memory only saves work: it holds the places (lane, queue, priority)
+that had ready jobs, and the queues that yielded nothing a moment ago. See docs/explanation/claim.md.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, islice, takewhile
+
+from ..queries.claim import FIRST_PLACE, ClaimRequest, Look, Sight, Status
+from ..queries.gates import Place
+from ..queries.survey import Survey
+
+BLOCKED_SECONDS = 0.25
+"""How long a full or paused queue is left alone, unless one of its jobs finishes here. Twice as long:
+slots that others free, or operators add, are used later. Half: twice the cost when all is full."""
+FOREIGN_SECONDS = 10.0
+"""How long a queue that this worker's filters leave out is not looked at."""
+BARREN_SECONDS = 0.01
+"""How long a queue is left alone that was locked and yielded nothing."""
+FEW_STEPS = 16
+"""Steps of each claim. A system with fewer places is seen whole by every claim."""
+MORE_STEPS = 50
+"""Most steps of a claim after a pause, and most blocked queues that it looks at again."""
+MOST_STEPS = 200
+"""Steps of each claim of a worker that knows nothing yet."""
+STEPS_PER_SECOND = 2000
+"""Twice as many: what others put back or let through is found in half the time in a system with
+thousands of places, for twice the cost."""
+MOST_SKIPPED = 400
+"""Queue ids to skip that one claim is given."""
+ARRIVAL_SECONDS = 1.0
+"""Jobs whose ids are younger than this are looked for by their ids: their transactions may have
+committed in another order."""
+
+
+class Places:
+    """The places that one worker process knows, and how it looks for others."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.by_ids = False
+        """Least ids count: what is below them is not read. For as long as reading it is costly."""
+        self._clock = clock
+        self._known: dict[Place, int] = {}
+        """Places, and the least ids at which something may be ready; 0 unless `by_ids`."""
+        self._of_queue: dict[int, set[Place]] = {}
+        self._open: list[Place] = []
+        """Known places that the next claims look at, in their order."""
+        self._blocked: dict[int, float] = {}
+        """Full or paused queues, and until when they are left alone; in the order of that."""
+        self._resting: dict[int, float] = {}
+        """The same of queues that have used up their rate, or yielded nothing."""
+        self._contended: set[int] = set()
+        """Queues that others had locked."""
+        self._misfits: set[int] = set()
+        """Queues that rest since none of their jobs fitted the room."""
+        self._foreign: dict[int, float] = {}
+        self._cursor = FIRST_PLACE
+        self._is_small = False
+        """The last claim has seen all places there are."""
+        self._last_ids: deque[tuple[float, int]] = deque()
+        """Times, and the last ids that jobs had been given then."""
+        self._looked_at = clock()
+        self.is_searching = True
+        """A pass over all places is under way, without pauses."""
+
+    # what a claim is given
+
+    def fill(self, request: ClaimRequest, *, goes_on: bool = False) -> None:
+        """Tell a claim where to look. `goes_on`: the last one has found nothing, and was not all."""
+        now = request.at = self._clock()
+        steps = int(min(max((now - self._looked_at) * STEPS_PER_SECOND, FEW_STEPS), MORE_STEPS))
+        if request.room_threads and request.room_async:
+            self._reopen(self._misfits)
+        if not goes_on:
+            self._reopen(self._contended)
+            self._expire(now, steps)
+        if self.is_searching:
+            steps = MOST_STEPS
+        request.by_ids = self.by_ids
+        request.cursor = self._cursor
+        request.most_steps = 0 if self.by_ids else steps
+        request.skip_queues = self._skipped()
+        if self._is_small:
+            return
+        # enough to come to open queues behind those that are only looked at
+        offered = self._in_turn(request, 2 * request.most_locks + steps)
+        request.known = {place: self._known[place] for place in offered}
+        if self._last_ids:
+            request.arrivals_after = self._last_ids[0][1]
+
+    def _expire(self, now: float, most: int) -> None:
+        """Open queues that have been left alone for long enough; `most` blocked ones."""
+        self._reopen([queue_id for queue_id, until in self._resting.items() if until <= now])
+        for queue_id in [queue_id for queue_id, until in self._foreign.items() if until <= now]:
+            del self._foreign[queue_id]
+        due = takewhile(lambda queue_id: self._blocked[queue_id] <= now, self._blocked)
+        self._reopen(islice(due, most))
+
+    def _skipped(self) -> list[int]:
+        skipped = chain(self._contended, self._resting, self._blocked, self._foreign)
+        return list(islice(skipped, MOST_SKIPPED))
+
+    def _in_turn(self, request: ClaimRequest, most: int) -> list[Place]:
+        """Return the open places that come next."""
+        offered: list[Place] = []
+        at = 0
+        while at < len(self._open) and len(offered) < most:
+            lane = self._open[at][0]
+            start = request.starts.get(lane, request.first_start)
+            end = bisect_left(self._open, (lane + 1,), at)
+            turn = bisect_left(self._open, (lane, start + 1), at, end)
+            offered += self._open[turn:end][: most - len(offered)]
+            offered += self._open[at:turn][: most - len(offered)]
+            at = end
+        return offered
+
+    # what a claim has found
+
+    def learn(self, request: ClaimRequest, look: Look) -> None:
+        """Remember what a claim saw."""
+        now = self._looked_at = self._clock()
+        self.take(look.steps)
+        self.take(look.arrivals)
+        for sight in look.sights:
+            self._take(sight, now, is_known=sight.place in request.known)
+        for queue_id, seconds in look.spent_seconds.items():
+            self.rest(queue_id, min(BLOCKED_SECONDS, seconds))
+        for queue_id in look.contended:
+            self._contended.add(queue_id)
+            self._close(self._of_queue.get(queue_id, ()))
+        if not self.by_ids:
+            self._go_on(request, look)
+        self._see(look.last_arrival, request.at, now)
+
+    def _take(self, sight: Sight, now: float, *, is_known: bool) -> None:
+        place, queue_id = sight.place, sight.place[1]
+        if sight.first_id is None:
+            self._drop(place)
+            return
+        if is_known and self.by_ids:
+            self._known[place] = sight.first_id
+        else:
+            self.add(place, sight.first_id)
+        if sight.status is Status.FOREIGN:
+            self._foreign[queue_id] = now + FOREIGN_SECONDS
+            for place in tuple(self._of_queue.get(queue_id, ())):
+                self._drop(place)
+        elif sight.status is Status.BLOCKED:
+            self.block(queue_id)
+
+    def _go_on(self, request: ClaimRequest, look: Look) -> None:
+        """Go on with the pass over all places, or begin the next one."""
+        was_small = self._is_small
+        is_whole = look.is_pass and request.cursor == FIRST_PLACE
+        if is_whole:
+            for place in self._known.keys() - look.steps.keys():
+                self._drop(place)
+        self._is_small = is_whole and len(look.steps) < FEW_STEPS
+        if look.is_pass:
+            self._cursor = FIRST_PLACE
+            self.is_searching = False
+        else:
+            self._cursor = next(reversed(look.steps))
+            self.is_searching = self.is_searching or was_small
+
+    def _see(self, last_id: int, looked_at: float, now: float) -> None:
+        seen = self._last_ids
+        if seen and last_id < seen[-1][1]:
+            seen.clear()  # the sequence was set back
+        # what was known a second before a look has been looked at twice
+        while len(seen) > 1 and seen[1][0] + ARRIVAL_SECONDS <= looked_at:
+            seen.popleft()
+        if not seen or last_id > seen[-1][1]:
+            seen.append((now, last_id))
+
+    def add(self, place: Place, least_id: int) -> None:
+        """Take a place where jobs are ready, the first of them with this id."""
+        queue_id = place[1]
+        if queue_id in self._foreign:
+            return
+        if place not in self._known:
+            self._of_queue.setdefault(queue_id, set()).add(place)
+            if not self._is_closed(queue_id):
+                self._open_place(place)
+        self._known[place] = min(least_id, self._known.get(place, least_id)) if self.by_ids else 0
+
+    def take(self, places: Mapping[Place, int]) -> None:
+        """Take where jobs have become ready, and the least ids of these."""
+        for place, job_id in places.items():
+            self.add(place, job_id)
+
+    def _is_closed(self, queue_id: int) -> bool:
+        return any(
+            queue_id in closed for closed in (self._blocked, self._resting, self._contended)
+        )
+
+    def _drop(self, place: Place) -> None:
+        if self._known.pop(place, None) is None:
+            return
+        self._close([place])
+        places = self._of_queue[place[1]]
+        places.discard(place)
+        if not places:
+            del self._of_queue[place[1]]
+
+    def _open_place(self, place: Place) -> None:
+        at = bisect_left(self._open, place)
+        if at == len(self._open) or self._open[at] != place:
+            self._open.insert(at, place)
+
+    def _close(self, places: Iterable[Place]) -> None:
+        for place in places:
+            at = bisect_left(self._open, place)
+            if at < len(self._open) and self._open[at] == place:
+                del self._open[at]
+
+    def survey(self, survey: Survey) -> None:
+        """Take all places there are; from now on, only jobs from their least ids on are read."""
+        self.by_ids = True
+        self.is_searching = self._is_small = False
+        for place in self._known.keys() - survey.places.keys():
+            self._drop(place)
+        for place, least_id in survey.places.items():
+            self.add(place, least_id)
+            self._known[place] = least_id
+        now = self._clock()
+        self._see(survey.last_id, now, now)
+
+    def read_all(self) -> None:
+        """Look for jobs of all ids again, everywhere."""
+        self.by_ids = False
+        self._known = dict.fromkeys(self._known, 0)
+        self.forget_blocked()
+
+    # queues that are left alone
+
+    def block(self, queue_id: int) -> None:
+        """Leave a queue alone that is full or paused."""
+        self._blocked.pop(queue_id, None)
+        self._blocked[queue_id] = self._clock() + BLOCKED_SECONDS
+        self._close(self._of_queue.get(queue_id, ()))
+
+    def rest(self, queue_id: int, seconds: float) -> None:
+        """Leave a queue alone for so long."""
+        self._resting[queue_id] = self._clock() + seconds
+        self._close(self._of_queue.get(queue_id, ()))
+
+    def rest_barren(self, queue_id: int, *, is_misfit: bool) -> None:
+        """Leave a queue alone that was locked and yielded nothing."""
+        if is_misfit:
+            self._misfits.add(queue_id)
+        self.rest(queue_id, BLOCKED_SECONDS if is_misfit else BARREN_SECONDS)
+
+    def _reopen(self, queue_ids: Iterable[int]) -> None:
+        for queue_id in tuple(queue_ids):
+            self._blocked.pop(queue_id, None)
+            self._resting.pop(queue_id, None)
+            self._contended.discard(queue_id)
+            self._misfits.discard(queue_id)
+            for place in self._of_queue.get(queue_id, ()):
+                self._open_place(place)
+
+    def finished(self, queue_id: int) -> None:
+        """Note that a job of this queue ended here: it may have a free slot now."""
+        if queue_id not in self._resting:
+            self._reopen([queue_id])
+
+    def notified(self) -> None:
+        """Look at every queue again, if they are few: something may have changed.
+
+        With many of them, each job that comes would wait for a look at all. New ones are found by
+        their ids.
+        """
+        if len(self._blocked) + len(self._resting) <= FEW_STEPS:
+            self._reopen([*self._blocked, *self._resting, *self._contended])
+
+    def forget_blocked(self) -> None:
+        """Look at all places again, without pauses."""
+        self._reopen([*self._blocked, *self._resting, *self._contended])
+        if not self.is_searching:
+            self._cursor = FIRST_PLACE
+            self.is_searching = True
+
+    @property
+    def has_open(self) -> bool:
+        """Whether there are places to look at."""
+        return bool(self._open)
+
+    @property
+    def has_contended(self) -> bool:
+        """Whether there are ready jobs in queues that others had locked."""
+        return any(queue_id in self._of_queue for queue_id in self._contended)
+
+    @property
+    def has_blocked(self) -> bool:
+        """Whether there are ready jobs in queues that are left alone."""
+        return len(self._open) < len(self._known)
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long until a queue that is left alone may be looked at again."""
+        now = self._clock()
+        look_at = min(self._resting.values(), default=now + BLOCKED_SECONDS)
+        return min(BLOCKED_SECONDS, max(0.0, look_at - now))

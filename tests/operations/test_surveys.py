@@ -1,0 +1,226 @@
+"""What a worker remembers of places while the server cannot clean up. No database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from django_tenantqueue.operations import surveys as module
+from django_tenantqueue.operations.places import Places
+from django_tenantqueue.operations.surveys import Surveys
+from django_tenantqueue.queries.claim import LINE_SECONDS, ClaimRequest, Look
+from django_tenantqueue.queries.gates import Place
+from django_tenantqueue.queries.survey import TAKEN_MARGIN_SECONDS, Survey, Taken
+from tests.factories import Clock
+
+COSTLY = module.COSTLY_ENTRIES + 1
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock that stands."""
+    return Clock()
+
+
+@pytest.fixture
+def surveys(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Surveys:
+    """Return the memory of a worker that does not survey, without chance in its distances."""
+    monkeypatch.setattr(module.random, "uniform", lambda _least, _most: 1.0)
+    return Surveys(clock, Places(clock))
+
+
+def survey(places: dict[Place, int] | None = None, **changes: Any) -> Survey:
+    known = {(240, 1, 240): 10} if places is None else places
+    return replace(Survey(known, last_id=100, awake=1, entries=COSTLY), **changes)
+
+
+def look(surveys: Surveys, entries: int, taken: dict[int, Taken] | None = None) -> ClaimRequest:
+    """Let a claim read so many index entries; return what the next one is told."""
+    surveys.learn(ClaimRequest(1, 8, 8, at=surveys._clock()), Look(entries=entries), taken or {})
+    asked = ClaimRequest(1, 8, 8)
+    surveys.fill(asked)
+    return asked
+
+
+def begin(surveys: Surveys, places: dict[Place, int] | None = None, **changes: Any) -> None:
+    surveys.surveyed(survey(places, **changes), seconds=0.05)
+    assert surveys.is_active
+
+
+def test_no_survey_is_due_while_claims_cost_little(surveys):
+    look(surveys, module.COSTLY_ENTRIES)
+
+    assert not surveys.is_due
+    assert not surveys.is_active
+
+
+def test_survey_is_due_when_a_claim_was_costly(surveys):
+    look(surveys, COSTLY)
+
+    assert surveys.is_due
+    assert not surveys.is_active
+
+
+def test_worker_does_without_when_the_survey_finds_that_all_is_live(surveys, clock):
+    look(surveys, COSTLY)
+
+    surveys.surveyed(survey(entries=1 + module.CHEAP_ENTRIES - 1), seconds=0.05)
+
+    assert not surveys.is_active
+    for seconds in (1, 2, 4, 8, 10, 10):  # not over and over
+        clock.now += seconds - 0.1
+        look(surveys, COSTLY)
+        assert not surveys.is_due
+        clock.now += 0.2
+        look(surveys, COSTLY)
+        assert surveys.is_due
+        surveys.surveyed(survey(entries=1), seconds=0.05)
+        clock.now -= 0.1
+
+
+def test_worker_does_without_when_there_are_too_many_places_to_remember(surveys, clock):
+    many = {(240, queue, 240): 1 for queue in range(module.MOST_PLACES)}
+
+    surveys.surveyed(survey(many, entries=1_000_000), seconds=0.05)
+
+    assert not surveys.is_active
+    clock.now += module.CROWDED_SECONDS - 0.1
+    look(surveys, COSTLY)
+    assert not surveys.is_due
+
+
+def test_worker_does_without_again_when_a_survey_shows_that_the_server_has_cleaned_up(surveys):
+    begin(surveys)
+
+    surveys.surveyed(survey(entries=5), seconds=0.01)
+
+    assert not surveys.is_active
+
+
+def test_second_survey_follows_soon_and_the_others_at_a_distance_by_cost_and_workers(surveys, clock):
+    begin(surveys, awake=4)
+    assert not surveys.is_due
+    clock.now += module.LEAST_SURVEY_SECONDS
+    assert surveys.is_due
+
+    surveys.surveyed(survey(awake=4), seconds=0.05)
+    clock.now += 1.9  # 4 workers, 50 ms each, a tenth of a core: 2 s
+    assert not surveys.is_due
+    clock.now += 0.2
+    assert surveys.is_due
+
+
+def test_survey_comes_sooner_when_a_gate_has_let_jobs_through(surveys, clock):
+    begin(surveys, awake=4)
+    surveys.surveyed(survey(awake=4), seconds=0.05)
+
+    surveys.hurry()
+
+    clock.now += 0.4
+    assert not surveys.is_due
+    clock.now += 0.2
+    assert surveys.is_due
+
+
+def test_failed_survey_is_not_repeated_at_once(surveys, clock):
+    look(surveys, COSTLY)
+
+    surveys.failed()
+
+    clock.now += 10 * module.SURVEY_TIMEOUT - 0.1
+    look(surveys, COSTLY)
+    assert not surveys.is_due
+    clock.now += 0.2
+    assert surveys.is_due
+
+
+def test_failed_survey_of_a_worker_that_surveys_is_not_repeated_whatever_hurries(surveys, clock):
+    begin(surveys)
+    clock.now += 1.0
+
+    surveys.failed()
+    surveys.hurry()
+    surveys.announced()
+
+    assert not surveys.is_due
+    assert surveys.is_active
+    clock.now += 10 * module.SURVEY_TIMEOUT
+    assert surveys.is_due
+
+
+def test_survey_that_fails_again_may_take_longer_until_one_succeeds(surveys):
+    timeouts = []
+    for _ in range(7):
+        timeouts.append(surveys.timeout)
+        surveys.failed()
+
+    assert timeouts == [2, 4, 8, 16, 32, 60, 60]
+    begin(surveys)
+    assert surveys.timeout == 2
+
+
+def test_surveys_of_all_never_take_more_than_one_core(surveys, clock):
+    begin(surveys, awake=100)
+    surveys.surveyed(survey(awake=100), seconds=0.5)
+
+    surveys.hurry()
+
+    clock.now += 49.0  # 100 workers, half a second each
+    assert not surveys.is_due
+    clock.now += 2.0
+    assert surveys.is_due
+
+
+def test_worker_that_does_not_survey_is_not_hurried_to_survey(surveys, clock):
+    begin(surveys)
+    surveys.leave(module.CROWDED_SECONDS)
+
+    surveys.hurry()
+    surveys.announced()
+
+    look(surveys, COSTLY)
+    assert not surveys.is_due
+
+
+def test_counts_are_believed_for_less_time_than_the_clock_may_be_set_back(surveys, clock):
+    begin(surveys)
+    look(surveys, 0, {1: Taken(since=5, as_of=20)})
+
+    clock.now += module.TAKEN_SECONDS - 0.1
+    assert look(surveys, 0).taken == {1: Taken(since=5, as_of=20)}
+    clock.now += 0.2
+    assert look(surveys, 0).taken == {}
+    assert module.TAKEN_SECONDS + LINE_SECONDS < TAKEN_MARGIN_SECONDS
+
+
+def test_worker_pauses_longer_and_longer_until_it_may_sleep(surveys, clock):
+    begin(surveys, awake=4)
+    surveys.surveyed(survey(awake=4), seconds=0.05)
+    assert surveys.pause() is None  # it may announce its first sleep at once
+    surveys.announced()
+    assert surveys.is_due
+
+    pauses = [surveys.pause() for _ in range(8)]
+
+    assert pauses == [0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.1, 0.1]
+    surveys.found_work()
+    assert surveys.pause() == 0.002
+    clock.now += 2.0  # when the next survey might come, too
+    assert surveys.pause() is None
+
+
+def test_pauses_of_a_large_fleet_are_longer_so_that_all_of_it_looks_no_more_often(surveys):
+    begin(surveys, awake=160)
+    surveys.announced()
+
+    assert [surveys.pause() for _ in range(12)][-1] == 1.0
+
+
+def test_worker_that_does_not_survey_never_pauses(surveys):
+    surveys.announced()
+
+    assert surveys.pause() is None
+
+
