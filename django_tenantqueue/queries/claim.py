@@ -57,7 +57,7 @@ FIRST_PLACE: Place = (-32768, 0, -32768)
 """Before all places."""
 NO_ARRIVALS = 2**63 - 1
 """An id that no job reaches."""
-MOST_ARRIVALS = 500
+MOST_ARRIVALS = 100
 """Latest ids that a claim looks at. Half as many: in a system with thousands of busy queues, jobs of
 a bulk that is spread over many queues are found later. Twice as many: each claim reads more."""
 
