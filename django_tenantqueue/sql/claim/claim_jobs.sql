@@ -210,20 +210,26 @@ WITH place AS MATERIALIZED (
             ),
             0
         )
+), claimed AS (
+    -- by an array: a join may be planned as one probe of all for each
+    UPDATE tenantqueue_job_hot AS job
+    SET state = 'queued',
+        queued_at = coalesce(
+            CASE
+                WHEN (SELECT count(chosen.as_of) FROM chosen) > 0
+                THEN (SELECT slot.as_of FROM slot WHERE slot.id = job.queue_id)
+            END,
+            clock_timestamp()
+        ),
+        started_at = NULL,
+        worker_id = %(worker)s::bigint,
+        claim_seq = job.claim_seq + 1,
+        attempt = job.attempt + 1,
+        task_at = NULL
+    WHERE job.id = ANY (ARRAY(SELECT chosen.id FROM chosen))
+    RETURNING job.*
 )
-UPDATE tenantqueue_job_hot AS job
-SET state = 'queued',
-    queued_at = coalesce(chosen.as_of, clock_timestamp()),
-    started_at = NULL,
-    worker_id = %(worker)s::bigint,
-    claim_seq = job.claim_seq + 1,
-    attempt = job.attempt + 1,
-    task_at = NULL
-FROM chosen
-WHERE job.id = chosen.id
-    -- not redundant: it keeps a plan made while the table was empty from walking all of it
-    AND job.id = ANY (ARRAY(SELECT c.id FROM chosen c))
-RETURNING
+SELECT
     job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
     job.name, job.source_type, job.source_id, job.source_method, job.args::text,
     job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
@@ -234,8 +240,8 @@ RETURNING
             job.session_key, job.user_key, job.exclusive_key, job.unique_key, job.monitor_id::text
         ) IS NOT NULL
         THEN jsonb_build_array(
-            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt,
-            job.unique_key
+            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
+            job.session_halt, job.unique_key
         )::text
     END AS gates,
     EXISTS (
@@ -243,3 +249,5 @@ RETURNING
         FROM tenantqueue_taskcontrol c
         WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
     ) AS is_controlled
+FROM claimed job
+JOIN chosen ON chosen.id = job.id
