@@ -16,35 +16,35 @@ from ..queries.survey import Survey, Taken
 from .places import Places
 
 COSTLY_ENTRIES = 5000
-"""A walk that has read more index entries than this is a reason to recall."""
+"""A claim that has read more index entries than this calls for a survey. Twice as many: claims may
+take some milliseconds longer before that."""
 CHEAP_ENTRIES = 1000
-"""A survey that has passed over fewer of them than this is a reason to walk again."""
+"""A survey that has passed over fewer dead entries than this is the last one."""
 AGAIN_SECONDS = 1.0
+"""Time without surveys after the last one. It doubles each time, up to CROWDED_SECONDS."""
 CROWDED_SECONDS = 10.0
-"""So long a worker walks at least, then: twice as long each time, up to what it is when there are
-too many spots to remember."""
+"""Time without surveys when there are more than MOST_PLACES."""
 MOST_PLACES = 2000
-"""Lanes, queues and priorities with ready jobs that are remembered. When there are more, a worker
-walks."""
+"""Places with ready jobs that a survey returns at most."""
 SURVEY_SHARE = 0.1
-"""What the surveys of all workers that are awake may take of one core."""
+"""Part of one core that the surveys of all workers may take. Half: jobs that become ready out of
+order are found in twice the time."""
 LEAST_SURVEY_SECONDS = 0.25
 MOST_SURVEY_SECONDS = 10.0
 """Shortest and longest time between two surveys of a worker that is awake."""
 SURVEY_TIMEOUT = 2.0
+"""Seconds after which a survey is cancelled. It doubles each time, up to MOST_SURVEY_TIMEOUT."""
 MOST_SURVEY_TIMEOUT = 60.0
-"""Seconds after which a survey is given up; each time twice as many, up to the most."""
 FAILED_FACTOR = 10.0
-"""There is no other for so many times as long."""
+"""After a cancelled survey, the next one waits for this multiple of its timeout."""
 TAKEN_SECONDS = 6.0
-"""So long it is believed, and LINE_SECONDS more by a claim that waits in line: less than
-TAKEN_MARGIN_SECONDS, so that a clock set back by more than these is noticed (see
-lock_recalled_queues.sql)."""
+"""How long an answer of find_first_taken.sql is used. With LINE_SECONDS, the wait of a claim at the
+turnstile, it is less than TAKEN_MARGIN_SECONDS."""
 FIRST_PAUSE_SECONDS = 0.002
 MOST_PAUSE_SECONDS = 0.1
-"""Pauses between looks before a sleep, each twice as long as the last."""
+"""First and longest pause between looks before a sleep. Each is twice as long as the one before."""
 PAUSING_WORKERS = 16
-"""When more workers than this are awake, the longest pause grows in proportion."""
+"""With more workers awake than this, the longest pause grows in proportion."""
 
 
 class Surveys:

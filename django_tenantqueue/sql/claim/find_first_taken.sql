@@ -1,13 +1,15 @@
--- Of each queue that lock_queues.sql has locked for this claim alone: since when jobs may have
--- been queued that hold a slot of it (`queued_at`, in microseconds). Runs in the claim's transaction, behind
--- it: no other claim of the queue is under way, and each that has been is seen. What later ones take is
--- queued by the clock then: the answer lies `margin_seconds` before the clock at least, so that it holds if
--- that is set back by less. `as_of` is the clock; see lock_queues.sql for who compares it.
--- A queue without a limit is left out: its slots are not counted.
--- Index: tenantqueue_job_slots, from what is known on: up to its first living entry.
+-- For each queue that lock_queues.sql has locked: since when jobs have been queued that hold a slot of
+-- it (`queued_at`, microseconds), at least `margin_seconds` before the clock, `as_of`. Runs in the
+-- claim's transaction, after it, so every earlier claim is seen and later ones are queued later.
+-- A queue without a limit is left out.
+-- Index: tenantqueue_job_slots, up to its first living entry.
+-- Reasoning: docs/explanation/claim.md.
 WITH known AS MATERIALIZED (
-    SELECT since.queue_id, 'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_since)s::bigint[]) AS since (queue_id, microseconds)
+    SELECT
+        since.queue_id,
+        'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
+    FROM unnest(%(taken_queues)s::integer[], %(taken_since)s::bigint[])
+        AS since (queue_id, microseconds)
     WHERE 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond' <= clock_timestamp()
 )
 SELECT

@@ -1,7 +1,6 @@
--- Where ready jobs begin: of each lane, queue and priority that has some, the least id; of `most` of
--- them at most. One row of arrays. `last_id` is the last id that was given to a job, `awake` the
--- number of workers that do not sleep, `walked` that of the index entries that were read: one for each
--- of these, and those of all jobs that have gone whose entries the server cannot remove.
+-- Where ready jobs begin: the least id of each lane, queue and priority that has some, at most `most`
+-- of them. One row of arrays. `last_id` is the last id that a job was given, `awake` the number of
+-- workers that do not sleep, `walked` that of the index entries read, dead ones included.
 -- Index: tenantqueue_job_ready, from each lane, queue and priority on to the next.
 WITH RECURSIVE began AS MATERIALIZED (
     SELECT pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready')) AS entries
