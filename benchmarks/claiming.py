@@ -14,7 +14,9 @@ from django_tenantqueue.operations.claim import Claimer, Verdict
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import workers as worker_queries
 from django_tenantqueue.queries.base import statement
-from django_tenantqueue.queries.claim import ClaimedJob, Finished
+from django_tenantqueue.queries.claim import ClaimedJob
+from django_tenantqueue.queries.exchange import Exchange, exchange
+from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.connection import connect
 
@@ -70,14 +72,14 @@ def measure_claims(bench: Bench, pairs: int) -> ClaimTime:
             request = claimer.request(0, ROOM)
             connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED", prepare=True)
             began = time.perf_counter()
-            name, params = queries.lock_statement(request)
-            walked = connection.execute(statement(name), params, prepare=True).fetchone()
-            name, params = queries.claim_statement(request)
-            claimed = connection.execute(statement(name), params, prepare=True).fetchall()
+            params = queries.lock_params(request)
+            looked = connection.execute(statement("lock_queues"), params, prepare=True).fetchone()
+            params = queries.claim_params(request)
+            claimed = connection.execute(statement("claim_jobs"), params, prepare=True).fetchall()
             taken.append((time.perf_counter() - began) * 1000)
             connection.execute("COMMIT", prepare=True)
             jobs = sorted((ClaimedJob(*row) for row in claimed), key=lambda job: job.nth_served)
-            answer = queries.Exchange(set(), set(), jobs, queries._walk(walked, request))
+            answer = Exchange(set(), set(), jobs, queries.as_look(looked, request))
             verdict = claimer.learn(request, answer)
             if not jobs:
                 empty += 1
@@ -88,7 +90,7 @@ def measure_claims(bench: Bench, pairs: int) -> ClaimTime:
                 continue
             ended = [Finished(j.id, j.claim_seq, State.SUCCESS.value, 0.0) for j in jobs]
             ended.sort(key=lambda record: record.id)
-            if len(queries.exchange(connection, worker_id, finished=ended).finished) != len(jobs):
+            if len(exchange(connection, worker_id, finished=ended).finished) != len(jobs):
                 raise Incorrect("a job that this process holds could not be finished")
             for job in jobs:
                 claimer.finished(job.queue_id)

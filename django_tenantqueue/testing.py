@@ -20,7 +20,8 @@ from .operations.claim import Claimer, Verdict
 from .operations.gates import keys_of, release
 from .operations.task_gate import settle, take
 from .operations.unique import keys_to_free
-from .queries import claim as queries
+from .queries import exchange as exchange_queries
+from .queries import finish as finish_queries
 from .queries.claim import ClaimedJob
 from .queries.control import promote_jobs
 from .queries.unique import free_keys
@@ -85,7 +86,7 @@ def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
         request = claimer.request(1, 0)
         request.room_async = 1
         with transaction.atomic(using=using):  # both statements of the claim need one
-            answer = queries.exchange_in_transaction(using, TEST_WORKER, request=request)
+            answer = exchange_queries.exchange_in_transaction(using, TEST_WORKER, request=request)
         verdict = claimer.learn(request, answer)
         freed += _set_aside(using, claimer)
         if answer.jobs:
@@ -121,7 +122,7 @@ def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:
 def _give_back(using: str, claimed: ClaimedJob) -> None:
     wrapper = connections[using]
     wrapper.ensure_connection()
-    queries.return_jobs(wrapper.connection, TEST_WORKER, [(claimed.id, claimed.claim_seq)])
+    finish_queries.return_jobs(wrapper.connection, TEST_WORKER, [(claimed.id, claimed.claim_seq)])
 
 
 def _run(using: str, claimed: ClaimedJob) -> None:
@@ -140,7 +141,7 @@ def _run(using: str, claimed: ClaimedJob) -> None:
             wrapper.savepoint_commit(savepoint)
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []
-    queries.exchange_in_transaction(
+    exchange_queries.exchange_in_transaction(
         using,
         TEST_WORKER,
         finished=finished,

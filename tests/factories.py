@@ -17,9 +17,13 @@ from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries import finish as finish_queries
 from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries import workers as worker_queries
-from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, Look
+from django_tenantqueue.queries.base import statement
+from django_tenantqueue.queries.claim import ClaimedJob, Look
+from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.states import ACTIVE, FINAL, State
 from django_tenantqueue.worker.connection import connect
 
@@ -242,7 +246,7 @@ class FakeWorker:
         if self.surveys:
             self.survey()
         request = self.claimer.request(room, room_async)
-        answer = queries.exchange(
+        answer = exchange_queries.exchange(
             self.db,
             self.id,
             finished=[success(job) for job in sorted_by_id(finished)],
@@ -285,7 +289,7 @@ class FakeWorker:
 
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a claim loop does when that is due."""
-        row = self.db.execute(queries.statement("survey_ready"), {"most": MOST_PLACES}).fetchone()
+        row = self.db.execute(statement("survey_ready"), {"most": MOST_PLACES}).fetchone()
         self.claimer.surveys.surveyed(survey_queries.as_survey(row), seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
@@ -294,12 +298,12 @@ class FakeWorker:
             self.survey()
         self._request = self.claimer.request(room, 0)
         params = queries.lock_params(self._request)
-        self.db.execute(queries.statement("lock_queues"), params, prepare=True)
+        self.db.execute(statement("lock_queues"), params, prepare=True)
 
     def take(self, room: int = 10) -> list[ClaimedJob]:
         """Send the second half of a claim."""
         params = queries.claim_params(self._request)
-        rows = self.db.execute(queries.statement("claim_jobs"), params, prepare=True).fetchall()
+        rows = self.db.execute(statement("claim_jobs"), params, prepare=True).fetchall()
         return sorted((ClaimedJob(*row) for row in rows), key=lambda job: job.nth_served)
 
     def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:
@@ -307,12 +311,14 @@ class FakeWorker:
         for job in jobs:
             self.claimer.finished(job.queue_id)
         done = [success(job, state) for job in sorted_by_id(jobs)]
-        return queries.exchange(self.db, self.id, finished=done).finished
+        return exchange_queries.exchange(self.db, self.id, finished=done).finished
 
     def finish_inside(self, jobs: Sequence[ClaimedJob]) -> None:
         """Send the finish of claimed jobs inside an open transaction."""
-        params = queries._finish_params(self.id, [success(job) for job in sorted_by_id(jobs)], 10)
-        assert self.db.execute(queries.statement("finish_jobs"), params).rowcount == len(jobs)
+        params = finish_queries.finish_params(
+            self.id, [success(job) for job in sorted_by_id(jobs)], 10
+        )
+        assert self.db.execute(statement("finish_jobs"), params).rowcount == len(jobs)
 
     def fail(self, jobs: Sequence[ClaimedJob], delay: float = 0.0) -> set[int]:
         """Put claimed jobs back for another attempt; return the ids that were this worker's."""
@@ -320,11 +326,13 @@ class FakeWorker:
             Failed(job.id, job.claim_seq, delay, '{"error": {"message": "it failed"}}')
             for job in sorted_by_id(jobs)
         ]
-        return queries.exchange(self.db, self.id, failed=failed).rescheduled
+        return exchange_queries.exchange(self.db, self.id, failed=failed).rescheduled
 
     def give_back(self, jobs: Sequence[ClaimedJob]) -> set[int]:
         """Give claimed jobs back uncounted; return the ids that were this worker's."""
-        return queries.return_jobs(self.db, self.id, [(job.id, job.claim_seq) for job in jobs])
+        return finish_queries.return_jobs(
+            self.db, self.id, [(job.id, job.claim_seq) for job in jobs]
+        )
 
     def close(self) -> None:
         """Close the connection."""

@@ -23,9 +23,11 @@ from hypothesis.stateful import (
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Claimer, Verdict
-from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries.claim import ClaimedJob, Failed, Finished, RunRecord
+from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries import finish as finish_queries
+from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.queries.control import promote_jobs
+from django_tenantqueue.queries.finish import Failed, Finished, RunRecord
 from tests.factories import make_jobs, make_queue
 
 WORKERS = (11, 12)
@@ -123,7 +125,7 @@ class Machine(RuleBasedStateMachine):
         open_queues = self.claimable()
         while True:
             request = claimer.request(room, 0)
-            answer = queries.exchange_in_transaction("default", worker, request=request)
+            answer = exchange_queries.exchange_in_transaction("default", worker, request=request)
             verdict = claimer.learn(request, answer)
             if answer.jobs or verdict is not Verdict.AGAIN:
                 break
@@ -158,7 +160,9 @@ class Machine(RuleBasedStateMachine):
         """End a run."""
         job_id, job = self.draw(data, *ACTIVE)
         done = Finished(job_id, job.claim_seq, state, 0.0)
-        answer = queries.exchange_in_transaction("default", job.worker or 0, finished=[done])
+        answer = exchange_queries.exchange_in_transaction(
+            "default", job.worker or 0, finished=[done]
+        )
         assert answer.finished == {job_id}
         job.state = state
 
@@ -170,7 +174,9 @@ class Machine(RuleBasedStateMachine):
         if job.attempt >= job.max_attempts:
             return
         failed = Failed(job_id, job.claim_seq, delay, '{"error": {"message": "no"}}')
-        answer = queries.exchange_in_transaction("default", job.worker or 0, failed=[failed])
+        answer = exchange_queries.exchange_in_transaction(
+            "default", job.worker or 0, failed=[failed]
+        )
         assert answer.rescheduled == {job_id}
         job.state = "scheduled" if delay else "created"
 
@@ -180,7 +186,9 @@ class Machine(RuleBasedStateMachine):
         """Give a claim back, uncounted."""
         job_id, job = self.draw(data, *ACTIVE)
         claim = (job_id, job.claim_seq)
-        assert queries.return_jobs(connection.connection, job.worker or 0, [claim]) == {job_id}
+        assert finish_queries.return_jobs(connection.connection, job.worker or 0, [claim]) == {
+            job_id
+        }
         job.state = "created"
         job.attempt -= 1
 
@@ -190,7 +198,7 @@ class Machine(RuleBasedStateMachine):
         """Write that a run goes on."""
         job_id, job = self.draw(data, *ACTIVE)
         runs = [RunRecord(job_id, job.claim_seq, 0.1, None)]
-        assert queries.record_runs(connection.connection, job.worker or 0, runs) == {job_id}
+        assert finish_queries.record_runs(connection.connection, job.worker or 0, runs) == {job_id}
         job.state = "running"
 
     @precondition(lambda self: any(job.claims for job in self.jobs.values()))
@@ -203,10 +211,10 @@ class Machine(RuleBasedStateMachine):
         if job.state in ACTIVE and (job.worker, job.claim_seq) == (worker, old.claim_seq):
             return
         done = Finished(old.id, old.claim_seq, "success", 0.0)
-        answer = queries.exchange_in_transaction("default", worker, finished=[done])
+        answer = exchange_queries.exchange_in_transaction("default", worker, finished=[done])
         claim = (old.id, old.claim_seq)
         assert answer.finished == set()
-        assert queries.return_jobs(connection.connection, worker, [claim]) == set()
+        assert finish_queries.return_jobs(connection.connection, worker, [claim]) == set()
 
     @precondition(lambda self: bool(self.jobs))
     @rule(data=st.data())

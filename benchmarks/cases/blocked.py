@@ -25,7 +25,11 @@ WORKERS = 4
 WITHIN = 0.85
 MOST_PERCENT = 2.0
 P95_MS = 20.0
-KINDS: dict[str, dict[str, Any]] = {"alone": {}, "paused": {"paused": True}, "full": {"num_slots": 0}}
+KINDS: dict[str, dict[str, Any]] = {
+    "alone": {},
+    "paused": {"paused": True},
+    "full": {"num_slots": 0},
+}
 
 
 def run(bench: Bench) -> Iterator[Row]:

@@ -26,7 +26,7 @@ from ..exceptions import (
     TimeLimitExceeded,
     UnknownTask,
 )
-from ..queries.claim import Failed, Finished
+from ..queries.finish import Failed, Finished
 from ..states import State
 from .current_job import RunningJob
 from .results import check_statistics, store_result

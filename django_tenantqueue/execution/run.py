@@ -37,8 +37,8 @@ from ..exceptions import (
     UnknownTask,
 )
 from ..models import Job
-from ..queries import claim as queries
-from ..queries.claim import ClaimedJob, Finished
+from ..queries.claim import ClaimedJob
+from ..queries.finish import Finished, finish_in_transaction
 from ..states import State
 from . import current_job as current
 from .connection_state import check_blocks, open_blocks, reset_connections
@@ -227,7 +227,7 @@ def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
                 with connections[using].cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             done = success(running, _called(running, call))
-            if not queries.finish_in_transaction(using, worker_id, done, settings.max_errors):
+            if not finish_in_transaction(using, worker_id, done, settings.max_errors):
                 running.lost = True
                 raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")
     except (DatabaseError, InterfaceError) as error:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ..queries.claim import MOST_ROOM, ClaimRequest, Exchange, Look
+from ..queries.claim import MOST_ROOM, ClaimRequest, Look
+from ..queries.exchange import Exchange
 from .passed_over import PassedOver
 from .places import BLOCKED_SECONDS, Places
 from .surveys import Surveys

@@ -1,7 +1,8 @@
 """Where ready jobs are: what one worker process remembers between two claims.
 
 The truth is in the rows. This memory only saves work: it holds the places (lane, queue, priority)
-that had ready jobs, and the queues that yielded nothing a moment ago. See docs/explanation/claim.md.
+that had ready jobs, and the queues that yielded nothing a moment ago. See
+docs/explanation/claim.md.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from ..queries.gates import Place
 from ..queries.survey import Survey
 
 BLOCKED_SECONDS = 0.25
-"""How long a full or paused queue is left alone, unless one of its jobs finishes here. Twice as long:
-slots that others free, or operators add, are used later. Half: twice the cost when all is full."""
+"""How long a full or paused queue is left alone, unless one of its jobs finishes here. Doubled:
+slots that others free, or operators add, are used later. Halved: it costs twice as much."""
 FOREIGN_SECONDS = 10.0
 """How long a queue that this worker's filters leave out is not looked at."""
 BARREN_SECONDS = 0.01
@@ -71,7 +72,7 @@ class Places:
     # what a claim is given
 
     def fill(self, request: ClaimRequest, *, goes_on: bool = False) -> None:
-        """Tell a claim where to look. `goes_on`: the last one has found nothing, and was not all."""
+        """Tell a claim where to look. `goes_on`: the last one found nothing, and more is left."""
         now = request.at = self._clock()
         steps = int(min(max((now - self._looked_at) * STEPS_PER_SECOND, FEW_STEPS), MORE_STEPS))
         if request.room_threads and request.room_async:
@@ -195,9 +196,7 @@ class Places:
             self.add(place, job_id)
 
     def _is_closed(self, queue_id: int) -> bool:
-        return any(
-            queue_id in closed for closed in (self._blocked, self._resting, self._contended)
-        )
+        return any(queue_id in closed for closed in (self._blocked, self._resting, self._contended))
 
     def _drop(self, place: Place) -> None:
         if self._known.pop(place, None) is None:
@@ -246,7 +245,7 @@ class Places:
         self._close(self._of_queue.get(queue_id, ()))
 
     def rest(self, queue_id: int, seconds: float) -> None:
-        """Leave a queue alone for so long."""
+        """Leave a queue alone for some seconds."""
         self._resting[queue_id] = self._clock() + seconds
         self._close(self._of_queue.get(queue_id, ()))
 

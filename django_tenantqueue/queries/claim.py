@@ -1,8 +1,4 @@
-"""Statements of a worker process: claim, finish, fail, return, watch.
-
-All run on the worker's own connection. `exchange` sends the finish of what is done and the claim
-of what comes next in one transaction and one round trip.
-"""
+"""Statements of a claim: what one asks for, and what it has seen."""
 
 from __future__ import annotations
 
@@ -12,33 +8,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-import psycopg
-
-from ..gates import MONITOR, JobGates
-from ..states import State
 from .base import (
-    LOCK_TIMEOUT,
     array,
-    execute,
-    execute_bounded,
-    fetch,
-    is_pooled,
-    statement,
-    text_array,
 )
-from .gates import GATE_LOCK_CLASSES, Halt, Place, Released, halt_params
-from .monitors import as_released
-from .survey import Taken, first_taken_params, taken_params
+from .gates import Place
+from .survey import Taken, taken_params
 
 QUEUE_LOCK_CLASS = 0x74717175
 """First key of the advisory lock that claims of a queue without limit share; the second is the
 queue's id. The trigger tenantqueue_queue_limited takes it, too."""
-LINE_LOCK_CLASS = 0x7471746E
-"""First key of the advisory lock for whose turn it is to claim; the second is 0."""
-LINE_SECONDS = 3.0
-"""Longest wait for it. A worker that dies in line may claim once more, when its turn comes; rescue
-finds jobs of workers that have no row any more, too."""
-LINE_TIMEOUT = b"SET LOCAL lock_timeout = %d" % (1000 * LINE_SECONDS)
 MOST_ROOM = 200
 """Jobs that one claim takes at most."""
 BATCH_SECONDS = 0.05
@@ -46,7 +24,6 @@ BATCH_SECONDS = 0.05
 claim then takes all that the rate has brought."""
 MOST_PASSED = 1000
 """Jobs of closed tasks that a claim reads past in one lane of a queue."""
-NO_ERRORS: Mapping[tuple[int, int], str] = {}
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]
@@ -58,8 +35,8 @@ FIRST_PLACE: Place = (-32768, 0, -32768)
 NO_ARRIVALS = 2**63 - 1
 """An id that no job reaches."""
 MOST_ARRIVALS = 100
-"""Latest ids that a claim looks at. Half as many: in a system with thousands of busy queues, jobs of
-a bulk that is spread over many queues are found later. Twice as many: each claim reads more."""
+"""Latest ids that a claim looks at. Halved: with thousands of busy queues, jobs of a bulk that is
+spread over many queues are found later. Doubled: each claim reads more."""
 
 
 @dataclass(slots=True)
@@ -204,108 +181,6 @@ class Look:
         return self.queues(Status.OPEN) - self.held
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The end of one run.
-
-    `age_seconds` is the time since its start, None when it was never begun; `result`, `extra` are
-    JSON texts; `extra` may hold the keys error, stats, done, total, message.
-    """
-
-    id: int
-    claim_seq: int
-    state: str
-    age_seconds: float | None
-    result: str | None = None
-    result_ref: str | None = None
-    extra: str | None = None
-    gates: str | None = None
-
-    def halt(self) -> Halt | None:
-        """Return what may halt the session of this job, when it did not end well."""
-        if self.gates is None or self.state == State.SUCCESS:
-            return None
-        gates = JobGates.read(self.gates)
-        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A run that failed and is to be repeated after `delay_seconds`."""
-
-    id: int
-    claim_seq: int
-    delay_seconds: float
-    extra: str
-    gates: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """What is known of a run that goes on."""
-
-    id: int
-    claim_seq: int
-    age_seconds: float
-    extra: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A claim that still stands."""
-
-    id: int
-    claim_seq: int
-    cancel: bool
-    paused: bool
-
-
-@dataclass(slots=True)
-class Exchange:
-    """What came back from one round trip."""
-
-    finished: set[int]
-    rescheduled: set[int]
-    jobs: list[ClaimedJob]
-    look: Look | None
-    fed: Released = field(default_factory=Released)
-    """What was fed; its `later` names the gates that are still to be released."""
-    taken: dict[int, Taken] = field(default_factory=dict)
-    """Since when slots are taken of the queues that this claim had for itself."""
-
-
-def _finish_params(worker_id: int, done: Sequence[Finished], max_errors: int) -> dict[str, Any]:
-    nothing = "{" + ",".join(["NULL"] * len(done)) + "}"
-    return {
-        "worker": worker_id,
-        "max_errors": max_errors,
-        "ids": array(d.id for d in done),
-        "seqs": array(d.claim_seq for d in done),
-        "states": array(d.state for d in done),
-        "ages": array("NULL" if d.age_seconds is None else d.age_seconds for d in done),
-        "results": text_array(d.result for d in done)
-        if any(d.result is not None for d in done)
-        else nothing,
-        "result_refs": text_array(d.result_ref for d in done)
-        if any(d.result_ref is not None for d in done)
-        else nothing,
-        "extras": text_array(d.extra for d in done)
-        if any(d.extra is not None for d in done)
-        else nothing,
-    }
-
-
-def _reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int) -> dict[str, Any]:
-    return {
-        "worker": worker_id,
-        "max_errors": max_errors,
-        "ids": array(f.id for f in failed),
-        "seqs": array(f.claim_seq for f in failed),
-        "delays": array(f.delay_seconds for f in failed),
-        "extras": text_array(f.extra for f in failed),
-    }
-
-
 def lock_params(request: ClaimRequest) -> dict[str, Any]:
     """Return the parameters of lock_queues.sql."""
     known = request.known
@@ -364,103 +239,8 @@ def claim_params(request: ClaimRequest) -> dict[str, Any]:
     }
 
 
-def exchange(
-    connection: psycopg.Connection[Any],
-    worker_id: int,
-    *,
-    finished: Sequence[Finished] = (),
-    failed: Sequence[Failed] = (),
-    request: ClaimRequest | None = None,
-    max_errors: int = 10,
-    in_line: bool = False,
-    feed: Sequence[str] = (),
-    by_tenant: bool = False,
-) -> Exchange:
-    """Store what is done and claim what `request` asks for, in one transaction, one round trip.
-
-    `feed`: monitors that are fed between the two, unless somebody else does so just now; these are
-    handed back, to be waited for in a transaction of their own. `by_tenant`: see release_monitors.
-
-    `in_line`: wait for a turn to claim; nothing may be stored with it, for its rows would stay
-    locked meanwhile. Raises psycopg.errors.LockNotAvailable when it takes longer than LINE_SECONDS.
-
-    `finished` and `failed` must be sorted by id (the order in which rows are locked). An error
-    undoes everything of the call; the connection is usable again afterwards.
-    """
-    done = again = looked = claimed = locked = fed = taken = None
-    halts = [halt for end in finished if (halt := end.halt())]
-    prepare = connection.prepare_threshold is not None
-    # the server takes a pipeline for one transaction, in the isolation level of the session: see
-    # "Pipelining" in its documentation of the extended query protocol
-    is_explicit = in_line or is_pooled(connection)
-    try:
-        with connection.pipeline():
-            if is_explicit:
-                connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
-            if is_pooled(connection):
-                connection.execute(LOCK_TIMEOUT, prepare=prepare)
-            if finished:
-                params = _finish_params(worker_id, finished, max_errors)
-                done = connection.execute(statement("finish_jobs"), params, prepare=prepare)
-            if failed:
-                params = _reschedule_params(worker_id, failed, max_errors)
-                again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
-            if halts:
-                connection.execute(statement("halt_sessions"), halt_params(halts), prepare=prepare)
-            if feed:
-                params = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(feed)}
-                locked = connection.execute(statement("try_gates"), params, prepare=prepare)
-                params = {"keys": None, "by_tenant": by_tenant}
-                fed = connection.execute(statement("release_monitors"), params, prepare=prepare)
-            if in_line:
-                assert not finished
-                assert not failed
-                assert not feed
-                connection.execute(LINE_TIMEOUT, prepare=prepare)
-                params = {"lock_class": LINE_LOCK_CLASS}
-                connection.execute(statement("wait_at_turnstile"), params, prepare=prepare)
-            if request is not None:
-                params = lock_params(request)
-                looked = connection.execute(statement("lock_queues"), params, prepare=prepare)
-                params = claim_params(request)
-                claimed = connection.execute(statement("claim_jobs"), params, prepare=prepare)
-                if request.by_ids:
-                    params = first_taken_params(request.taken)
-                    taken = connection.execute(
-                        statement("find_first_taken"), params, prepare=prepare
-                    )
-            if is_explicit:
-                connection.execute(b"COMMIT", prepare=prepare)
-    except psycopg.Error:
-        if not connection.broken:
-            connection.rollback()
-        raise
-    jobs = [ClaimedJob(*row) for row in claimed] if claimed is not None else []
-    jobs.sort(key=lambda job: job.nth_served)
-    return Exchange(
-        finished={row[0] for row in done} if done is not None else set(),
-        rescheduled={row[0] for row in again} if again is not None else set(),
-        jobs=jobs,
-        look=_look(looked.fetchone(), request) if looked is not None and request else None,
-        fed=_fed(feed, locked, fed),
-        taken={row[0]: Taken(row[1], row[2]) for row in taken} if taken is not None else {},
-    )
-
-
-def _fed(
-    feed: Sequence[str], locked: psycopg.Cursor[Any] | None, fed: psycopg.Cursor[Any] | None
-) -> Released:
-    if locked is None or fed is None:
-        return Released()
-    done, ended = as_released(fed.fetchall())
-    ((keys,),) = locked.fetchall()
-    rest = set(feed).difference(keys).union(ended)
-    if rest:
-        done.later[MONITOR] = rest
-    return done
-
-
-def _look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
+def as_look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
+    """Return what the row of lock_queues.sql says."""
     assert row is not None, "an aggregate has one row"
     locks, statuses, lanes, queues, priorities, first_ids, held, spent_seconds, *rest = row
     sights = [
@@ -484,94 +264,3 @@ def _look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
         has_controls=has_controls,
         entries=entries or 0,
     )
-
-
-def return_jobs(
-    connection: psycopg.Connection[Any],
-    worker_id: int,
-    claims: Sequence[tuple[int, int]],
-    *,
-    delay_seconds: float = 0.0,
-    errors: Mapping[tuple[int, int], str] = NO_ERRORS,
-    max_errors: int = 10,
-) -> set[int]:
-    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back.
-
-    `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
-    """
-    claims = sorted(claims)
-    params = {
-        "worker": worker_id,
-        "ids": array(c[0] for c in claims),
-        "seqs": array(c[1] for c in claims),
-        "delay_seconds": delay_seconds,
-        "errors": text_array(errors.get(c) for c in claims),
-        "max_errors": max_errors,
-    }
-    return {row[0] for row in execute_bounded(connection, "return_jobs", params)}
-
-
-def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tuple[int, int]]:
-    """Return the claims (id, claim_seq) that a worker holds by the rows."""
-    return {(row[0], row[1]) for row in fetch(connection, "find_claims", {"worker": worker_id})}
-
-
-def record_runs(
-    connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
-) -> set[int]:
-    """Write starts, progress and statistics of runs that go on; return the ids written.
-
-    Left out are those whose claim was lost, and those whose rows somebody has locked.
-    """
-    params = {
-        "worker": worker_id,
-        "ids": array(r.id for r in runs),
-        "seqs": array(r.claim_seq for r in runs),
-        "ages": array(r.age_seconds for r in runs),
-        "extras": text_array(r.extra for r in runs),
-    }
-    return {row[0] for row in execute(connection, "record_runs", params)}
-
-
-def watch_jobs(
-    connection: psycopg.Connection[Any], worker_id: int, ids: Sequence[int]
-) -> list[Watched]:
-    """Return the claims among `ids` that still stand."""
-    rows = fetch(connection, "watch_jobs", {"worker": worker_id, "ids": array(ids)})
-    return [Watched(*row) for row in rows]
-
-
-def finish_in_transaction(using: str, worker_id: int, done: Finished, max_errors: int) -> bool:
-    """Finish one job inside the Django transaction open on `using`; False: the claim was lost."""
-    return bool(fetch(using, "finish_jobs", _finish_params(worker_id, [done], max_errors)))
-
-
-def exchange_in_transaction(
-    using: str,
-    worker_id: int,
-    *,
-    finished: Sequence[Finished] = (),
-    failed: Sequence[Failed] = (),
-    request: ClaimRequest | None = None,
-    max_errors: int = 10,
-) -> Exchange:
-    """Do what `exchange` does, statement by statement in the Django transaction open on `using`.
-
-    For tests, whose jobs are visible in that transaction alone.
-    """
-    done: list[tuple[Any, ...]] = []
-    again: list[tuple[Any, ...]] = []
-    if finished:
-        done = fetch(using, "finish_jobs", _finish_params(worker_id, finished, max_errors))
-    if failed:
-        again = fetch(using, "reschedule_jobs", _reschedule_params(worker_id, failed, max_errors))
-    if halts := [halt for end in finished if (halt := end.halt())]:
-        fetch(using, "halt_sessions", halt_params(halts))
-    jobs: list[ClaimedJob] = []
-    look = None
-    if request is not None:
-        looked = fetch(using, "lock_queues", lock_params(request))
-        jobs = [ClaimedJob(*row) for row in fetch(using, "claim_jobs", claim_params(request))]
-        jobs.sort(key=lambda job: job.nth_served)
-        look = _look(looked[0], request)
-    return Exchange({row[0] for row in done}, {row[0] for row in again}, jobs, look)

@@ -62,7 +62,7 @@ def wipe() -> None:
 
 @pytest.fixture(params=["reads all", "surveys"])
 def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let workers read from the first job of each place; or survey, as when the server cannot clean up."""
+    """Let workers read all ids; or survey, as when the server cannot clean up."""
     if request.param == "surveys":
         monkeypatch.setattr(surveys, "CHEAP_ENTRIES", -1_000_000)
         monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)

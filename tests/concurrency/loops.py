@@ -13,7 +13,7 @@ from django_tenantqueue.exceptions import TenantQueueError, UnknownTask
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.outcome import judge
 from django_tenantqueue.execution.run import Outcome
-from django_tenantqueue.queries.claim import Failed, Finished
+from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.worker.child.loop import ClaimLoop
 from django_tenantqueue.worker.config import WorkerConfig
 from django_tenantqueue.worker.connection import connect

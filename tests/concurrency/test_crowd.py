@@ -11,8 +11,9 @@ from django.db import connection
 from django_tenantqueue.execution.outcome import Outcome
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations.claim import Filters, Verdict
-from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries.claim import Finished
+from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries.base import statement
+from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.worker.child.full_queue_watcher import STANDBY_SECONDS, FullQueueWatcher
 from django_tenantqueue.worker.child.turnstile import MOST_DETOURS, MOST_REST_SECONDS, Turnstile
 from tests.concurrency.loops import FakeLoop, turned_loop
@@ -23,13 +24,13 @@ from tests.timing import TooLate, assert_within
 
 def claim_in_line(worker: FakeWorker) -> list[int]:
     request = worker.claimer.request(1, 0)
-    answer = queries.exchange(worker.db, worker.id, request=request, in_line=True)
+    answer = exchange_queries.exchange(worker.db, worker.id, request=request, in_line=True)
     return [job.id for job in answer.jobs]
 
 
 def stand_in_front(db: psycopg.Connection) -> None:
-    db.execute(queries.LINE_TIMEOUT)
-    db.execute(queries.statement("wait_at_turnstile"), {"lock_class": queries.LINE_LOCK_CLASS})
+    db.execute(exchange_queries.LINE_TIMEOUT)
+    db.execute(statement("wait_at_turnstile"), {"lock_class": exchange_queries.LINE_LOCK_CLASS})
 
 
 def somebody_stands_in_line() -> bool:
@@ -78,7 +79,7 @@ def test_worker_in_line_sees_other_queues_when_its_turn_comes(worker, open_conne
 
 
 def test_wait_in_line_ends_when_it_takes_too_long(worker, open_connection, monkeypatch):
-    monkeypatch.setattr(queries, "LINE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
+    monkeypatch.setattr(exchange_queries, "LINE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
     job = make_job()
     first = open_connection()
     with first.transaction():
@@ -242,7 +243,7 @@ def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection)
         loop.turn_until(lambda: loop.claim_loop.next_claim.due_at > time.monotonic() + 1.0)
 
         ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
-        queries.exchange(watcher, loop.id, finished=[ended])
+        exchange_queries.exchange(watcher, loop.id, finished=[ended])
         loop.executor.jobs.remove(running)
         loop.claim_loop.report(running, Outcome(stored=True))
 

@@ -9,8 +9,8 @@ from django.db import connection
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
-from django_tenantqueue.queries import claim as queries
-from django_tenantqueue.queries.claim import RunRecord
+from django_tenantqueue.queries import finish as finish_queries
+from django_tenantqueue.queries.finish import RunRecord
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_jobs, make_queue, state_of
 
@@ -18,7 +18,7 @@ WRITES = {
     "finish": lambda worker, job: worker.finish([job]),
     "fail": lambda worker, job: worker.fail([job], 5.0),
     "give back": lambda worker, job: worker.give_back([job]),
-    "record": lambda worker, job: queries.record_runs(
+    "record": lambda worker, job: finish_queries.record_runs(
         worker.db, worker.id, [RunRecord(job.id, job.claim_seq, 1.0, '{"done": 7}')]
     ),
 }
@@ -128,7 +128,7 @@ def test_returned_job_waits_when_a_delay_was_asked_for(worker):
     job_id = make_job().pk
     (job,) = worker.claim()
 
-    queries.return_jobs(worker.db, worker.id, [(job.id, job.claim_seq)], delay_seconds=15.0)
+    finish_queries.return_jobs(worker.db, worker.id, [(job.id, job.claim_seq)], delay_seconds=15.0)
 
     returned = Job.objects.get(pk=job_id)
     assert (returned.state, returned.attempt) == ("scheduled", 0)
@@ -154,7 +154,9 @@ def test_reason_is_kept_once_in_a_row_when_a_job_is_returned(worker, reasons, ke
         (job,) = worker.claim()
         claim = (job.id, job.claim_seq)
         errors = {} if reason is None else {claim: reason}
-        assert queries.return_jobs(worker.db, worker.id, [claim], errors=errors, max_errors=3)
+        assert finish_queries.return_jobs(
+            worker.db, worker.id, [claim], errors=errors, max_errors=3
+        )
 
     job = Job.objects.get(pk=job_id)
     found = None if job.errors is None else [error["class"] for error in job.errors]

@@ -10,6 +10,7 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.operations import claim
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.queries import claim as queries
+from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries.survey import Taken
 from tests.concurrency.held import GONE, come_and_go
@@ -134,9 +135,9 @@ def test_count_is_not_believed_when_the_clock_was_set_back(worker, snapshot, exa
     assert Job.objects.active().count() == 3
 
 
-def exchange(worker: FakeWorker) -> queries.Exchange:
+def exchange(worker: FakeWorker) -> exchange_queries.Exchange:
     request = worker.claimer.request(2, 0)
-    answer = queries.exchange(worker.db, worker.id, request=request)
+    answer = exchange_queries.exchange(worker.db, worker.id, request=request)
     worker.claimer.learn(request, answer)
     return answer
 
@@ -166,7 +167,9 @@ def test_jobs_of_many_priorities_come_in_order_when_a_lane_has_them_all(worker, 
     assert [job.id for job in worker.claim_all(2)] == [job_id for _, job_id in sorted(made)]
 
 
-def test_survey_finds_what_claims_do_not_read_by_ids_when_too_many_jobs_came_at_once(worker, snapshot, monkeypatch):
+def test_survey_finds_what_claims_do_not_read_by_ids_when_too_many_jobs_came_at_once(
+    worker, snapshot, monkeypatch
+):
     monkeypatch.setattr(queries, "MOST_ARRIVALS", 20)
     queue = make_queue(num_slots=100)
     come_and_go(queue)

@@ -17,7 +17,8 @@ from django_tenantqueue.operations.gates import keys_of, release
 from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor
 from django_tenantqueue.queries import monitors as queries
 from django_tenantqueue.queries.base import statement
-from django_tenantqueue.queries.claim import Finished, exchange
+from django_tenantqueue.queries.exchange import exchange
+from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.child import release_after_finish

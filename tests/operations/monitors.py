@@ -11,7 +11,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Job,
 )
-from django_tenantqueue.queries.claim import return_jobs
+from django_tenantqueue.queries.finish import return_jobs
 from django_tenantqueue.queries.monitors import OpenMonitor, find_open_monitors
 from django_tenantqueue.testing import TEST_WORKER, run_commit_hooks, run_pending
 from tests.testapp.tasks import noop

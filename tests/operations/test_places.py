@@ -46,7 +46,11 @@ def ask(places: Places, *, goes_on: bool = False, **changes: Any) -> ClaimReques
 
 
 def look(
-    places: Places, seen: dict[Place, tuple[Status, int | None]], *, goes_on: bool = False, **more: Any
+    places: Places,
+    seen: dict[Place, tuple[Status, int | None]],
+    *,
+    goes_on: bool = False,
+    **more: Any,
 ) -> ClaimRequest:
     """Let a claim see that; return what it was told."""
     request = ask(places, goes_on=goes_on)

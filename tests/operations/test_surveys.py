@@ -10,7 +10,8 @@ import pytest
 from django_tenantqueue.operations import surveys as module
 from django_tenantqueue.operations.places import Places
 from django_tenantqueue.operations.surveys import Surveys
-from django_tenantqueue.queries.claim import LINE_SECONDS, ClaimRequest, Look
+from django_tenantqueue.queries.claim import ClaimRequest, Look
+from django_tenantqueue.queries.exchange import LINE_SECONDS
 from django_tenantqueue.queries.gates import Place
 from django_tenantqueue.queries.survey import TAKEN_MARGIN_SECONDS, Survey, Taken
 from tests.factories import Clock
@@ -99,7 +100,9 @@ def test_worker_does_without_again_when_a_survey_shows_that_the_server_has_clean
     assert not surveys.is_active
 
 
-def test_second_survey_follows_soon_and_the_others_at_a_distance_by_cost_and_workers(surveys, clock):
+def test_second_survey_follows_soon_and_the_others_at_a_distance_by_cost_and_workers(
+    surveys, clock
+):
     begin(surveys, awake=4)
     assert not surveys.is_due
     clock.now += module.LEAST_SURVEY_SECONDS
@@ -222,5 +225,3 @@ def test_worker_that_does_not_survey_never_pauses(surveys):
     surveys.announced()
 
     assert surveys.pause() is None
-
-

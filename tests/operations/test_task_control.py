@@ -23,7 +23,9 @@ from django_tenantqueue.operations.task_control import (
     resume_task,
     tune_control,
 )
-from django_tenantqueue.queries.claim import ClaimedJob, Finished, exchange_in_transaction
+from django_tenantqueue.queries.claim import ClaimedJob
+from django_tenantqueue.queries.exchange import exchange_in_transaction
+from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 from tests.testapp.models import Report

@@ -7,7 +7,7 @@ import pytest
 from django.db.models import Count
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.queries.claim import return_jobs
+from django_tenantqueue.queries.finish import return_jobs
 from django_tenantqueue.states import State
 from tests.testapp.models import Effect
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from django_tenantqueue.queries import claim as claim_queries
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
+from django_tenantqueue.queries.survey import first_taken_params
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -467,7 +467,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "find_first_taken": [
         Case(
-            lambda filled: claim_queries.first_taken_params(taken(filled)),
+            lambda filled: first_taken_params(taken(filled)),
             SLOTS,
             20_000,
             worker=True,

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django_tenantqueue.queries import claim as claim_queries
+from django_tenantqueue.queries import finish as finish_queries
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
-from django_tenantqueue.queries.claim import ClaimRequest, Failed, Finished
+from django_tenantqueue.queries.claim import ClaimRequest
+from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.queries.survey import Taken
 from django_tenantqueue.queries.tasks import FIRST_LANE
 from tests.queries.filled import OUR_WORKER, Filled
@@ -59,12 +61,12 @@ def taken(filled: Filled) -> dict[int, Taken]:
 
 def finished(filled: Filled) -> dict[str, Any]:
     ends = [Finished(job_id, 1, "success", 0.1, '{"rows": 1}') for job_id in filled.held]
-    return claim_queries._finish_params(OUR_WORKER, ends, 10)
+    return finish_queries.finish_params(OUR_WORKER, ends, 10)
 
 
 def failed(filled: Filled) -> dict[str, Any]:
     ends = [Failed(job_id, 1, 5.0, '{"error": {"message": "no"}}') for job_id in filled.held]
-    return claim_queries._reschedule_params(OUR_WORKER, ends, 10)
+    return finish_queries.reschedule_params(OUR_WORKER, ends, 10)
 
 
 def failed_jobs(filled: Filled) -> dict[str, Any]:

@@ -1,5 +1,5 @@
--- Second half of a claim: count the free slots of the queues that lock_queues.sql locked, take up to
--- `room` jobs, and write down what they used of their queue's rate. It must be a later statement of
+-- Second half of a claim: count the free slots of the queues that lock_queues.sql locked, take at
+-- most `room` jobs, and store what they used of the rate. It must be a later statement of
 -- the same READ COMMITTED transaction: its snapshot then shows every slot that was taken before the
 -- lock was granted. Order: lane, turn, place in the round.
 -- Locks: job rows, NO KEY UPDATE, SKIP LOCKED.
@@ -85,7 +85,8 @@ WITH place AS MATERIALIZED (
     FROM tenantqueue_closedtask c
 ), share AS MATERIALIZED (
     SELECT
-        place.lane, place.queue_id, place.priority, place.place, place.cut_lane, slot.weight, slot.debt, slot.as_of,
+        place.lane, place.queue_id, place.priority, place.place, place.cut_lane,
+        slot.weight, slot.debt, slot.as_of,
         CASE
             WHEN start.priority > place.priority THEN 9223372036854775807
             WHEN start.priority = place.priority THEN greatest(start.id, place.first_id)

@@ -1,5 +1,5 @@
 -- First half of a claim: find places with ready jobs and lock up to `most_locks` of their queues.
--- A place is a lane, queue and priority. Sources: places known to the worker, the latest job ids, and
+-- A place is a lane, queue and priority. Sources: places the worker knows, the latest job ids, and
 -- `most_steps` steps through the index from a cursor. Order: lane, turn, queue, priority.
 -- Locks: tenantqueue_tenantqueue rows, NO KEY UPDATE, SKIP LOCKED; for a queue without a limit a
 -- shared advisory lock. It never waits. The locked places travel in transaction-local settings.

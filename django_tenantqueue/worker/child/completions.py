@@ -15,8 +15,9 @@ from django.utils import timezone
 from ...conf import get_settings
 from ...execution.current_job import RunningJob
 from ...execution.outcome import describe_error
-from ...queries import claim as queries
-from ...queries.claim import Exchange, Failed, Finished
+from ...queries import exchange as exchange_queries
+from ...queries.exchange import Exchange
+from ...queries.finish import Failed, Finished
 from ...states import State
 
 logger = logging.getLogger("django_tenantqueue")
@@ -98,7 +99,7 @@ class Completions:
         stored: list[Finished | Failed] = []
         for record in records:
             try:
-                queries.exchange(
+                exchange_queries.exchange(
                     connection,
                     self._worker_id,
                     finished=[record] if isinstance(record, Finished) else (),

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from ...conf import get_settings
-from ...queries import claim as queries
+from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
 from .claimed_jobs import ClaimedJobs
 from .completions import Completions
@@ -51,7 +51,7 @@ class GiveBack:
         """Note claims that were committed but whose answer never came: nobody runs them."""
         if time.monotonic() >= self._doubt_until:
             return
-        held = queries.find_claims(connection, self._worker_id)
+        held = finish_queries.find_claims(connection, self._worker_id)
         for claim in held - self._claimed_jobs.claims() - self._completions.claims():
             logger.warning(
                 "job %s was claimed in a transaction without answer: given back", claim[0]
@@ -85,7 +85,7 @@ class GiveBack:
         self, connection: psycopg.Connection[Any], claims: list[tuple[int, int]], delay: float
     ) -> None:
         settings, reasons = get_settings(), self._claimed_jobs.reasons
-        returned = queries.return_jobs(
+        returned = finish_queries.return_jobs(
             connection,
             self._worker_id,
             claims,

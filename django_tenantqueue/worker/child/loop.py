@@ -21,7 +21,7 @@ from ...gates import MONITOR, SESSION, JobGates
 from ...operations.claim import Claimer, Filters
 from ...operations.gates import keys_of
 from ...operations.task_gate import take
-from ...queries import claim as queries
+from ...queries import exchange as exchange_queries
 from ...queries import workers as worker_queries
 from ...queries.claim import ClaimedJob
 from ...queries.enqueue import wake_any_workers
@@ -228,7 +228,7 @@ class ClaimLoop:
         in_line = claim and self.turnstile.expected and not (ends or feed or len(self.claimed_jobs))
         began = time.monotonic()
         try:
-            answer = queries.exchange(
+            answer = exchange_queries.exchange(
                 self.connection,
                 self.worker_id,
                 finished=finished,

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 
 from ...operations.claim import Claimer, Verdict
-from ...queries.claim import ClaimRequest, Exchange
+from ...queries.claim import ClaimRequest
+from ...queries.exchange import Exchange
 from .claimed_jobs import ClaimedJobs
 from .full_queue_watcher import FullQueueWatcher
 from .sleep import Sleep

@@ -11,7 +11,7 @@ import psycopg
 from ...gates import MONITOR, JobGates
 from ...operations.gates import keys_of, release
 from ...operations.unique import keys_to_free
-from ...queries.claim import Failed, Finished
+from ...queries.finish import Failed, Finished
 from ...queries.gates import Keys, Released
 from ...queries.unique import free_keys
 

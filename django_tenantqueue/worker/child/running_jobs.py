@@ -16,8 +16,8 @@ import psycopg
 from ...conf import get_settings
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.current_job import RunningJob
-from ...queries import claim as queries
-from ...queries.claim import RunRecord, Watched
+from ...queries import finish as finish_queries
+from ...queries.finish import RunRecord, Watched
 from ...states import State
 from .claimed_jobs import ClaimedJobs
 from .completions import Completions, ended_early
@@ -81,7 +81,7 @@ class RunningJobs:
     def _write(self, connection: psycopg.Connection[Any], records: list[RunRecord]) -> set[int]:
         """Write records; return the ids that need no other look."""
         try:
-            return queries.record_runs(connection, self._worker_id, records)
+            return finish_queries.record_runs(connection, self._worker_id, records)
         except psycopg.DataError:
             return {r.id for r in records if self._is_written_singly(connection, r)}
 
@@ -97,11 +97,11 @@ class RunningJobs:
 
     def _is_written_singly(self, connection: psycopg.Connection[Any], record: RunRecord) -> bool:
         try:
-            return bool(queries.record_runs(connection, self._worker_id, [record]))
+            return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
         except psycopg.DataError as error:
             logger.warning("the progress of job %s could not be stored: %s", record.id, error)
         record = replace(record, extra=None)
-        return bool(queries.record_runs(connection, self._worker_id, [record]))
+        return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
         """See what has become of the claims: cancelled, paused, lost, too old."""
@@ -110,7 +110,7 @@ class RunningJobs:
         if not watched:
             return
         ids = [running.id for running in watched]
-        standing = {w.id: w for w in queries.watch_jobs(connection, self._worker_id, ids)}
+        standing = {w.id: w for w in finish_queries.watch_jobs(connection, self._worker_id, ids)}
         for running in watched:
             self._judge(running, standing.get(running.id), now)
 

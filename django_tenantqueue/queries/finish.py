@@ -1,0 +1,166 @@
+"""Statements that end runs, give jobs back, and report runs that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from ..gates import JobGates
+from ..states import State
+from .base import array, execute, execute_bounded, fetch, text_array
+from .gates import Halt
+
+NO_ERRORS: Mapping[tuple[int, int], str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of one run.
+
+    `age_seconds` is the time since its start, None when it was never begun; `result`, `extra` are
+    JSON texts; `extra` may hold the keys error, stats, done, total, message.
+    """
+
+    id: int
+    claim_seq: int
+    state: str
+    age_seconds: float | None
+    result: str | None = None
+    result_ref: str | None = None
+    extra: str | None = None
+    gates: str | None = None
+
+    def halt(self) -> Halt | None:
+        """Return what may halt the session of this job, when it did not end well."""
+        if self.gates is None or self.state == State.SUCCESS:
+            return None
+        gates = JobGates.read(self.gates)
+        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run that failed and is to be repeated after `delay_seconds`."""
+
+    id: int
+    claim_seq: int
+    delay_seconds: float
+    extra: str
+    gates: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of a run that goes on."""
+
+    id: int
+    claim_seq: int
+    age_seconds: float
+    extra: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A claim that still stands."""
+
+    id: int
+    claim_seq: int
+    cancel: bool
+    paused: bool
+
+
+def finish_params(worker_id: int, done: Sequence[Finished], max_errors: int) -> dict[str, Any]:
+    """Return the parameters of finish_jobs.sql."""
+    nothing = "{" + ",".join(["NULL"] * len(done)) + "}"
+    return {
+        "worker": worker_id,
+        "max_errors": max_errors,
+        "ids": array(d.id for d in done),
+        "seqs": array(d.claim_seq for d in done),
+        "states": array(d.state for d in done),
+        "ages": array("NULL" if d.age_seconds is None else d.age_seconds for d in done),
+        "results": text_array(d.result for d in done)
+        if any(d.result is not None for d in done)
+        else nothing,
+        "result_refs": text_array(d.result_ref for d in done)
+        if any(d.result_ref is not None for d in done)
+        else nothing,
+        "extras": text_array(d.extra for d in done)
+        if any(d.extra is not None for d in done)
+        else nothing,
+    }
+
+
+def reschedule_params(worker_id: int, failed: Sequence[Failed], max_errors: int) -> dict[str, Any]:
+    """Return the parameters of reschedule_jobs.sql."""
+    return {
+        "worker": worker_id,
+        "max_errors": max_errors,
+        "ids": array(f.id for f in failed),
+        "seqs": array(f.claim_seq for f in failed),
+        "delays": array(f.delay_seconds for f in failed),
+        "extras": text_array(f.extra for f in failed),
+    }
+
+
+def return_jobs(
+    connection: psycopg.Connection[Any],
+    worker_id: int,
+    claims: Sequence[tuple[int, int]],
+    *,
+    delay_seconds: float = 0.0,
+    errors: Mapping[tuple[int, int], str] = NO_ERRORS,
+    max_errors: int = 10,
+) -> set[int]:
+    """Give claimed jobs (id, claim_seq) back, no attempt counted; return the ids given back.
+
+    `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
+    """
+    claims = sorted(claims)
+    params = {
+        "worker": worker_id,
+        "ids": array(c[0] for c in claims),
+        "seqs": array(c[1] for c in claims),
+        "delay_seconds": delay_seconds,
+        "errors": text_array(errors.get(c) for c in claims),
+        "max_errors": max_errors,
+    }
+    return {row[0] for row in execute_bounded(connection, "return_jobs", params)}
+
+
+def find_claims(connection: psycopg.Connection[Any], worker_id: int) -> set[tuple[int, int]]:
+    """Return the claims (id, claim_seq) that a worker holds by the rows."""
+    return {(row[0], row[1]) for row in fetch(connection, "find_claims", {"worker": worker_id})}
+
+
+def record_runs(
+    connection: psycopg.Connection[Any], worker_id: int, runs: Sequence[RunRecord]
+) -> set[int]:
+    """Write starts, progress and statistics of runs that go on; return the ids written.
+
+    Left out are those whose claim was lost, and those whose rows somebody has locked.
+    """
+    params = {
+        "worker": worker_id,
+        "ids": array(r.id for r in runs),
+        "seqs": array(r.claim_seq for r in runs),
+        "ages": array(r.age_seconds for r in runs),
+        "extras": text_array(r.extra for r in runs),
+    }
+    return {row[0] for row in execute(connection, "record_runs", params)}
+
+
+def watch_jobs(
+    connection: psycopg.Connection[Any], worker_id: int, ids: Sequence[int]
+) -> list[Watched]:
+    """Return the claims among `ids` that still stand."""
+    rows = fetch(connection, "watch_jobs", {"worker": worker_id, "ids": array(ids)})
+    return [Watched(*row) for row in rows]
+
+
+def finish_in_transaction(using: str, worker_id: int, done: Finished, max_errors: int) -> bool:
+    """Finish one job inside the Django transaction open on `using`; False: the claim was lost."""
+    return bool(fetch(using, "finish_jobs", finish_params(worker_id, [done], max_errors)))
