@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
+from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
@@ -284,9 +285,7 @@ CASES: dict[str, list[Case]] = {
     "find_open_start": [
         Case(
             lambda filled: {
-                **claim_queries.start_params(
-                    dict.fromkeys(((240, q) for q in filled.open_queues), (240, 0))
-                ),
+                **start_params(dict.fromkeys(((240, q) for q in filled.open_queues), (240, 0))),
                 "most_read": 1000,
                 "most_moved": 20,
             },
