@@ -211,23 +211,32 @@ WITH place AS MATERIALIZED (
             ),
             0
         )
+), taken AS MATERIALIZED (
+    SELECT
+        array_agg(chosen.id ORDER BY chosen.nth_served) AS ids, clock_timestamp() AS at,
+        count(chosen.as_of) > 0 AS has_rates
+    FROM chosen
 ), claimed AS (
     -- by an array: a join may be planned as one probe of all for each
     UPDATE tenantqueue_job_hot AS job
     SET state = 'queued',
+        -- in the order in which they are served
         queued_at = coalesce(
             CASE
-                WHEN (SELECT count(chosen.as_of) FROM chosen) > 0
+                WHEN (SELECT taken.has_rates FROM taken)
                 THEN (SELECT slot.as_of FROM slot WHERE slot.id = job.queue_id)
             END,
-            clock_timestamp()
+            (SELECT taken.at FROM taken) + interval '1 microsecond' * (
+                array_position((SELECT taken.ids FROM taken), job.id)
+                - cardinality((SELECT taken.ids FROM taken))
+            )
         ),
         started_at = NULL,
         worker_id = %(worker)s::bigint,
         claim_seq = job.claim_seq + 1,
         attempt = job.attempt + 1,
         task_at = NULL
-    WHERE job.id = ANY (ARRAY(SELECT chosen.id FROM chosen))
+    WHERE job.id = ANY ((SELECT taken.ids FROM taken)::bigint[])
     RETURNING job.*
 )
 SELECT
