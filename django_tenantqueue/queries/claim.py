@@ -158,6 +158,8 @@ class Look:
     """The last id that a job was given."""
     has_controls: bool = False
     """Some tasks are paused or capped: see PassedOver."""
+    edits: int = 0
+    """Updates of queues so far, by the server's statistics."""
     entries: int = 0
     """Index entries that it read."""
 
@@ -251,7 +253,7 @@ def as_look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
         )
     ]
     spent = [sight.place[1] for sight in sights if sight.status is Status.SPENT]
-    steps, arrivals, last_arrival, has_controls, entries = rest
+    steps, arrivals, last_arrival, has_controls, edits, entries = rest
     stepped = {(step[0], step[1], step[2]): step[3] for step in steps or ()}
     return Look(
         locks=locks,
@@ -262,5 +264,6 @@ def as_look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
         is_pass=len(stepped) < request.most_steps,
         last_arrival=last_arrival,
         has_controls=has_controls,
+        edits=edits or 0,
         entries=entries or 0,
     )

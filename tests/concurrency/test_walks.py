@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection, transaction
 
+from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Verdict
 from django_tenantqueue.operations.places import BLOCKED_SECONDS, FEW_STEPS, MORE_STEPS
 from tests.factories import Clock, FakeWorker, make_blocked_queues, make_jobs, make_queue
@@ -112,3 +114,23 @@ def test_open_queues_are_served_without_looking_at_the_blocked_ones(worker_facto
         worker.finish(taken)
 
     assert seen <= 20 * (10 + FEW_STEPS)
+
+
+def test_queue_that_is_resumed_among_many_is_served_by_the_next_claims(worker_factory):
+    clock = Clock()
+    worker = worker_factory(clock=clock)
+    make_blocked_queues(1000, priority=200)
+    queue = make_queue(paused=True)
+    (job_id,) = make_jobs(queue, 1, priority=300)
+    settle(worker)
+    worker.claim(5)
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")  # else within seconds
+        control.resume([queue.pk])
+    clock.now += BLOCKED_SECONDS
+
+    for _ in range(20):
+        if taken := worker.claim(5):
+            break
+    assert [job.id for job in taken] == [job_id]

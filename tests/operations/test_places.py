@@ -8,6 +8,7 @@ import pytest
 
 from django_tenantqueue.operations.places import (
     BLOCKED_SECONDS,
+    EDIT_SECONDS,
     FEW_STEPS,
     FOREIGN_SECONDS,
     MORE_STEPS,
@@ -324,3 +325,26 @@ def test_all_ids_are_read_again_when_surveys_have_ended(places):
     assert not request.by_ids
     assert request.known == {at(1): 0}
     assert request.most_steps == MOST_STEPS
+
+
+def test_all_blocked_queues_are_looked_at_when_a_queue_was_edited(places, clock):
+    search(places, 3 * MORE_STEPS, Status.BLOCKED, edits=7)
+    look(places, {}, edits=7)
+    assert not places.has_open
+
+    look(places, {}, edits=8)
+
+    assert places.is_searching
+    assert len(ask(places, most_locks=200).known) == 3 * MORE_STEPS
+
+
+def test_edits_are_followed_by_a_search_now_and_then_only(places, clock):
+    search(places, 3 * MORE_STEPS, Status.BLOCKED, edits=7)
+    look(places, {}, edits=8)
+    search(places, 3 * MORE_STEPS, Status.BLOCKED, edits=9)
+    assert not places.is_searching
+
+    clock.now += EDIT_SECONDS
+    look(places, {}, edits=9)
+
+    assert places.is_searching

@@ -234,6 +234,7 @@ SELECT
         FROM tenantqueue_taskcontrol c
         WHERE c.paused OR c.num_slots IS NOT NULL
     ) AS has_controls,
+    pg_stat_get_tuples_updated(to_regclass('tenantqueue_tenantqueue')) AS edits,
     pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
         + pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_slots'))
         - (SELECT began.entries FROM began) AS entries
