@@ -11,6 +11,7 @@ from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from .conf import get_settings
+from .execution.connection_state import open_blocks
 from .execution.current_job import RunningJob
 from .execution.outcome import Outcome
 from .execution.run import run_async, run_sync
@@ -133,7 +134,7 @@ def _run(using: str, claimed: ClaimedJob) -> None:
     if claimed.is_async:
         outcome: Outcome = async_to_sync(run_async)(running)
     else:
-        outcome = run_sync(running, TEST_WORKER)
+        outcome = run_sync(running, TEST_WORKER, open_blocks())
     if savepoint is not None:
         if wrapper.connection.pgconn.transaction_status == TransactionStatus.INERROR:
             wrapper.savepoint_rollback(savepoint)

@@ -73,33 +73,35 @@ def _lost_autocommit(wrapper: BaseDatabaseWrapper) -> bool:
     return wrapper.connection is not None and wrapper.autocommit != expected
 
 
-def reset_connections(*, keep: bool = False) -> None:
-    """Make all connections of this thread clean, or close them. Never raises an Exception.
+def reset_connections(*, keep: bool = False) -> bool:
+    """Make all connections of this thread clean, or close them; return whether one is open.
 
-    `keep`: also those that Django would close now (CONN_MAX_AGE).
+    `keep`: also those that Django would close now (CONN_MAX_AGE). Never raises an Exception.
     """
+    is_open = False
     for wrapper in connections.all(initialized_only=True):
         try:
-            _reset(wrapper, keep)
+            is_open |= _reset(wrapper, keep)
         except Exception:
             logger.exception("resetting a connection to %r failed: it is closed", wrapper.alias)
             _drop(wrapper)
+    return is_open
 
 
-def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
+def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> bool:
     if not _is_idle(wrapper):
         _drop(wrapper)
-        return
+        return False
     is_old = wrapper.close_at is not None and wrapper.close_at <= time.monotonic()
     # the method of the class: a task may have replaced that of the object
     if (is_old and not keep) or (wrapper.errors_occurred and not type(wrapper).is_usable(wrapper)):
         _drop(wrapper)
-        return
+        return False
     if wrapper.vendor != "postgresql" or not get_settings().reset_connections:
-        return
+        return True
     if get_settings().pooler:  # the server's session is not this connection's
         _drop(wrapper)
-        return
+        return False
     raw = wrapper.connection
     raw.execute("DISCARD ALL")
     # with what Django's object says of the session (hooks, wrappers, a schema) it is discarded, too
@@ -112,6 +114,7 @@ def _reset(wrapper: BaseDatabaseWrapper, keep: bool) -> None:
     connections[wrapper.alias] = fresh
     # what a project sets in each new session is gone, too
     connection_created.send(sender=type(fresh), connection=fresh)
+    return True
 
 
 def _is_idle(wrapper: BaseDatabaseWrapper) -> bool:

@@ -58,10 +58,11 @@ class Outcome:
 
 def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
     """Call a hook of the task, if it has one; its errors are the caller's."""
-    hooks = None if task is None else task.hooks
-    found = None if hooks is None else getattr(hooks, name, None)
-    if found is not None:
-        found(*args)
+    if task is None or task.hooks is None:
+        return
+    hook = getattr(task.hooks, name, None)
+    if hook is not None:
+        hook(*args)
 
 
 def log_error(message: str, *args: object) -> None:

@@ -7,7 +7,7 @@ import inspect
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +48,7 @@ from .results import may_use_cache
 
 logger = logging.getLogger("django_tenantqueue")
 
+NO_BLOCKS: Mapping[str, int] = {}
 MOST_CAUSES = 100
 """Errors behind one another that are looked through when a run was interrupted."""
 
@@ -94,8 +95,13 @@ def _after(running: RunningJob, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def run_sync(running: RunningJob, worker_id: int) -> Outcome:
-    """Run a blocking job in this thread."""
+def run_sync(
+    running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO_BLOCKS
+) -> Outcome:
+    """Run a blocking job in this thread.
+
+    `blocks`: how many atomic blocks are open on its connections, by alias (`open_blocks()`).
+    """
     task: RegisteredTask | None = None
     try:
         outcome = _before(running)
@@ -104,9 +110,9 @@ def run_sync(running: RunningJob, worker_id: int) -> Outcome:
                 call = prepare(running.claimed)
                 task = call.task
                 if task is not None and task.atomic:
-                    outcome = _run_atomic(running, call, worker_id)
+                    outcome = _run_atomic(running, call, worker_id, blocks)
                 else:
-                    outcome = Outcome(finished=success(running, _called(running, call)))
+                    outcome = Outcome(finished=success(running, _called(running, call, blocks)))
                 call_hook_quietly(task, "after", running)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
         outcome = _failed(running, task, error)
@@ -194,8 +200,7 @@ def _around(running: RunningJob) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _called(running: RunningJob, call: Call) -> Any:
-    blocks = open_blocks()
+def _called(running: RunningJob, call: Call, blocks: Mapping[str, int]) -> Any:
     call_hook(call.task, "before", running)
     try:
         value = call.func(*call.args, **call.kwargs)
@@ -209,7 +214,9 @@ def _called(running: RunningJob, call: Call) -> Any:
     return value
 
 
-def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
+def _run_atomic(
+    running: RunningJob, call: Call, worker_id: int, blocks: Mapping[str, int]
+) -> Outcome:
     """Run the task and its fenced finish in one transaction of the job's own database.
 
     The finish is the last statement. A connection that breaks at COMMIT leaves open whether it
@@ -226,7 +233,8 @@ def _run_atomic(running: RunningJob, call: Call, worker_id: int) -> Outcome:
                 # the job's row is written meanwhile: starts, progress, cancellation
                 with connections[using].cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            done = success(running, _called(running, call))
+            inside = {**blocks, using: blocks.get(using, 0) + 1}
+            done = success(running, _called(running, call, inside))
             if not finish_in_transaction(using, worker_id, done, settings.max_errors):
                 running.lost = True
                 raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")

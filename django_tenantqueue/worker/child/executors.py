@@ -98,12 +98,14 @@ class ThreadExecutor:
         _make_caches()
         signals = signal.pthread_sigmask(signal.SIG_BLOCK, [])
         failures = Failures()
+        has_connections = False
         while (running := self._jobs.get()) is not None:
             outcome: Outcome | None = None
             try:
                 if not self._begin(running):
                     continue
-                close_old_connections()
+                if has_connections:
+                    close_old_connections()
                 # context variables (language, time zone, decimal precision) end with the job
                 outcome = contextvars.copy_context().run(run_sync, running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job
@@ -112,7 +114,7 @@ class ThreadExecutor:
                 # an interruption that arrived before or after the task's own code
                 outcome = outcome or judge(running, None, error)
             self._report(running, outcome)
-            reset_connections()
+            has_connections = reset_connections()
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             if failures.are_many(outcome):
                 logger.warning(
