@@ -32,22 +32,21 @@ def release_in_transaction(where: Where, keys: Keys, *, user_slots: int) -> Rele
         done.has_controls |= _lock(where, kind, chosen)
         if kind in _ROWS:
             _make_rows(where, _ROWS[kind], chosen)
-        params = {"keys": chosen, "num_slots": user_slots}
+        params = {"keys": chosen, "kind": kind, "num_slots": user_slots}
         if kind == EXCLUSIVE:
             _reject(where, chosen)
         some_passed = False
-        for job_id, passes, state, user, exclusive, *rest in fetch(where, name, params):
-            queue_priority, monitor = rest[:3], rest[3:]
+        for job_id, passes, state, user, exclusive, monitor, *place in fetch(where, name, params):
             if passes and state == "created":
-                done.note(job_id, queue_priority)
+                done.note(job_id, place)
             some_passed |= passes
             # what passed has come to its next gate, and what was taken back leaves those it was in
             if user is not None and kind == SESSION:
                 wanted[USER].add(user)
             if exclusive is not None:
                 wanted[EXCLUSIVE].add(exclusive)
-            if monitor and monitor[0] is not None:  # its anchor has the turn, or has lost it
-                done.later.setdefault(MONITOR, set()).add(monitor[0])
+            if monitor is not None:  # its anchor has the turn, or has lost it
+                done.later.setdefault(MONITOR, set()).add(monitor)
         if kind == EXCLUSIVE and some_passed:
             _reject(where, chosen)
     return done

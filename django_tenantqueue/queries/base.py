@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,18 +16,33 @@ from psycopg.pq import TransactionStatus
 from ..exceptions import Unsupported
 
 SQL_FOLDER = Path(__file__).parent.parent / "sql"
+_INCLUDE = re.compile(rb"^-- include: (\w+)\n", re.MULTILINE)
 
 
 @cache
 def statement_files() -> dict[str, Path]:
-    """Return where each statement stands; no two folders have one of the same name."""
-    return {path.stem: path for path in sorted(SQL_FOLDER.rglob("*.sql"))}
+    """Return where each statement stands; no two folders have one of the same name.
+
+    sql/parts/ holds what several statements have in common, and is no statement.
+    """
+    paths = sorted(SQL_FOLDER.rglob("*.sql"))
+    return {path.stem: path for path in paths if path.parent.name != "parts"}
 
 
 @cache
 def statement(name: str) -> bytes:
-    """Return the text of <name>.sql, in whichever folder of sql/ it stands."""
-    return statement_files()[name].read_bytes()
+    """Return the text of <name>.sql, in whichever folder of sql/ it stands.
+
+    Each line `-- include: <part>` in it stands for the text of parts/<part>.sql.
+    """
+    return _whole(statement_files()[name])
+
+
+def _whole(path: Path) -> bytes:
+    parts = SQL_FOLDER / "parts"
+    return _INCLUDE.sub(
+        lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes()
+    )
 
 
 Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]

@@ -70,7 +70,7 @@ def is_lock_lost(error: BaseException) -> bool:
 
 def find_open(where: Where, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:
     """Look at up to `most` gates of a kind that hold jobs, in the order of their keys."""
-    params = {"after": after, "most": most, "num_slots": user_slots}
+    params = {"after": after, "most": most, "kind": kind, "num_slots": user_slots}
     rows = fetch(where, _SWEEPS[kind], params)
     keys = {key for key, is_open in rows if is_open}
     return OpenGates(keys, rows[-1][0] if len(rows) == most else None)

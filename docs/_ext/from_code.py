@@ -18,6 +18,7 @@ from typing import Any
 from state_diagram import draw_states
 
 import django_tenantqueue
+from django_tenantqueue.queries.base import statement_files
 
 PACKAGE = Path(django_tenantqueue.__file__).parent
 MARKER = re.compile(r"^<!-- from the code: ([a-z-]+) -->$", re.MULTILINE)
@@ -125,7 +126,7 @@ def sql_head(path: Path) -> list[str]:
 def statements() -> str:
     """Return a section for each file in the folders of sql/."""
     parts = []
-    for path in sorted((PACKAGE / "sql").rglob("*.sql"), key=lambda path: path.name):
+    for _, path in sorted(statement_files().items()):
         parts.append(f"### `{path.name}`\n")
         parts += [f"{paragraph}\n" for paragraph in sql_head(path)]
     return "\n".join(parts)

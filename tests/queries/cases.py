@@ -24,6 +24,7 @@ from tests.queries.params import (
     locks,
     monitors,
     new_job,
+    of_kind,
     rescued,
     swept,
     taken,
@@ -211,7 +212,7 @@ CASES: dict[str, list[Case]] = {
     ],
     **{
         f"find_open_{kind}s": both(
-            swept,
+            of_kind(swept, kind),
             (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
             4000,
         )
@@ -220,7 +221,7 @@ CASES: dict[str, list[Case]] = {
     **{
         f"release_{kind}s": [
             Case(
-                gates,
+                of_kind(gates, kind),
                 (
                     *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
                     *(*BLOCKING[kind], *HOT_KEY),

@@ -137,6 +137,13 @@ def gates(_: Filled) -> dict[str, Any]:
     return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
 
 
+def of_kind(
+    params: Callable[[Filled], dict[str, Any]], kind: str
+) -> Callable[[Filled], dict[str, Any]]:
+    """Return the same parameters for gates of a kind."""
+    return lambda filled: {**params(filled), "kind": kind}
+
+
 def swept(_: Filled) -> dict[str, Any]:
     return {"after": "tenant/2", "most": 100, "num_slots": 2}
 

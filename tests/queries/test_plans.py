@@ -17,7 +17,7 @@ import pytest_django
 from django.db import connection, connections
 from psycopg import sql
 
-from django_tenantqueue.queries.base import SQL_FOLDER, statement
+from django_tenantqueue.queries.base import statement, statement_files
 from django_tenantqueue.worker.connection import connect
 from tests.queries.cases import CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
@@ -45,9 +45,7 @@ OF_WORKERS = [(name, number) for name, number in ALL if CASES[name][number].work
 
 
 def test_every_statement_is_tried_when_it_is_added():
-    names = [path.stem for path in SQL_FOLDER.rglob("*.sql")]
-
-    assert sorted(names) == sorted(CASES)
+    assert sorted(statement_files()) == sorted(CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

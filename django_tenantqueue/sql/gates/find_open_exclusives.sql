@@ -1,41 +1,35 @@
--- Walk over up to `most` exclusive keys that have a line, from `after` on, and say in which of them a release
--- would change something: what a crash or a lock has kept from its release is found here.
--- Locks: none. Indexes: tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
+-- Walk over up to `most` exclusive keys that have a line, from `after` on, and say in which of
+-- them a release would change something: what a crash or a lock has kept from its release is found
+-- here.
+-- Locks: none.
+-- Indexes: tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
 -- tenantqueue_job_exclusive_reject.
 WITH RECURSIVE step AS (
-    (
-        SELECT j.exclusive_key AS key, 1 AS nth
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'exclusive' AND j.exclusive_key > %(after)s::text
-        ORDER BY j.exclusive_key
-        LIMIT 1
-    )
+    SELECT %(after)s::text AS key, 0 AS nth
     UNION ALL
-    SELECT next.key, step.nth + 1
+    SELECT
+        least(
+            (
+                SELECT j.exclusive_key
+                FROM tenantqueue_job_hot j
+                WHERE j.held_by = 'exclusive' AND j.exclusive_key > step.key
+                ORDER BY j.exclusive_key
+                LIMIT 1
+            )
+        ),
+        step.nth + 1
     FROM step
-    CROSS JOIN LATERAL (
-        SELECT j.exclusive_key AS key
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'exclusive' AND j.exclusive_key > step.key
-        ORDER BY j.exclusive_key
-        LIMIT 1
-    ) next
-    WHERE step.nth < %(most)s::integer
-)
+    WHERE step.key IS NOT NULL AND step.nth < %(most)s::integer
+), given AS MATERIALIZED (
+    SELECT step.key
+    FROM step
+    WHERE step.nth > 0 AND step.key IS NOT NULL
+),
+-- include: exclusives
+,
+-- include: misplaced
 SELECT
-    step.key,
-    NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE j.exclusive_key = step.key
-            AND j.state IN ('created', 'queued', 'running')
-    ) OR coalesce((
-        -- it is to be rejected
-        SELECT true
-        FROM tenantqueue_job_hot j
-        WHERE j.exclusive_key = step.key AND j.held_by = 'exclusive'
-            AND j.unique_mode = 'while_executing_reject' AND j.attempt = 0
-        LIMIT 1
-    ), false) AS is_open
-FROM step
-ORDER BY step.nth
+    gate.key,
+    gate.has_rejected OR gate.key IN (SELECT misplaced.key FROM misplaced) AS is_open
+FROM gate
+ORDER BY gate.key

@@ -9,69 +9,22 @@
 -- or has seen `stop_after_failures` details fail. With an interval nothing is fed before its time; the
 -- time of the last look stays on the grid of the interval, however late the look was.
 -- A row in state 'done' says that the monitor has no details left, for end_monitors.sql to look again.
--- Locks: the jobs that move, in id order, SKIP LOCKED: what an operator holds moves at the next sweep;
+-- Locks: the jobs that move, SKIP LOCKED: what an operator holds moves at the next sweep;
 -- the rows of tenantqueue_monitorpace, which only releases under this monitor's lock write.
 -- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
 -- tenantqueue_history_monitor
 -- for failures, the primary key for the update.
-WITH gate AS MATERIALIZED (
-    SELECT
-        m.id, m.priority, m.anchor_id, m.interval,
-        CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE m.priority END AS lane,
-        m.cancelled_at IS NULL AND NOT m.keep_open AND anchor.held_by = 'details' AS may_end,
-        m.interval = 0 OR pace.fed_at IS NULL
-            OR pace.fed_at + make_interval(secs => m.interval) <= clock_timestamp() AS is_due,
-        CASE
-            WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
-            WHEN m.stop_after_failures <= (
-                SELECT count(*)
-                FROM (
-                    SELECT
-                    FROM tenantqueue_job_history j
-                    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
-                    LIMIT coalesce(m.stop_after_failures, 0)
-                ) failure
-            ) THEN 0
-            ELSE m.parallel
-        END AS capacity
-    FROM unnest(
+WITH given AS MATERIALIZED (
+    SELECT unnest(
         coalesce(
             %(keys)s::text[],
             -- empty after the transaction that set it, when a plan is made
             nullif(current_setting('tenantqueue.gates', true), '')::text[]
         )
-    ) AS given (key)
-    JOIN tenantqueue_concurrentjobmonitor m ON m.id = given.key::bigint
-    LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
-    LEFT JOIN LATERAL (
-        SELECT j.held_by
-        FROM tenantqueue_job_hot j
-        WHERE j.id = m.anchor_id
-        OFFSET 0
-    ) anchor ON true
-), inside AS MATERIALIZED (
-    SELECT
-        gate.id AS monitor_id, job.id, job.is_anchor,
-        job.movable AND NOT job.is_anchor AND job.nth > gate.capacity AS is_surplus,
-        job.movable AND (job.priority <> gate.priority OR job.lane <> gate.lane) AS is_stale
-    FROM gate
-    CROSS JOIN LATERAL (
-        SELECT
-            j.id, j.id = gate.anchor_id AS is_anchor, j.worker_id IS NULL AS movable,
-            j.priority, j.lane,
-            count(*) FILTER (WHERE j.id <> gate.anchor_id) OVER (ORDER BY j.worker_id, j.id) AS nth
-        FROM tenantqueue_job_hot j
-        WHERE j.monitor_id = gate.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
-        OFFSET 0
-    ) job
-), room AS MATERIALIZED (
-    SELECT
-        gate.id, gate.is_due, gate.may_end,
-        gate.capacity - (
-            SELECT count(*) FROM inside WHERE inside.monitor_id = gate.id AND NOT inside.is_anchor
-        ) AS places
-    FROM gate
-), changed AS MATERIALIZED (
+    )::bigint AS key
+),
+-- include: monitors
+, changed AS MATERIALIZED (
     SELECT inside.monitor_id, job.id, CASE WHEN inside.is_surplus THEN false END AS passes
     FROM inside
     CROSS JOIN LATERAL (
@@ -146,19 +99,3 @@ UNION ALL
 SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text, NULL, NULL, NULL
 FROM room
 WHERE room.may_end
-    AND NOT EXISTS (SELECT FROM inside WHERE inside.monitor_id = room.id AND NOT inside.is_anchor)
-    -- not EXISTS, which may be answered by reading the lines of all monitors
-    AND (
-        SELECT true
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'monitor' AND j.monitor_id = room.id
-        LIMIT 1
-    ) IS NULL
-    AND (
-        SELECT true
-        FROM tenantqueue_job_hot j
-        WHERE j.held_by = 'task' AND j.monitor_id >= room.id AND j.monitor_id <= room.id
-        -- so that no other index is as good
-        ORDER BY j.monitor_id, j.id
-        LIMIT 1
-    ) IS NULL
