@@ -95,9 +95,7 @@ def _after(running: RunningJob, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def run_sync(
-    running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO_BLOCKS
-) -> Outcome:
+def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO_BLOCKS) -> Outcome:
     """Run a blocking job in this thread.
 
     `blocks`: how many atomic blocks are open on its connections, by alias (`open_blocks()`).

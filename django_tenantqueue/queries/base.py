@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 from ..exceptions import Unsupported
 
 SQL_FOLDER = Path(__file__).parent.parent / "sql"
+_PARAMETER = re.compile(rb"%\((\w+)\)s")
 _INCLUDE = re.compile(rb"^-- include: (\w+)\n", re.MULTILINE)
 
 
@@ -38,11 +39,23 @@ def statement(name: str) -> bytes:
     return _whole(statement_files()[name])
 
 
+@cache
+def numbered(name: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return the text of a statement with $1, $2, … and the names of what these stand for."""
+    names: list[str] = []
+
+    def number(match: re.Match[bytes]) -> bytes:
+        parameter = match[1].decode()
+        if parameter not in names:
+            names.append(parameter)
+        return b"$%d" % (names.index(parameter) + 1)
+
+    return _PARAMETER.sub(number, statement(name)), tuple(names)
+
+
 def _whole(path: Path) -> bytes:
     parts = SQL_FOLDER / "parts"
-    return _INCLUDE.sub(
-        lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes()
-    )
+    return _INCLUDE.sub(lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes())
 
 
 Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]
@@ -58,12 +71,31 @@ def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Curso
     PostgreSQL.
     """
     if isinstance(where, psycopg.Connection):
-        return where.execute(statement(name), params, prepare=where.prepare_threshold is not None)
+        return send_statement(where, name, params)
     wrapper = connections[where] if isinstance(where, str) else where
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
         # planned anew each time, for the size that the tables have then
-        return psycopg.Cursor(raw).execute(statement(name), params, prepare=False)
+        return send_statement(raw, name, params, prepare=False)
+
+
+def send_statement(
+    raw: psycopg.Connection[Any],
+    name: str,
+    params: Mapping[str, Any],
+    *,
+    prepare: bool | None = None,
+) -> psycopg.Cursor[Any]:
+    """Run statement `name` on psycopg's connection and return its cursor.
+
+    `prepare`: None for whether the connection may prepare. The text has numbered parameters
+    already: psycopg would look for named ones in it each time, 0.2 ms for a claim.
+    """
+    text, names = numbered(name)
+    if prepare is None:
+        prepare = not is_pooled(raw)
+    values = [params[parameter] for parameter in names]
+    return psycopg.RawCursor(raw).execute(text, values, prepare=prepare)
 
 
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '200ms'"

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import re
 import select
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,9 +17,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import pq
 
 from ..conf import get_settings
-from .base import ready_connection, statement, text_array
+from .base import numbered, ready_connection, send_statement, text_array
 
-_PARAMETER = re.compile(r"%\((\w+)\)s")
 _IS_PATCHED = select.select.__module__ != "select"
 """gevent or the like: waiting inside libpq would stop all of its greenlets."""
 _IDLE = pq.TransactionStatus.IDLE
@@ -29,20 +26,6 @@ _MISSING = "26000"
 """SQLSTATE of a prepared statement that does not exist (any more)."""
 
 _prepared: WeakKeyDictionary[psycopg.Connection[Any], set[bytes]] = WeakKeyDictionary()
-
-
-@cache
-def _numbered(name: str) -> tuple[bytes, bytes, tuple[str, ...]]:
-    """Return the name on the server, the text with $1, $2, … and what these stand for."""
-    names: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        if match[1] not in names:
-            names.append(match[1])
-        return f"${names.index(match[1]) + 1}"
-
-    text = _PARAMETER.sub(number, statement(name).decode())
-    return f"tenantqueue_{name}".encode(), text.encode(), tuple(names)
 
 
 def fetch_prepared(
@@ -57,7 +40,7 @@ def fetch_prepared(
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
         if not can_prepare(raw):
-            return psycopg.Cursor(raw).execute(statement(name), params).fetchall()
+            return send_statement(raw, name, params, prepare=False).fetchall()
         if not raw.autocommit and raw.pgconn.transaction_status == _IDLE:
             psycopg.Cursor(raw).execute(b"SELECT")  # psycopg sends its BEGIN with it
         return _fetch(raw, name, params)
@@ -92,7 +75,8 @@ def can_prepare(raw: psycopg.Connection[Any]) -> bool:
 def _fetch(
     raw: psycopg.Connection[Any], name: str, params: Mapping[str, Any]
 ) -> list[tuple[str | None, ...]]:
-    key, text, names = _numbered(name)
+    text, names = numbered(name)
+    key = f"tenantqueue_{name}".encode()
     values: Any = [_encode(params[parameter]) for parameter in names]
     with raw.lock:
         known = _prepared.get(raw)

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from ..gates import MONITOR
-from .base import LOCK_TIMEOUT, fetch, is_pooled, statement
+from .base import LOCK_TIMEOUT, fetch, is_pooled, send_statement
 from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_params
 from .finish import Failed, Finished, finish_params, reschedule_params
 from .gates import GATE_LOCK_CLASSES, Released, halt_params
@@ -78,34 +78,32 @@ def exchange(
                 connection.execute(LOCK_TIMEOUT, prepare=prepare)
             if finished:
                 params = finish_params(worker_id, finished, max_errors)
-                done = connection.execute(statement("finish_jobs"), params, prepare=prepare)
+                done = send_statement(connection, "finish_jobs", params)
             if failed:
                 params = reschedule_params(worker_id, failed, max_errors)
-                again = connection.execute(statement("reschedule_jobs"), params, prepare=prepare)
+                again = send_statement(connection, "reschedule_jobs", params)
             if halts:
-                connection.execute(statement("halt_sessions"), halt_params(halts), prepare=prepare)
+                send_statement(connection, "halt_sessions", halt_params(halts))
             if feed:
                 params = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(feed)}
-                locked = connection.execute(statement("try_gates"), params, prepare=prepare)
+                locked = send_statement(connection, "try_gates", params)
                 params = {"keys": None, "by_tenant": by_tenant}
-                fed = connection.execute(statement("release_monitors"), params, prepare=prepare)
+                fed = send_statement(connection, "release_monitors", params)
             if in_line:
                 assert not finished
                 assert not failed
                 assert not feed
                 connection.execute(LINE_TIMEOUT, prepare=prepare)
                 params = {"lock_class": LINE_LOCK_CLASS}
-                connection.execute(statement("wait_at_turnstile"), params, prepare=prepare)
+                send_statement(connection, "wait_at_turnstile", params)
             if request is not None:
                 params = lock_params(request)
-                looked = connection.execute(statement("lock_queues"), params, prepare=prepare)
+                looked = send_statement(connection, "lock_queues", params)
                 params = claim_params(request)
-                claimed = connection.execute(statement("claim_jobs"), params, prepare=prepare)
+                claimed = send_statement(connection, "claim_jobs", params)
                 if request.by_ids:
                     params = first_taken_params(request.taken)
-                    taken = connection.execute(
-                        statement("find_first_taken"), params, prepare=prepare
-                    )
+                    taken = send_statement(connection, "find_first_taken", params)
             if is_explicit:
                 connection.execute(b"COMMIT", prepare=prepare)
     except psycopg.Error:

@@ -12,7 +12,7 @@ import psycopg
 from django.db import DatabaseError, connections, transaction
 
 from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
-from .base import array, fetch, statement
+from .base import array, fetch, send_statement
 from .direct import fetch_prepared
 from .enqueue import NewJob
 from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Released, Where, is_lock_lost
@@ -205,10 +205,7 @@ def _exchange(
         with connection.pipeline():
             connection.execute(_BEGIN, prepare=prepare)
             connection.execute(_LIMIT, prepare=prepare)
-            cursors = [
-                connection.execute(statement(name), params, prepare=prepare)
-                for name, params in statements
-            ]
+            cursors = [send_statement(connection, name, params) for name, params in statements]
             connection.execute(b"COMMIT", prepare=prepare)
     except psycopg.Error:
         if not connection.broken:
