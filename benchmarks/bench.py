@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from django_tenantqueue.models import TenantQueue
-from django_tenantqueue.operations.enqueue import forget_queues
+from django_tenantqueue.operations.queues import forget_queues
 from django_tenantqueue.queries.enqueue import wake_any_workers
 
 from .fleet import Fleet

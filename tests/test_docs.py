@@ -350,3 +350,12 @@ def test_page_avoids_belittling_words(page: Path) -> None:
 def test_marker_of_an_unknown_part_fails() -> None:
     with pytest.raises(KeyError):
         from_code.expand("<!-- from the code: nothing -->")
+
+
+def test_files_exist_when_the_architecture_names_them() -> None:
+    named = re.findall(
+        r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sql))`", text_of("explanation/architecture.md")
+    )
+
+    assert len(named) > 40
+    assert [name for name in named if not (PACKAGE / name).exists()] == []

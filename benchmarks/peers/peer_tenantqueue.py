@@ -19,7 +19,7 @@ import tenantqueue_app.tasks as tasks  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import connections  # noqa: E402
 
-from django_tenantqueue.operations.enqueue import forget_queues  # noqa: E402
+from django_tenantqueue.operations.queues import forget_queues  # noqa: E402
 
 
 class Peer(common.PgPeer):

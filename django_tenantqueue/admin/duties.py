@@ -50,7 +50,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
         """Return when the duty ran last."""
         return moment(duty.ran_at)
 
-    @admin.display(description=_("took"), ordering="-duration_seconds")
+    @admin.display(description=_("duration"), ordering="-duration_seconds")
     def took(self, duty: Duty) -> SafeString:
         """Return how long the last run took."""
         return format_html('<span class="tq-time">{}</span>', duration_text(duty.duration_seconds))
@@ -60,7 +60,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
         """Return how often the duty has run."""
         return format_html('<span class="tq-number">{}</span>', f"{duty.runs:,}")
 
-    @admin.display(description=_("did last"), ordering="-acted_at")
+    @admin.display(description=_("last result"), ordering="-acted_at")
     def did(self, duty: Duty) -> SafeString | str:
         """Return what the last run that found something to do has done, and when it did."""
         if duty.acted_at is None:

@@ -111,7 +111,7 @@ class JobAdmin(JobActions):
             return moment(ready_at)
         return ongoing(timezone.now() - ready_at, gettext("waits"))
 
-    @admin.display(description=_("ran"))
+    @admin.display(description=_("run time"))
     def ran(self, job: Job) -> SafeString | str:
         """Return how long the last attempt ran, or runs by now."""
         if job.state == State.RUNNING and job.started_at is not None:

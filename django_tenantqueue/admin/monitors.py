@@ -197,7 +197,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         """Return what it does."""
         return status_badge(_now(monitor))
 
-    @admin.display(description=_("because"))
+    @admin.display(description=_("reason"))
     def reason(self, monitor: ConcurrentJobMonitor) -> str:
         """Return why it does that."""
         return _now(monitor).reason or NOTHING
@@ -230,7 +230,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             return gettext("%s a second") % f"{pace.per_second:.3g}"
         return gettext("%s a minute") % f"{60 * pace.per_second:.3g}"
 
-    @admin.display(description=_("will end"))
+    @admin.display(description=_("expected end"))
     def end(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
         """Return when it is likely to end, and in which range."""
         now = _now(monitor)

@@ -138,7 +138,7 @@ class LineAdmin(TunedAdmin[_S]):
             attach_loads([found])
         return found
 
-    @admin.display(description=_("inside"))
+    @admin.display(description=_("active"))
     def inside(self, session: Session) -> SafeString:
         """Return how many jobs have been let through and have not ended."""
         load: SessionLoad = session.load  # type: ignore[attr-defined]
@@ -150,7 +150,7 @@ class LineAdmin(TunedAdmin[_S]):
         load: SessionLoad = session.load  # type: ignore[attr-defined]
         return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
 
-    @admin.display(description=_("line of jobs"))
+    @admin.display(description=_("jobs in line"))
     def jobs(self, session: Session) -> SafeString | str:
         """Return its unfinished jobs, those inside first, then the line in its order."""
         if not session.may_view_jobs:  # type: ignore[attr-defined]
@@ -238,7 +238,7 @@ class SessionAdmin(LineAdmin[Session]):
             db_field, request, choices=[("", gettext("as the job says")), *db_field.choices]
         )
 
-    @admin.display(description=_("what it does"))
+    @admin.display(description=_("reason"))
     def why(self, session: Session) -> SafeString | str:
         """Return what keeps the line from moving, or what runs."""
         return reason(session)

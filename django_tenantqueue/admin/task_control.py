@@ -118,7 +118,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         """Return what cannot be edited: a control keeps its task."""
         return ("name", *self.readonly_fields) if obj else self.readonly_fields
 
-    @admin.display(description=_("hold slots of it"))
+    @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
         """Return how many of its jobs run, or wait in a worker's buffer."""
         load: TaskLoad = control.load  # type: ignore[attr-defined]

@@ -158,7 +158,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
         """Return when the process last gave a sign of life."""
         return moment(worker.heartbeat_at)
 
-    @admin.display(description=_("takes"))
+    @admin.display(description=_("queues served"))
     def takes(self, worker: Worker) -> str:
         """Return which queues and tenants the worker serves."""
         parts = [

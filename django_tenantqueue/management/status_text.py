@@ -34,7 +34,7 @@ WORKER_HEAD = (
     "claims/s",
     "jobs/s",
 )
-DUTY_HEAD = ("maintenance", "last run", "took", "runs", "by", "did last", "")
+DUTY_HEAD = ("maintenance", "last run", "duration", "runs", "by", "last result", "")
 
 Row = Sequence[str]
 

@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
                 ("worker", models.CharField(max_length=200, verbose_name="worker")),
                 ("ran_at", models.DateTimeField(verbose_name="last run")),
                 ("duration_seconds", models.FloatField(verbose_name="took")),
-                ("outcome", models.TextField(blank=True, default="", verbose_name="did")),
+                ("outcome", models.TextField(blank=True, default="", verbose_name="last result")),
                 ("acted_at", models.DateTimeField(null=True, verbose_name="last did something")),
                 ("runs", models.BigIntegerField(default=0, verbose_name="runs")),
                 ("error", models.TextField(blank=True, default="", verbose_name="error")),
@@ -498,13 +498,13 @@ class Migration(migrations.Migration):
                     "max_waiting",
                     models.IntegerField(
                         blank=True,
-                        help_text="With so many ready jobs waiting it takes no new ones. Empty: no limit.",
+                        help_text="Reject new jobs once this many are ready. Empty: no limit.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(100000000),
                         ],
-                        verbose_name="most waiting",
+                        verbose_name="max waiting",
                     ),
                 ),
                 (
@@ -817,7 +817,7 @@ class Migration(migrations.Migration):
                         ("attempt", models.SmallIntegerField(default=0, verbose_name="attempt")),
                         (
                             "max_attempts",
-                            models.SmallIntegerField(default=1, verbose_name="most attempts"),
+                            models.SmallIntegerField(default=1, verbose_name="max attempts"),
                         ),
                         (
                             "crashes",

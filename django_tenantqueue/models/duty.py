@@ -13,7 +13,7 @@ class Duty(models.Model):
     worker = models.CharField(_("worker"), max_length=200)
     ran_at = models.DateTimeField(_("last run"))
     duration_seconds = models.FloatField(_("took"))
-    outcome = models.TextField(_("did"), default="", blank=True)
+    outcome = models.TextField(_("last result"), default="", blank=True)
     """What the last run that found something to do has done."""
     acted_at = models.DateTimeField(_("last did something"), null=True)
     runs = models.BigIntegerField(_("runs"), default=0)

@@ -117,7 +117,7 @@ class Job(models.Model):
     expires_at = models.DateTimeField(_("expires at"), null=True)
     cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True)
     attempt = models.SmallIntegerField(_("attempt"), default=0)
-    max_attempts = models.SmallIntegerField(_("most attempts"), default=1)
+    max_attempts = models.SmallIntegerField(_("max attempts"), default=1)
     crashes = models.SmallIntegerField(
         _("crashes"), default=0, help_text=_("Worker processes that died while they ran it.")
     )

@@ -53,11 +53,11 @@ class TenantQueue(models.Model):
         help_text=_("How many may start at once after a pause. Empty: those of one second."),
     )
     max_waiting = models.IntegerField(
-        _("most waiting"),
+        _("max waiting"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0), MaxValueValidator(100_000_000)],
-        help_text=_("With so many ready jobs waiting it takes no new ones. Empty: no limit."),
+        help_text=_("Reject new jobs once this many are ready. Empty: no limit."),
     )
     paused = models.BooleanField(
         _("paused"), default=False, db_default=False, help_text=_("Start no more of its jobs.")

@@ -21,8 +21,8 @@ from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
-from .enqueue import Target, lane_of, queue_id_of
 from .gates import keys_of, release_and_wake
+from .queues import Target, lane_of, queue_id_of
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -18,17 +17,18 @@ from ..calls.arguments import encode_args
 from ..calls.context import capture_context
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
-from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
 from ..conf import get_settings
-from ..exceptions import QueueFull, QueueRetired
+from ..exceptions import QueueFull
 from ..gates import JobGates, gate_key
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
 from ..states import Priority
+from .after_commit import last_hook, open_savepoints, register
 from .gates import release_later
-from .room import forget_rooms, is_limited, take_room
+from .queues import Target, find_target, lane_of, queue_id_of
+from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
 _New = TypeVar("_New", bound=queries.NewJob)
@@ -47,37 +47,20 @@ A worker that fell asleep while it ran looks once more, later than this: see wor
 
 T = TypeVar("T")
 
-_queue_ids: dict[tuple[str, str, str], int] = {}
-"""(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a job goes."""
-
-    using: str
-    tenant: str
-    queue: str
-
 
 class _Wake:
     """Wakes sleeping workers once the transaction that enqueued has committed."""
 
     __slots__ = ("counts", "savepoints", "using")
 
-    def __init__(self, using: str, savepoints: set[str]) -> None:
+    def __init__(self, using: str) -> None:
         self.using = using
-        self.savepoints = savepoints
+        self.savepoints = open_savepoints(using)
         self.counts: dict[tuple[str, str], int] = {}
 
     def send(self) -> None:
-        """Wake them: the hook. (A method, since Django names a hook that fails.)"""
+        """Wake them: the hook."""
         queries.wake_workers(self.using, self.counts)
-
-
-def lane_of(priority: int) -> int:
-    """Return the lane in which jobs of a priority are served: one for all, or one each."""
-    return priority if get_settings().priority_scope == "global" else 0
 
 
 def _wake_later(target: Target, count: int) -> None:
@@ -85,16 +68,11 @@ def _wake_later(target: Target, count: int) -> None:
     if not get_settings().notify:
         return
     key = (target.tenant, target.queue)
-    wrapper = connections[target.using]
-    savepoints = set(wrapper.savepoint_ids)
-    hooks = wrapper.run_on_commit if wrapper.in_atomic_block else []
-    last = getattr(hooks[-1][1], "__self__", None) if hooks else None
-    if isinstance(last, _Wake) and last.savepoints == savepoints:
-        last.counts[key] = last.counts.get(key, 0) + count
-        return
-    wake = _Wake(target.using, savepoints)
-    wake.counts[key] = count
-    transaction.on_commit(wake.send, using=target.using, robust=True)
+    last = last_hook(_Wake, target.using)
+    wake = last or _Wake(target.using)
+    wake.counts[key] = wake.counts.get(key, 0) + count
+    if last is None:
+        register(wake, target.using)
 
 
 def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
@@ -156,34 +134,6 @@ def _gated(new: queries.NewJob, options: Options, gates: JobGates) -> queries.Ga
         "exclusive_keys": None,
         "unique_mode": None if options.unique is None else options.unique.mode,
     }
-
-
-def find_target(options: Options) -> Target:
-    """Return where jobs with these options go."""
-    settings = get_settings()
-    tenant = get_tenant() if options.tenant is None else options.tenant
-    return Target(settings.database, tenant, options.queue or settings.default_queue)
-
-
-def queue_id_of(target: Target, *, refresh: bool = False) -> int:
-    """Return the id of a tenant queue, making it at its first use.
-
-    Raises QueueRetired (only when looked up: a cached id is checked by the INSERT).
-    """
-    key = (target.using, target.tenant, target.queue)
-    known = None if refresh else _queue_ids.get(key)
-    if known is not None:
-        return known
-    found = queries.find_queue(target.using, target.tenant, target.queue)
-    if found is None:
-        slots = get_settings().default_num_slots
-        found = queries.create_queue(target.using, target.tenant, target.queue, slots)
-    if found.retired:
-        raise QueueRetired(
-            f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
-        )
-    _queue_ids[key] = found.id
-    return found.id
 
 
 def enqueue(
@@ -444,9 +394,3 @@ def load_jobs(ids: Sequence[int]) -> list[Job]:
     using = get_settings().database
     found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ids)}
     return [found[i] for i in ids if i in found]
-
-
-def forget_queues() -> None:
-    """Forget what is known of queues, for tests that drop their rows."""
-    _queue_ids.clear()
-    forget_rooms()

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 import psycopg
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError
 
 from ..conf import Settings, get_settings
 from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
@@ -25,6 +25,7 @@ from ..queries import gates as queries
 from ..queries.gates import Keys, Released
 from ..queries.monitors import release_monitors
 from . import gate_cascade, task_gate
+from .after_commit import last_hook, open_savepoints, register
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -106,29 +107,24 @@ class _Release:
 
     __slots__ = ("keys", "savepoints", "using")
 
-    def __init__(self, using: str, savepoints: set[str]) -> None:
+    def __init__(self, using: str) -> None:
         self.using = using
-        self.savepoints = savepoints
+        self.savepoints = open_savepoints(using)
         self.keys: Keys = {}
 
     def send(self) -> None:
-        """Release them: the hook. (A method, since Django names a hook that fails.)"""
+        """Release them: the hook."""
         release_and_wake(self.using, self.keys)
 
 
 def release_later(using: str, gates: JobGates) -> None:
     """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
-    wrapper = connections[using]
-    savepoints = set(wrapper.savepoint_ids)
-    hooks = wrapper.run_on_commit if wrapper.in_atomic_block else []
-    last = getattr(hooks[-1][1], "__self__", None) if hooks else None
-    hook = last if isinstance(last, _Release) and last.savepoints == savepoints else None
-    new = hook is None
-    hook = hook or _Release(using, savepoints)
+    last = last_hook(_Release, using)
+    hook = last or _Release(using)
     for kind, key in gates.keys().items():
         hook.keys.setdefault(kind, set()).add(key)
-    if new:  # in autocommit mode it is sent at once
-        transaction.on_commit(hook.send, using=using, robust=True)
+    if last is None:
+        register(hook, using)
 
 
 @dataclass(slots=True)

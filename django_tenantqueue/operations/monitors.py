@@ -25,8 +25,9 @@ from ..queries import monitors as queries
 from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
-from .enqueue import Target, batches, lane_of, new_job, queue_id_of
+from .enqueue import batches, new_job
 from .gates import release_later
+from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from django_tenantqueue.exceptions import QueueRetired
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations import control, enqueue
+from django_tenantqueue.operations import control, queues
 from tests.factories import make_jobs, make_queue, state_of
 from tests.testapp.tasks import echo, noop
 
@@ -95,7 +95,7 @@ def test_first_uses_do_not_wait_when_many_race_in_open_transactions(threads):
             together.wait(SECONDS)  # all six have inserted before one of them commits
         return job.queue_id
 
-    enqueue.forget_queues()
+    queues.forget_queues()
     running = [threads.start(first_use) for _ in range(6)]
 
     assert {thread.result(SECONDS) for thread in running} == {TenantQueue.objects.get().pk}
@@ -108,7 +108,7 @@ def test_enqueue_works_when_the_caller_is_repeatable_read_and_the_queue_is_new(t
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("SELECT count(*) FROM tenantqueue_tenantqueue")
         threads.run(noop.using(tenant="new").delay)
-        enqueue.forget_queues()
+        queues.forget_queues()
         noop.using(tenant="new").delay()
         ids = noop.using(tenant="new").enqueue_many([()] * 2)
 

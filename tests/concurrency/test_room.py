@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
 from django_tenantqueue.models import Job, UniqueKey
-from django_tenantqueue.operations import control, enqueue, room
+from django_tenantqueue.operations import control, enqueue, queues, room
 from django_tenantqueue.operations.room import LEAST_SECONDS, MOST_SECONDS
 from tests.factories import Clock, make_jobs, make_queue
 from tests.testapp.tasks import async_add, noop
@@ -23,7 +23,7 @@ acme = noop.using(tenant="acme")
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock by which counts grow old."""
-    enqueue.forget_queues()
+    queues.forget_queues()
     turned = Clock()
     monkeypatch.setattr(room, "monotonic", turned)
     return turned

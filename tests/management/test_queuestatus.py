@@ -147,7 +147,7 @@ def test_duties_are_listed() -> None:
 
     lines = rows()
 
-    assert "maintenance last run took runs by did last" in lines
+    assert "maintenance last run duration runs by last result" in lines
     assert "promote 2 min ago 12 ms 1,234 web-1 3 h ago promoted 5 jobs" in lines
     assert "error: LockNotAvailable: no" in lines
 

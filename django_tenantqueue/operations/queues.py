@@ -1,0 +1,63 @@
+"""Tenant queues by their names: made at their first use, their ids remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..calls.options import Options
+from ..calls.tenant import get_tenant
+from ..conf import get_settings
+from ..exceptions import QueueRetired
+from ..queries import enqueue as queries
+from .room import forget_rooms
+
+_queue_ids: dict[tuple[str, str, str], int] = {}
+"""(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a job goes."""
+
+    using: str
+    tenant: str
+    queue: str
+
+
+def find_target(options: Options) -> Target:
+    """Return where jobs with these options go."""
+    settings = get_settings()
+    tenant = get_tenant() if options.tenant is None else options.tenant
+    return Target(settings.database, tenant, options.queue or settings.default_queue)
+
+
+def queue_id_of(target: Target, *, refresh: bool = False) -> int:
+    """Return the id of a tenant queue, making it at its first use.
+
+    Raises QueueRetired (only when looked up: a cached id is checked by the INSERT).
+    """
+    key = (target.using, target.tenant, target.queue)
+    known = None if refresh else _queue_ids.get(key)
+    if known is not None:
+        return known
+    found = queries.find_queue(target.using, target.tenant, target.queue)
+    if found is None:
+        slots = get_settings().default_num_slots
+        found = queries.create_queue(target.using, target.tenant, target.queue, slots)
+    if found.retired:
+        raise QueueRetired(
+            f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
+        )
+    _queue_ids[key] = found.id
+    return found.id
+
+
+def lane_of(priority: int) -> int:
+    """Return the lane in which jobs of a priority are served: one for all, or one each."""
+    return priority if get_settings().priority_scope == "global" else 0
+
+
+def forget_queues() -> None:
+    """Forget what is known of queues, for tests that drop their rows."""
+    _queue_ids.clear()
+    forget_rooms()
