@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -24,6 +25,12 @@ LEASE_SECONDS = 30.0
 LOOK_SECONDS = 3.0
 """A worker must look dead twice, so far apart. A supervisor that cannot hold the locks of its
 children has killed them by then: see worker/supervisor/lease.py, which compares the delays."""
+
+
+APART_SECONDS = 1.0
+"""A job in whose presence processes crash again and again waits this long at least, and up to twice
+as long: what else may be the reason has begun without it by then. Half as long: a slow machine
+starts them together again, and the wrong one counts the attempt. Twice as long: it runs later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,8 @@ def _verdict(job: Held, counted: bool, death: DeathReport) -> Verdict:
         if death.culprit is not None:
             delay = backoff_seconds(job.attempt)
         elif death.crashed and job.crashes:
-            delay = backoff_seconds(job.crashes)
+            apart = APART_SECONDS * random.uniform(1.0, 2.0)
+            delay = max(apart, backoff_seconds(job.crashes))
     return Verdict(job.id, ends, counted, delay)
 
 

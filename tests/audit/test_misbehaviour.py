@@ -33,7 +33,8 @@ def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str)
         assert sum(played["bad"].values()) == way.jobs
         assert all(re.match(way.ends, end, re.DOTALL) for end in played["bad"]), played["bad"]
         assert way.replaced or project.child() == before
-    except AssertionError:
+    except AssertionError as error:
+        error.add_note(f"{played}\n{project.log.read_text()[-4000:]}")
         project.begin_anew()
         raise
     if way.replaced:

@@ -78,6 +78,14 @@ def test_job_waits_when_it_was_the_reason_or_crashed_again(job, death, waits):
     assert (verdict.delay_seconds > 0) == waits
 
 
+def test_job_waits_until_others_have_begun_however_short_the_backoff_is(settings):
+    settings.TENANTQUEUE = {"BACKOFF_BASE": 0.01, "BACKOFF_MAX": 0.01}
+
+    (verdict,) = judge([held(1, crashes=1)], DeathReport("it died", crashed=True))
+
+    assert 1.0 <= verdict.delay_seconds <= 2.0
+
+
 def test_neighbour_is_spared_when_the_same_job_crashes_again_and_again():
     """A job that kills its process stands alone from its second crash on."""
     poison, neighbour = held(1, max_attempts=5), held(2, max_attempts=5)

@@ -33,7 +33,7 @@ logger = logging.getLogger("django_tenantqueue")
 DEAF_SECONDS = 1.2 * HEARTBEAT_SECONDS
 """A child whose loop has not turned for so long may sleep and not hear."""
 RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Pause before a child is replaced that died for the n-th time within a minute."""
+"""Pause before a child is replaced that died without a job for the n-th time within a minute."""
 
 
 class Children:
@@ -196,8 +196,8 @@ class Children:
             self._due[child.number] = now
             return
         pause = 0.0
-        # a child that was killed for one job is no sign of a worker that cannot live
-        if child.sentence is None or child.sentence.crashed:
+        # one that had begun jobs could live: it is they that count an attempt, and wait
+        if not child.begun():
             deaths = [at for at in self._deaths.get(child.number, []) if now - at < 60] + [now]
             self._deaths[child.number] = deaths
             pause = RESTART_SECONDS[min(len(deaths), len(RESTART_SECONDS)) - 1]
