@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 
 from django_tenantqueue.calls.arguments import (
     MARK,
-    clean_text,
     decode_args,
     encode_args,
     encode_result,
 )
 from django_tenantqueue.exceptions import InvalidArgument, Permanent, ResultRefused
 from django_tenantqueue.models import Job
+from django_tenantqueue.text import clean_text
 from tests.testapp.models import Report
 from tests.testapp.tasks import echo
 
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)))
 floats = st.floats(allow_nan=False, allow_infinity=False)
 zones = st.sampled_from([None, UTC, timezone.get_fixed_timezone(90), ZoneInfo("Europe/Berlin")])
-moments = st.datetimes(timezones=zones)
+moments = st.datetimes(timezones=zones, allow_imaginary=False)
 scalars = (
     st.none()
     | st.booleans()
@@ -70,6 +70,16 @@ def kinds(value: object) -> object:
     if isinstance(value, dict):
         return {key: kinds(inner) for key, inner in value.items()}
     return [kinds(inner) for inner in value] if isinstance(value, list) else type(value)
+
+
+def test_time_that_the_clocks_skip_comes_back_as_the_same_moment_when_it_was_encoded():
+    skipped = datetime(2026, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+
+    (loaded,), _ = decode_args(encode_args((skipped,), {}))
+
+    assert loaded.timestamp() == skipped.timestamp()
+    assert loaded.hour == 3
+    assert loaded.tzinfo == ZoneInfo("Europe/Berlin")
 
 
 @pytest.mark.django_db
