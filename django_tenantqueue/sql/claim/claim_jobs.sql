@@ -93,27 +93,31 @@ WITH
         attempt = job.attempt + 1,
         task_at = NULL
     WHERE job.id = ANY ((SELECT taken.ids FROM taken)::bigint[])
-    RETURNING job.*
+    RETURNING
+        job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
+        job.name, job.source_type, job.source_id, job.source_method, job.args::text,
+        job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
+        CASE
+            WHEN coalesce(
+                job.session_key, job.user_key, job.exclusive_key, job.unique_key,
+                job.monitor_id::text
+            ) IS NOT NULL
+            THEN jsonb_build_array(
+                job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
+                job.session_halt, job.unique_key
+            )::text
+        END AS gates,
+        EXISTS (
+            SELECT
+            FROM tenantqueue_taskcontrol c
+            WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
+        ) AS is_controlled
 )
 SELECT
     job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
-    job.name, job.source_type, job.source_id, job.source_method, job.args::text,
-    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
+    job.name, job.source_type, job.source_id, job.source_method, job.args,
+    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context,
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
-    chosen.free - chosen.nth_of_queue AS slots_left,
-    CASE
-        WHEN coalesce(
-            job.session_key, job.user_key, job.exclusive_key, job.unique_key, job.monitor_id::text
-        ) IS NOT NULL
-        THEN jsonb_build_array(
-            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
-            job.session_halt, job.unique_key
-        )::text
-    END AS gates,
-    EXISTS (
-        SELECT
-        FROM tenantqueue_taskcontrol c
-        WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
-    ) AS is_controlled
+    chosen.free - chosen.nth_of_queue AS slots_left, job.gates, job.is_controlled
 FROM claimed job
 JOIN chosen ON chosen.id = job.id
