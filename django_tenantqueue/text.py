@@ -12,3 +12,12 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\x00" not in text
+
+
+def clean_text(text: str, most: int = 20_000) -> str:
+    """Return `text` without what PostgreSQL cannot store, its middle cut out when too long."""
+    text = str.replace(text, "\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - most} characters left out …\n{text[-half:]}"

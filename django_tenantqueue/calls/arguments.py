@@ -251,12 +251,3 @@ def _has_nul(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_has_nul(key) or _has_nul(inner) for key, inner in value.items())
     return isinstance(value, list) and any(map(_has_nul, value))
-
-
-def clean_text(text: str, most: int = 20_000) -> str:
-    """Return `text` without what PostgreSQL cannot store, its middle cut out when too long."""
-    text = str.replace(text, "\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n… {len(text) - most} characters left out …\n{text[-half:]}"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import random
-import traceback
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
 from django.dispatch import Signal
-from django.utils import timezone
 
 from .. import signals
-from ..calls.arguments import clean_text, encode_result
+from ..calls.arguments import encode_result
 from ..calls.sources import RegisteredTask
 from ..conf import TEN_YEARS, get_settings
 from ..exceptions import (
@@ -28,6 +26,8 @@ from ..exceptions import (
 )
 from ..queries.finish import Failed, Finished
 from ..states import State
+from ..stored_error import class_name, describe_error, stored_error
+from ..text import clean_text
 from .current_job import RunningJob
 from .results import check_statistics, store_result
 
@@ -115,36 +115,6 @@ def _extra_or_error(running: RunningJob, error: dict[str, Any]) -> str:
     return text or json.dumps({"error": error})
 
 
-def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
-    """Return an error as it is kept with the job: at, attempt, class, message, traceback.
-
-    Never fails: what the error itself cannot tell is left out.
-    """
-    name = _class_name(type(error))
-    try:
-        message = clean_text(str(error), 2000)
-    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
-        message = f"<{name.rpartition('.')[2]} whose message cannot be shown>"
-    try:
-        trace = clean_text("".join(traceback.format_exception(error)))
-    except BaseException:  # noqa: BLE001 - the same
-        trace = ""
-    return {
-        "at": timezone.now().isoformat(),
-        "attempt": attempt,
-        "class": name,
-        "message": message,
-        "traceback": trace,
-    }
-
-
-def _class_name(kind: type[BaseException]) -> str:
-    try:
-        return clean_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 500)
-    except BaseException:  # noqa: BLE001 - a metaclass may raise
-        return "an error whose class cannot be named"
-
-
 def success(running: RunningJob, value: Any) -> Finished:
     claimed = running.claimed
     result, ref = store_result(claimed.id, claimed.claim_seq, value)
@@ -216,21 +186,15 @@ def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException
 def unjudged(running: RunningJob, error: BaseException, failure: BaseException) -> Outcome:
     """Return the end of a run whose outcome could not be judged; asks no object of the task's."""
     claimed = running.claimed
-    name = _class_name(type(error))
+    name = class_name(type(error))
     logger.error(
         "the outcome of job %s (%s) could not be judged: %s while it ended with %s",
         claimed.id,
         claimed.name,
-        _class_name(type(failure)),
+        class_name(type(failure)),
         name,
     )
-    described = {
-        "at": timezone.now().isoformat(),
-        "attempt": claimed.attempt,
-        "class": name,
-        "message": "",
-        "traceback": "",
-    }
+    described = stored_error(name, "", attempt=claimed.attempt)
     return Outcome(
         finished=Finished(
             claimed.id,

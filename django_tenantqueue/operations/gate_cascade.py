@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import psycopg
 from django.db import connections, transaction
 
+from ..exceptions import DuplicateJob
 from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, USER, split_gate_key
 from ..queries.base import array, fetch
-from ..queries.gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Keys, Released, Where
+from ..queries.gates import LOCK_MILLISECONDS, Keys, Released, Where
+from ..queries.locks import GATE_LOCK_CLASSES
+from ..stored_error import stored_error
 
 _RELEASES = {SESSION: "release_sessions", USER: "release_users", EXCLUSIVE: "release_exclusives"}
 _ROWS = {SESSION: "serial", USER: "user"}
@@ -56,18 +58,9 @@ def _reject(where: Where, keys: list[str]) -> None:
     """Cancel what does not wait before these exclusive keys, where another has passed."""
     found = [row[0] for row in fetch(where, "find_rejected", {"keys": keys})]
     if found:
-        fetch(where, "cancel_waiting_jobs", {"ids": array(found), "error": _rejection()})
-
-
-def _rejection() -> str:
-    said = {
-        "at": datetime.now(UTC).isoformat(),
-        "attempt": 0,
-        "class": "django_tenantqueue.exceptions.DuplicateJob",
-        "message": "another job with its key was under way (while_executing_reject)",
-        "traceback": "",
-    }
-    return json.dumps(said)
+        reason = "another job with its key was under way (while_executing_reject)"
+        error = json.dumps(stored_error(DuplicateJob, reason))
+        fetch(where, "cancel_waiting_jobs", {"ids": array(found), "error": error})
 
 
 def _lock(where: Where, kind: str, keys: list[str]) -> bool:

@@ -25,10 +25,9 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from ..queries.base import ready_connection, statement
+from ..queries.locks import LockClass
 
 LOCK_TIMEOUT = "100ms"
-LOCK_CLASS = 0x74716869
-"""First key of the advisory lock of whoever changes the partitions; the second is 0."""
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
 DEFAULT_LEAF = f"{HISTORY}_default"
@@ -65,7 +64,7 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
             # or what was changed while the lock was waited for would not be seen
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
-        cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LOCK_CLASS])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LockClass.HISTORY])
         yield cursor
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, date, datetime
 
 import psycopg
 
 from ..conf import get_settings
+from ..exceptions import Cancelled
 from ..queries import control, enqueue, statistics
 from ..queries.base import Where
+from ..stored_error import stored_error
 from . import history
 from .gates import keys_of, release_and_wake
-from .unique import describe
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -43,7 +45,7 @@ def expire(using: str, look: Where | None = None) -> int:
     ids = control.find_expired(look or using, most=EXPIRE_ROWS)
     if not ids:
         return 0
-    error = describe("Cancelled", "it expired before it could start")
+    error = json.dumps(stored_error(Cancelled, "it expired before it could start"))
     expired = control.cancel_waiting_jobs(using, ids, error=error)
     release_and_wake(using, keys_of(expired.values()))
     return len(expired)

@@ -7,14 +7,13 @@ import logging
 import random
 from dataclasses import dataclass
 
-from django.utils import timezone
-
 from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
 from ..execution.outcome import backoff_seconds
 from ..queries import enqueue, rescue
 from ..queries.base import Where
 from ..queries.rescue import Held, Verdict
+from ..stored_error import stored_error
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -105,12 +104,8 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     attempts, else they end in `error`. The others are ready again as if never claimed.
     """
     settings = get_settings()
-    error = {
-        "at": timezone.now().isoformat(),
-        "class": f"{death.error.__module__}.{death.error.__qualname__}",
-        "message": death.reason,
-        "traceback": "",
-    }
+    # the statement adds each job's attempt
+    error = stored_error(death.error, death.reason)
     verdicts, complete = rescue.rescue_worker(
         using,
         worker_id,

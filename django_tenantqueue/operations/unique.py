@@ -17,13 +17,14 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
-from ..exceptions import DuplicateJob
+from ..exceptions import Cancelled, DuplicateJob
 from ..gates import JobGates
 from ..queries import control as control_queries
 from ..queries import unique as queries
 from ..queries.base import array
 from ..queries.enqueue import GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
+from ..stored_error import stored_error
 from .gates import release_later
 
 logger = logging.getLogger("django_tenantqueue")
@@ -193,7 +194,9 @@ class _Placing:
         begun, or somebody has them locked.
         """
         if ids:
-            error = describe("Cancelled", "replaced by a later job with its unique key")
+            error = json.dumps(
+                stored_error(Cancelled, "replaced by a later job with its unique key")
+            )
             done = control_queries.cancel_waiting_jobs(self.using, sorted(ids), error=error)
             self.passed_over |= done.keys()
             for gates in done.values():
@@ -230,28 +233,19 @@ class _Placing:
         if not rejected:
             return placed
         self._fill([calls[nth] for nth in rejected])
-        errors = ",".join(
-            describe("DuplicateJob", f"job {placed[nth].id} had its unique key") for nth in rejected
+        errors = json.dumps(
+            [
+                stored_error(DuplicateJob, f"job {placed[nth].id} had its unique key")
+                for nth in rejected
+            ]
         )
-        made = queries.insert_rejected_jobs(connections[self.using], self.row, f"[{errors}]")
+        made = queries.insert_rejected_jobs(connections[self.using], self.row, errors)
         if not made:
             self.find_queue(self.row, 0)
-            made = queries.insert_rejected_jobs(connections[self.using], self.row, f"[{errors}]")
+            made = queries.insert_rejected_jobs(connections[self.using], self.row, errors)
         for nth, job_id in zip(rejected, made, strict=True):
             placed[nth] = Placed(job_id, "cancelled", True, False)
         return placed
-
-
-def describe(kind: str, message: str) -> str:
-    """Return a reason as JSON text, in the form of an entry of `Job.errors`."""
-    said = {
-        "at": timezone.now().isoformat(),
-        "attempt": 0,
-        "class": f"django_tenantqueue.exceptions.{kind}",
-        "message": message,
-        "traceback": "",
-    }
-    return json.dumps(said)
 
 
 # letting go

@@ -12,11 +12,9 @@ from .base import (
     array,
 )
 from .gates import Place
+from .locks import LockClass
 from .survey import Taken, taken_params
 
-QUEUE_LOCK_CLASS = 0x74717175
-"""First key of the advisory lock that claims of a queue without limit share; the second is the
-queue's id. The trigger tenantqueue_queue_limited takes it, too."""
 MOST_ROOM = 200
 """Jobs that one claim takes at most."""
 BATCH_SECONDS = 0.05
@@ -204,7 +202,7 @@ def lock_params(request: ClaimRequest) -> dict[str, Any]:
         "starts": array(request.starts.values()),
         "first_start": request.first_start,
         "most_locks": request.most_locks,
-        "lock_class": QUEUE_LOCK_CLASS,
+        "lock_class": LockClass.QUEUE,
         "batch_seconds": BATCH_SECONDS,
         "skip_queues": array(request.skip_queues),
         "queues": request.queues,

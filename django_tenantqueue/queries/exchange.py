@@ -15,12 +15,11 @@ from ..gates import MONITOR
 from .base import LOCK_TIMEOUT, fetch, is_pooled, send_statement
 from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_params
 from .finish import Failed, Finished, finish_params, reschedule_params
-from .gates import GATE_LOCK_CLASSES, Released, halt_params
+from .gates import Released, halt_params
+from .locks import GATE_LOCK_CLASSES, LockClass
 from .monitors import as_released
 from .survey import Taken, first_taken_params
 
-LINE_LOCK_CLASS = 0x7471746E
-"""First key of the advisory lock for whose turn it is to claim; the second is 0."""
 LINE_SECONDS = 3.0
 """Longest wait for it. A worker that dies in line may claim once more, when its turn comes; rescue
 finds jobs of workers that have no row any more, too."""
@@ -94,7 +93,7 @@ def exchange(
                 assert not failed
                 assert not feed
                 connection.execute(LINE_TIMEOUT, prepare=prepare)
-                params = {"lock_class": LINE_LOCK_CLASS}
+                params = {"lock_class": LockClass.TURNSTILE}
                 send_statement(connection, "wait_at_turnstile", params)
             if request is not None:
                 params = lock_params(request)

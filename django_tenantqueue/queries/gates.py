@@ -8,11 +8,9 @@ from typing import Any
 
 import psycopg
 
-from ..gates import EXCLUSIVE, ORDER, SESSION, USER
+from ..gates import EXCLUSIVE, SESSION, USER
 from .base import array, fetch
 
-GATE_LOCK_CLASSES = {kind: 0x74716730 + at for at, kind in enumerate(ORDER)}
-"""First keys of the advisory locks on gates, by kind; the second is the hash of the gate's key."""
 LOCK_MILLISECONDS = 50
 """A release waits no longer for others that let jobs through the same gate."""
 _SWEEPS = {

@@ -15,12 +15,11 @@ from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
 from .base import array, fetch, send_statement
 from .direct import fetch_prepared
 from .enqueue import NewJob
-from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Released, Where, is_lock_lost
+from .gates import LOCK_MILLISECONDS, Released, Where, is_lock_lost
+from .locks import GATE_LOCK_CLASSES, LockClass
 
 logger = logging.getLogger("django_tenantqueue")
 
-ADDITION_LOCK_CLASS = 0x7471673F
-"""First key of the advisory locks on additions to a monitor; the second is the hash of its id."""
 _BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _LIMIT = b"SET LOCAL lock_timeout = %d" % LOCK_MILLISECONDS
 
@@ -117,7 +116,7 @@ def share_addition(using: str, monitor_id: int) -> bool:
 
     Return whether later statements see what was committed before.
     """
-    params = {"lock_class": ADDITION_LOCK_CLASS, "key": str(monitor_id)}
+    params = {"lock_class": LockClass.MONITOR_ADDITION, "key": str(monitor_id)}
     return bool(fetch(using, "share_addition", params)[0][0])
 
 
@@ -171,7 +170,7 @@ def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
 def _end_monitors(where: Where, keys: list[str]) -> int:
     """End those of these monitors that have no details left; return how many."""
     gates = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": sorted(keys)}
-    additions = {"lock_class": ADDITION_LOCK_CLASS, "keys": sorted(keys)}
+    additions = {"lock_class": LockClass.MONITOR_ADDITION, "keys": sorted(keys)}
     if isinstance(where, psycopg.Connection):
         with where.transaction():
             where.execute(b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED")

@@ -12,9 +12,7 @@ from django.db import transaction
 from ..gates import JobGates
 from .base import Where, array, execute, fetch
 from .gates import Halt, halt_sessions
-
-LOCK_CLASS = 0x7471
-"""First key of the advisory lock that stands for a living worker process; the second is its id."""
+from .locks import LockClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +50,13 @@ class Verdict:
 
 def hold_lease(connection: psycopg.Connection[Any], worker_id: int) -> bool:
     """Take the lock of a worker process; False when another session holds it."""
-    params = {"lock_class": LOCK_CLASS, "worker": worker_id}
+    params = {"lock_class": LockClass.LEASE, "worker": worker_id}
     return bool(fetch(connection, "hold_lease", params)[0][0])
 
 
 def end_lease(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """Let the lock of a worker process go."""
-    execute(connection, "end_lease", {"lock_class": LOCK_CLASS, "worker": worker_id})
+    execute(connection, "end_lease", {"lock_class": LockClass.LEASE, "worker": worker_id})
 
 
 def has_followed(connection: psycopg.Connection[Any]) -> bool:
@@ -77,7 +75,7 @@ def has_followed(connection: psycopg.Connection[Any]) -> bool:
 def find_dead_workers(where: Where, *, settle_seconds: float, lease_seconds: float) -> list[int]:
     """Return the ids of workers that look dead now; look twice before believing it."""
     params = {
-        "lock_class": LOCK_CLASS,
+        "lock_class": LockClass.LEASE,
         "settle_seconds": settle_seconds,
         "lease_seconds": lease_seconds,
     }

@@ -10,7 +10,7 @@ from django.db import connections, transaction
 
 from ..gates import SESSION, USER
 from .base import array, fetch
-from .gates import GATE_LOCK_CLASSES
+from .locks import GATE_LOCK_CLASSES
 
 
 @dataclass(frozen=True, slots=True)

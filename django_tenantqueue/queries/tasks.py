@@ -12,8 +12,9 @@ from django.db import connections, transaction
 from ..gates import TASK, JobGates
 from .base import array, fetch
 from .claim import ClaimedJob, Key, Pair, start_params
-from .gates import GATE_LOCK_CLASSES, LOCK_MILLISECONDS, Where
+from .gates import LOCK_MILLISECONDS, Where
 from .lists import read_in_order
+from .locks import GATE_LOCK_CLASSES
 
 FIRST_LANE = -40_000
 

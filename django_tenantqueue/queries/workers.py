@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from .base import array, execute, execute_bounded, fetch
+from .locks import LockClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +128,15 @@ def take_lead(
     return leads, is_deputy
 
 
-FULL_QUEUE_LOCK_CLASS = 0x74716C6F
-"""First key of the advisory lock of the worker that watches full queues; the second is for what it
-takes."""
-
-
 def take_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> bool:
     """Become the worker that watches full queues; False: another one is."""
-    params = {"lock_class": FULL_QUEUE_LOCK_CLASS, "key": key}
+    params = {"lock_class": LockClass.FULL_QUEUES, "key": key}
     return bool(fetch(connection, "take_full_queue_watch", params)[0][0])
 
 
 def leave_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> None:
     """Let another worker watch."""
-    execute(connection, "leave_full_queue_watch", {"lock_class": FULL_QUEUE_LOCK_CLASS, "key": key})
+    execute(connection, "leave_full_queue_watch", {"lock_class": LockClass.FULL_QUEUES, "key": key})
 
 
 def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:

@@ -87,3 +87,10 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     if role := connections[alias].settings_dict["OPTIONS"].get("assume_role"):
         connection.execute(sql.SQL("SET ROLE {}").format(sql.Literal(role)), prepare=False)
     return connection
+
+
+def is_lost(connection: psycopg.Connection[Any], error: psycopg.Error) -> bool:
+    """Whether the connection is of no more use: an error of libpq's own has no SQLSTATE."""
+    if connection.closed or connection.broken:
+        return True
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None

@@ -14,6 +14,7 @@ from django_tenantqueue.operations.claim import Filters, Verdict
 from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
+from django_tenantqueue.queries.locks import LockClass
 from django_tenantqueue.worker.child.full_queue_watcher import STANDBY_SECONDS, FullQueueWatcher
 from django_tenantqueue.worker.child.turnstile import MOST_DETOURS, MOST_REST_SECONDS, Turnstile
 from tests.concurrency.loops import FakeLoop, turned_loop
@@ -30,7 +31,7 @@ def claim_in_line(worker: FakeWorker) -> list[int]:
 
 def stand_in_front(db: psycopg.Connection) -> None:
     db.execute(exchange_queries.LINE_TIMEOUT)
-    db.execute(statement("wait_at_turnstile"), {"lock_class": exchange_queries.LINE_LOCK_CLASS})
+    db.execute(statement("wait_at_turnstile"), {"lock_class": LockClass.TURNSTILE})
 
 
 def somebody_stands_in_line() -> bool:

@@ -179,7 +179,7 @@ def test_jobs_are_given_back_when_a_row_is_locked_behind_a_pooler(pooled_loop: F
     ids = make_jobs(make_queue(num_slots=100), 3)
     jobs = pooled_loop.take(3)
 
-    pooled_loop.claim_loop.draining = True
+    pooled_loop.claim_loop.claimed_jobs.draining = True
     with operator.transaction():
         operator.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [ids[1]])
         operator.execute(

@@ -19,7 +19,7 @@ from django_tenantqueue.queries import monitors as queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.exchange import exchange
 from django_tenantqueue.queries.finish import Finished
-from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.child import release_after_finish
 from tests.concurrency.loops import turned_loop
@@ -339,7 +339,7 @@ def test_monitor_is_fed_soon_when_somebody_else_was_at_it_and_nothing_ends(open_
     monitor = start(10, parallel=4)
     with turned_loop(threads=4) as loop:
         loop.take(4)
-        loop.claim_loop.draining = True
+        loop.claim_loop.claimed_jobs.draining = True
         with fed_by_somebody_else(open_connection(), monitor):
             end(loop, monitor.details().filter(state="queued").first().pk)
 

@@ -26,7 +26,7 @@ from django_tenantqueue.operations.sessions import (
 )
 from django_tenantqueue.queries import sessions as queries
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
 from django_tenantqueue.queries.sessions import prune_sessions
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_queue

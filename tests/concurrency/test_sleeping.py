@@ -264,7 +264,7 @@ def test_sleepers_are_woken_when_jobs_are_given_back(loop: FakeLoop, make_sleepe
         make_job(make_queue(f"tenant {number}"))
     jobs = loop.take(2)
     sleepers = [make_sleeper(), make_sleeper()]
-    loop.claim_loop.draining = True  # which wakes one of them
+    loop.claim_loop.claimed_jobs.draining = True  # which wakes one of them
     for running in jobs:
         loop.claim_loop.claimed_jobs.to_return(running, 0.0)
 

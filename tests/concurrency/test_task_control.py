@@ -22,7 +22,7 @@ from django_tenantqueue.operations.task_control import (
     resume_task,
 )
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.gates import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
 from django_tenantqueue.worker.child import running_jobs
 from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import noop

@@ -309,7 +309,7 @@ def test_another_is_woken_when_a_session_goes_on_with_a_job_that_is_not_for_this
     with turned_loop(**({"queues": ["mail"]} if why == "filtered" else {})) as loop:
         (running,) = loop.take(1)
         assert running.id == first.pk
-        loop.claim_loop.draining = why == "draining"
+        loop.claim_loop.claimed_jobs.draining = why == "draining"
         loop.claim_loop.run_once()  # who begins to drain wakes somebody
         other = make_sleeper()
 

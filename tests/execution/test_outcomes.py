@@ -12,8 +12,9 @@ import pytest
 
 from django_tenantqueue import signals, task
 from django_tenantqueue.execution.current_job import RunningJob
-from django_tenantqueue.execution.outcome import describe_error, judge
+from django_tenantqueue.execution.outcome import judge
 from django_tenantqueue.execution.run import run_sync
+from django_tenantqueue.stored_error import describe_error
 from django_tenantqueue.worker.child.executors import LoopExecutor
 from django_tenantqueue.worker.child.running_jobs import _encode
 

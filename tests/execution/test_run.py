@@ -24,6 +24,7 @@ from django_tenantqueue.execution import outcome
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.run import run_sync
 from django_tenantqueue.models import Job
+from django_tenantqueue.stored_error import describe_error
 from django_tenantqueue.testing import run_pending
 from tests import sample_tasks
 from tests.sample_tasks import Colour, Noting, calls
@@ -163,7 +164,7 @@ def test_newest_errors_are_kept_when_there_are_too_many():
 def test_error_is_kept_when_its_message_cannot_be_stored():
     job = ran(sample_tasks.raises.delay("x"))
     assert job.last_error["message"] == "x"
-    error = outcome.describe_error(ValueError("a\x00b\ud800" + "c" * 5000), 1)
+    error = describe_error(ValueError("a\x00b\ud800" + "c" * 5000), 1)
 
     assert error["message"].startswith("a\\x00b\\ud800ccc")
     assert "characters left out" in error["message"]

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job
+from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.states import State
-from django_tenantqueue.worker.supervisor.maintenance import LOCK_KEY
 from tests.testapp.tasks import noop
 
 from .tasks import exit_quietly, hold
@@ -34,7 +34,7 @@ def maintainers() -> list[int]:
         cursor.execute(
             "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            [LOCK_KEY],
+            [LockKey.MAINTENANCE],
         )
         return [pid for (pid,) in cursor.fetchall()]
 

@@ -57,6 +57,8 @@ class ClaimedJobs:
         self.claim_ahead = ClaimAhead(threads)
         self.threads: Executor | None = None
         self.loop: Executor | None = None
+        self.draining = False
+        """No more are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
         """Delay in seconds -> claims (id, claim_seq) to give back."""
         self.reasons: dict[tuple[int, int], str] = {}
@@ -72,6 +74,8 @@ class ClaimedJobs:
 
     def room(self) -> tuple[int, int]:
         """Return how many more blocking jobs and coroutines there is room for."""
+        if self.draining:
+            return 0, 0
         return (
             max(0, self._thread_slots + self.claim_ahead.ahead - self._threaded),
             max(0, self._async_slots - self._coroutines),

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from django.utils import timezone
 
 from ...conf import get_settings
+from ...exceptions import ResultRefused
 from ...execution.current_job import RunningJob
-from ...execution.outcome import describe_error
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
 from ...states import State
+from ...stored_error import describe_error, stored_error
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -158,13 +158,8 @@ def is_final(error: psycopg.Error) -> bool:
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
     """Return the end of a job whose result or statistics the database did not take."""
-    described = {
-        "at": timezone.now().isoformat(),
-        "attempt": None,
-        "class": "django_tenantqueue.exceptions.ResultRefused",
-        "message": f"PostgreSQL refused the result, error or statistics of this run: {error}",
-        "traceback": "",
-    }
+    message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
+    described = stored_error(ResultRefused, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None
     return Refusal(
         record.id,

@@ -9,8 +9,8 @@ import time
 
 import psycopg
 
-from ...calls.arguments import clean_text
 from ...queries import workers as queries
+from ...text import clean_text
 from ..memory import rss_bytes
 
 HEARTBEAT_SECONDS = 5.0

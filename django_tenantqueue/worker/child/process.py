@@ -186,7 +186,7 @@ class WorkerProcess:
 
     def _drain(self) -> None:
         if self._claim_loop is not None:
-            self._claim_loop.draining = True
+            self._claim_loop.claimed_jobs.draining = True
             self._claim_loop.waiter.wake()
 
     def _ask_stop(self, at_once: bool = False) -> None:
@@ -202,7 +202,7 @@ class WorkerProcess:
             while not self._is_over(claim_loop):
                 claim_loop.wait(claim_loop.run_once())
             self._shared_memory.leave()
-            if self.config.burst and not claim_loop.draining:
+            if self.config.burst and not claim_loop.claimed_jobs.draining:
                 self._shared_memory.dismiss()
             left = claim_loop.abandon()
             claim_loop.close()
@@ -222,7 +222,7 @@ class WorkerProcess:
             claim_loop.return_unstarted()
             late = time.monotonic() - self._stop_at > self.config.shutdown_timeout
             return claim_loop.drained() or late or self._at_once
-        if claim_loop.draining:
+        if claim_loop.claimed_jobs.draining:
             return claim_loop.drained()
         if self.config.burst:
             return claim_loop.drained() and claim_loop.next_claim.idle_rounds >= BURST_EMPTY_ROUNDS

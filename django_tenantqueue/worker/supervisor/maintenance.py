@@ -22,17 +22,14 @@ from ...operations.sessions import Pruning
 from ...operations.task_gate import OPENED_ROWS
 from ...operations.unique import PRUNE_KEYS, KeyPruning
 from ...queries.control import DutyRun, record_duty
+from ...queries.locks import LockKey
 from ...queries.workers import take_lead
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-LOCK_KEY = 0x74717565
-"""Advisory lock of the one who does the maintenance ("tque")."""
 STANDBY_SECONDS = 1.0
 """How often its deputy tries to get the lock."""
-DEPUTY_KEY = LOCK_KEY + 1
-"""Advisory lock of the deputy."""
 DISTANT_SECONDS = 4.0
 """How often all the others try to get either: the deputy might be stopped just then."""
 LONGEST_PAUSE = 0.5
@@ -235,7 +232,7 @@ class Maintenance:
 
     def _lead_for_transaction(self) -> bool:
         with connections[self.alias].cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK_KEY])
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LockKey.MAINTENANCE])
             return bool(cursor.fetchone()[0])
 
     def resign(self) -> None:
@@ -244,9 +241,9 @@ class Maintenance:
         if self._led_on is not None and not self._led_on.closed:
             with suppress(psycopg.Error):
                 if self.leading:
-                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LockKey.MAINTENANCE])
                 if self._is_deputy:
-                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [DEPUTY_KEY])
+                    self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LockKey.DEPUTY])
         self.leading = self._is_deputy = False
 
     @property
@@ -261,7 +258,10 @@ class Maintenance:
             self.leading, self._is_deputy, self._led_on = False, False, connection
         if not self.leading:
             self.leading, self._is_deputy = take_lead(
-                connection, lead=LOCK_KEY, deputy=DEPUTY_KEY, is_deputy=self._is_deputy
+                connection,
+                lead=LockKey.MAINTENANCE,
+                deputy=LockKey.DEPUTY,
+                is_deputy=self._is_deputy,
             )
         return self.leading
 

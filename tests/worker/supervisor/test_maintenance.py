@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
+from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.supervisor.lease import Lease
 from django_tenantqueue.worker.supervisor.maintenance import (
     DISTANT_SECONDS,
-    LOCK_KEY,
     LOCKED_SECONDS,
     STANDBY_SECONDS,
     Duty,
@@ -344,7 +344,7 @@ def test_all_lead_in_turn_when_a_pooler_gives_sessions_to_others():
 
 def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):
     with override_settings(TENANTQUEUE={"POOLER": True}), other.transaction():
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_KEY])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [LockKey.MAINTENANCE])
         due = make_job(state="scheduled", run_at=timezone.now())
 
         assert Maintenance(Lease("default", "test")).run_once() == STANDBY_SECONDS

@@ -1,0 +1,51 @@
+"""The form in which an error is kept with a job: an entry of `Job.errors`, and `Job.last_error`."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from django.utils import timezone
+
+from .text import clean_text
+
+
+def stored_error(
+    kind: type[BaseException] | str, message: str, *, attempt: int | None = 0, trace: str = ""
+) -> dict[str, Any]:
+    """Return an error of this class, or name of a class: at, attempt, class, message, traceback.
+
+    `attempt` is 0 for what happened to a job that did not run.
+    """
+    return {
+        "at": timezone.now().isoformat(),
+        "attempt": attempt,
+        "class": kind if isinstance(kind, str) else class_name(kind),
+        "message": message,
+        "traceback": trace,
+    }
+
+
+def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
+    """Return an exception in that form.
+
+    Never fails: what the error itself cannot tell is left out.
+    """
+    name = class_name(type(error))
+    try:
+        message = clean_text(str(error), 2000)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
+        message = f"<{name.rpartition('.')[2]} whose message cannot be shown>"
+    try:
+        trace = clean_text("".join(traceback.format_exception(error)))
+    except BaseException:  # noqa: BLE001 - the same
+        trace = ""
+    return stored_error(name, message, attempt=attempt, trace=trace)
+
+
+def class_name(kind: type[BaseException]) -> str:
+    """Return the dotted name of a class, without `builtins`; never fails."""
+    try:
+        return clean_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), 500)
+    except BaseException:  # noqa: BLE001 - a metaclass may raise
+        return "an error whose class cannot be named"
