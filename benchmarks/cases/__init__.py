@@ -13,6 +13,7 @@ NAMES = (
     "backlog",
     "queues",
     "blocked",
+    "paused",
     "memory",
     "rescue",
     "idle",
