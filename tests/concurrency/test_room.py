@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -21,12 +22,13 @@ acme = noop.using(tenant="acme")
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Return the clock by which counts grow old."""
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    """Yield the clock by which counts grow old; other tests find no count of its time."""
     queues.forget_queues()
     turned = Clock()
     monkeypatch.setattr(room, "monotonic", turned)
-    return turned
+    yield turned
+    queues.forget_queues()
 
 
 def enqueue_until_full(most: int = 20) -> int:

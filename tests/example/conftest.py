@@ -87,10 +87,8 @@ class Demo:
     def end(self, number: signal.Signals) -> int:
         """Send a signal and wait for the end; return the exit code."""
         self.process.send_signal(number)
-        assert self.process.stdout is not None
-        self.said += self.process.stdout.read()
-        self.process.stdout.close()
-        return self.process.wait(timeout=60)
+        self.said += self.process.communicate(timeout=60)[0]
+        return self.process.returncode
 
     def left(self, timeout: float = 30.0) -> list[psutil.Process]:
         """Return those of its processes that are still there after `timeout` seconds."""
