@@ -118,7 +118,7 @@ def test_nothing_is_stored_when_one_of_many_calls_does_not_fit():
     ("options", "statement"),
     [
         ({}, "insert_jobs"),
-        ({"user": "7"}, "insert_gated_jobs"),
+        ({"user": "7"}, "insert_jobs"),
         ({"unique": Unique("until_executed")}, "insert_unique_jobs"),
     ],
 )

@@ -15,7 +15,10 @@ from django.db import migrations, models
 import django_tenantqueue.models.fields
 
 CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
-DROP_JOB = "DROP VIEW tenantqueue_closedtask; DROP TABLE tenantqueue_job"
+DROP_JOB = """\
+    DROP VIEW tenantqueue_closedtask; DROP TABLE tenantqueue_job;
+    DROP FUNCTION tenantqueue_add_error(jsonb, jsonb, integer)
+"""
 # Claims rewrite a limited queue's rate, sleeping and heartbeats a worker's row, all the time: leave
 # room for HOT updates.
 TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"

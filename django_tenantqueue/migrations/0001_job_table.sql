@@ -1,6 +1,16 @@
 -- The job table: LIST (final) -> one hot leaf | history, RANGE (finished_at) -> months.
 -- Order of columns: fixed width first, so that a row wastes no space on alignment.
 
+-- The errors of a job with one more; the oldest goes when there are `most` already. NULL adds none.
+-- `most` NULL: any number is kept. The planner replaces a call by the expression.
+CREATE FUNCTION tenantqueue_add_error(errors jsonb, error jsonb, most integer) RETURNS jsonb
+LANGUAGE sql IMMUTABLE
+RETURN CASE
+    WHEN error IS NULL THEN errors
+    WHEN jsonb_array_length(errors) >= most THEN errors - 0 || error
+    ELSE coalesce(errors, '[]') || error
+END;
+
 CREATE SEQUENCE tenantqueue_job_id_seq AS bigint;
 
 CREATE TABLE tenantqueue_job (

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.db import connections, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.base import ModelState
 from django.utils import timezone
 
@@ -30,9 +29,6 @@ from .gates import release_later
 from .queues import Target, find_target, lane_of, queue_id_of
 from .room import is_limited, take_room
 from .unique import KeyedCall, place
-
-_New = TypeVar("_New", bound=queries.NewJob)
-_Made = TypeVar("_Made")
 
 BULK_ROWS = 5000
 """Rows of one bulk INSERT."""
@@ -178,31 +174,22 @@ def _insert_one(new: queries.NewJob, target: Target) -> queries.InsertedJob:
     """Insert a job that insert_job.sql does not take: see there."""
     row = _gated(new, Options(), JobGates())
     row["args"] = f"[{new['args']}]"
-    (inserted,) = _insert(row, target, queries.insert_gated_jobs, 1)
+    made = _insert(row, target, 1)
     new["queue_id"] = row["queue_id"]
-    return inserted
+    return queries.InsertedJob(made.ids[0], made.state, True)
 
 
-def _insert(
-    new: _New,
-    target: Target,
-    statement: Callable[[BaseDatabaseWrapper, _New], list[_Made]],
-    count: int,
-) -> list[_Made]:
-    """Insert `count` jobs with one of the statements for several; return what they return.
-
-    Raises QueueRetired and QueueFull.
-    """
+def _insert(row: queries.GatedJob, target: Target, count: int) -> queries.InsertedJobs:
+    """Insert `count` jobs. Raises QueueRetired and QueueFull."""
     connection = connections[target.using]
-    if is_limited(target.using, new["queue_id"]):
-        _take_room(new, target, count)
-    made = statement(connection, new)
-    if not made:
+    if is_limited(target.using, row["queue_id"]):
+        _take_room(row, target, count)
+    made = queries.insert_jobs(connection, row)
+    if made is None:
         # retired, not visible to this snapshot, or with a limit that this process did not know of
-        new["queue_id"] = queue_id_of(target, refresh=True)
-        new["unseen"] = True
-        _take_room(new, target, count)
-        made = statement(connection, new)
+        _look_again(target, row, count)
+        made = queries.insert_jobs(connection, row)
+    assert made is not None, "a queue that has room takes jobs"
     return made
 
 
@@ -257,8 +244,8 @@ def _place(
         row["args"] = f"[{','.join(call.args for call in calls)}]"
         if unique is not None:
             row["exclusive_keys"] = [call.key for call in calls]
-        made = _insert(row, target, queries.insert_gated_jobs, len(calls))
-        placed = [Placed(job.id, job.state, True, False) for job in made]
+        made = _insert(row, target, len(calls))
+        placed = [Placed(job_id, made.state, True, False) for job_id in made.ids]
     for gates in {
         gates_of(options, target.tenant, call.key)
         for call, job in zip(calls, placed, strict=True)
@@ -275,8 +262,7 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
     """Look the queue up again, and take room for `count` jobs in it."""
     row["queue_id"] = queue_id_of(target, refresh=True)
     row["unseen"] = True
-    if count:
-        _take_room(row, target, count)
+    _take_room(row, target, count)
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
@@ -342,10 +328,6 @@ def batches(calls: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]
         yield batch
 
 
-def _size_of(call: KeyedCall) -> int:
-    return len(call.args)
-
-
 def enqueue_many(
     source: Source, options: Options, calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 ) -> list[int]:
@@ -357,35 +339,23 @@ def enqueue_many(
     """
     target = find_target(options)
     new = new_job(source, options, queue_id_of(target), "")
+    row = _gated(new, options, gates_of(options, target.tenant, ""))
     ids: list[int] = []
-    if options.has_gates:
-        return _enqueue_many_gated(source, new, options, target, calls)
-    encoded = (encode_args(args, kwargs) for args, kwargs in calls)
     with transaction.atomic(using=target.using):
-        for batch in batches(encoded, len):
-            new["args"] = f"[{','.join(batch)}]"
-            ids += _insert(new, target, queries.insert_jobs, len(batch))
+        if options.has_gates:
+            keyed = (
+                _keyed(source, options, target, args, kwargs, encode_args(args, kwargs))
+                for args, kwargs in calls
+            )
+            for batch in batches(keyed, lambda call: len(call.args)):
+                ids += [job.id for job in _place(row, options, target, batch)]
+            return ids
+        encoded = (encode_args(args, kwargs) for args, kwargs in calls)
+        for texts in batches(encoded, len):
+            row["args"] = f"[{','.join(texts)}]"
+            ids += _insert(row, target, len(texts)).ids
         if ids:
             _wake_later(target, len(ids))
-    return ids
-
-
-def _enqueue_many_gated(
-    source: Source,
-    new: queries.NewJob,
-    options: Options,
-    target: Target,
-    calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
-) -> list[int]:
-    row = _gated(new, options, gates_of(options, target.tenant, ""))
-    keyed = (
-        _keyed(source, options, target, args, kwargs, encode_args(args, kwargs))
-        for args, kwargs in calls
-    )
-    ids: list[int] = []
-    with transaction.atomic(using=target.using):
-        for batch in batches(keyed, _size_of):
-            ids += [job.id for job in _place(row, options, target, batch)]
     return ids
 
 

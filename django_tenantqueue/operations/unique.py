@@ -240,9 +240,6 @@ class _Placing:
             ]
         )
         made = queries.insert_rejected_jobs(connections[self.using], self.row, errors)
-        if not made:
-            self.find_queue(self.row, 0)
-            made = queries.insert_rejected_jobs(connections[self.using], self.row, errors)
         for nth, job_id in zip(rejected, made, strict=True):
             placed[nth] = Placed(job_id, "cancelled", True, False)
         return placed

@@ -72,6 +72,13 @@ class InsertedJob(NamedTuple):
     """Some worker slept when the row was inserted."""
 
 
+class InsertedJobs(NamedTuple):
+    """Jobs that one statement inserted, in the order of their arguments."""
+
+    ids: list[int]
+    state: str
+
+
 @dataclass(frozen=True, slots=True)
 class FoundQueue:
     """The part of a tenant queue that enqueuing looks at."""
@@ -90,15 +97,15 @@ def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
     return InsertedJob(int(job_id), state, sleepers in (True, "t"))
 
 
-def insert_jobs(wrapper: BaseDatabaseWrapper, job: NewJob) -> list[int]:
-    """Insert a job for each element of the JSON array `args`; return the ids in its order."""
-    return [int(row[0]) for row in fetch_prepared(wrapper, "insert_jobs", job)]
-
-
-def insert_gated_jobs(wrapper: BaseDatabaseWrapper, job: GatedJob) -> list[InsertedJob]:
-    """Insert a job for each element of the JSON array `args`, in its order."""
-    rows = fetch_prepared(wrapper, "insert_gated_jobs", job)
-    return [InsertedJob(int(job_id), state, True) for job_id, state in rows]
+def insert_jobs(wrapper: BaseDatabaseWrapper, job: GatedJob) -> InsertedJobs | None:
+    """Insert a job for each element of the JSON array `args`; None: the queue takes none."""
+    rows = fetch_prepared(wrapper, "insert_jobs", job)
+    if not rows:
+        return None
+    ids, state = rows[0]
+    return InsertedJobs(
+        [int(i) for i in (ids[1:-1].split(",") if isinstance(ids, str) else ids)], state
+    )
 
 
 def find_queue(using: str, tenant: str, name: str) -> FoundQueue | None:

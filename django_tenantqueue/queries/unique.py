@@ -93,7 +93,8 @@ def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:
 
 def retake_keys(using: str, ids: Sequence[int]) -> list[int]:
     """Give jobs that were brought back their keys where nobody has them; return these jobs."""
-    return [row[0] for row in fetch(using, "retake_keys", {"ids": array(ids)})]
+    params = {"ids": array(ids), "passed_over": "{}"}
+    return [row[0] for row in fetch(using, "retake_keys", params)]
 
 
 def prune_expired_keys(using: str, *, most: int) -> int:

@@ -21,7 +21,12 @@ WITH target AS MATERIALIZED (
     DELETE FROM tenantqueue_job_hot AS job
     USING target
     WHERE job.id = target.id
-    RETURNING job.*, target.was_next
+    RETURNING
+        job.*, target.was_next, 'cancelled' AS new_state, job.started_at AS new_started_at,
+        coalesce(job.cancel_requested_at, clock_timestamp()) AS new_cancel_requested_at,
+        job.crashes AS new_crashes, NULL AS new_held_by, job.result AS new_result,
+        job.result_ref AS new_result_ref, NULL::jsonb AS extra,
+        tenantqueue_add_error(job.errors, %(error)s::jsonb, NULL) AS new_errors
 ), halted AS (
     -- as halt_sessions.sql, for what had its turn
     UPDATE tenantqueue_session AS session
@@ -30,27 +35,7 @@ WITH target AS MATERIALIZED (
     WHERE session.kind = 'serial' AND session.gate_key = ended.session_key AND session.halted_at IS NULL
         AND CASE WHEN session.on_failure <> '' THEN session.on_failure = 'halt' ELSE ended.session_halt END
 )
-INSERT INTO tenantqueue_job_history (
-    id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
-    worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
-    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
-    session_halt, labels,
-    created_by, context, progress_message, stats, result, result_ref, errors
-)
-SELECT
-    id, run_at, created_at, queued_at, started_at, clock_timestamp(), expires_at,
-    coalesce(cancel_requested_at, clock_timestamp()), worker_id, monitor_id, timeout_seconds, hard_timeout_seconds,
-    progress_done, progress_total, queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes,
-    true, is_async, 'cancelled', name, source_type, source_id, source_method, args, NULL,
-    session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
-    session_halt, labels, created_by, context,
-    progress_message, stats, result, result_ref,
-    CASE
-        WHEN %(error)s::jsonb IS NULL THEN errors
-        ELSE coalesce(errors, '[]') || %(error)s::jsonb
-    END
-FROM removed
+-- include: move_to_history
 RETURNING id, jsonb_build_array(
     monitor_id::text, session_key, user_key, exclusive_key, session_halt
 )::text AS gates

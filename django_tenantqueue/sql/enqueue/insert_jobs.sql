@@ -1,34 +1,27 @@
--- Enqueue many jobs that differ in their arguments only: `args` is one JSON array with an element
--- for each. Ids rise in the order of the array. Otherwise as insert_job.sql, but a queue with a limit of
--- its waiting jobs takes them when the caller has seen that it `has_room`.
-INSERT INTO tenantqueue_job_hot (
-    id, queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts,
-    timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
-)
-SELECT
-    nextval('tenantqueue_job_id_seq'),
-    %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,
-    due.state, due.at, %(expires_at)s::timestamptz, %(max_attempts)s::smallint,
-    %(timeout_seconds)s::float8, %(hard_timeout_seconds)s::float8,
-    %(name)s::text, %(source_type)s::text, %(source_id)s::text,
-    %(source_method)s::text, element.args, %(labels)s::text[], %(created_by)s::text,
-    %(context)s::jsonb
-FROM (
-    SELECT
-        moment.at,
-        CASE WHEN moment.at > clock_timestamp() THEN 'scheduled' ELSE 'created' END AS state
-    FROM (
-        SELECT coalesce(
-            %(run_at)s::timestamptz,
-            clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
-        ) AS at
-    ) moment
-    LEFT JOIN tenantqueue_tenantqueue q ON q.id = %(queue_id)s::integer
-    WHERE NOT coalesce(
-        q.retired OR (q.max_waiting IS NOT NULL AND NOT %(has_room)s::boolean),
-        NOT %(unseen)s::boolean
+-- Enqueue jobs that differ in their arguments only: an element of the JSON array `args` for each, and
+-- one of `exclusive_keys`, which may be NULL. `held_by` is their first gate.
+-- Ids rise in the order of the array. The queue row is read, never locked.
+-- Returns no row when the queue takes none: see parts/due.sql.
+-- Index: primary key of the queue.
+WITH
+-- include: due
+, made AS (
+    INSERT INTO tenantqueue_job_hot (
+-- include: new_job_columns
     )
-    OFFSET 0
-) due
-CROSS JOIN jsonb_array_elements(%(args)s::jsonb) AS element (args)
-RETURNING id
+    SELECT
+-- include: new_job_values
+    FROM (
+        SELECT
+            nextval('tenantqueue_job_id_seq') AS id, due.state, due.at, element.args,
+            element.exclusive_key, NULL::text AS unique_key
+        FROM due
+        CROSS JOIN ROWS FROM (
+            jsonb_array_elements(%(args)s::jsonb), unnest(%(exclusive_keys)s::text[])
+        ) AS element (args, exclusive_key)
+    ) job
+    RETURNING id
+)
+SELECT array_agg(made.id ORDER BY made.id) AS ids, (SELECT due.state FROM due) AS state
+FROM made
+HAVING count(*) > 0

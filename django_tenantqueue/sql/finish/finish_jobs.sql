@@ -18,34 +18,13 @@ WITH done AS MATERIALIZED (
         -- not redundant: it keeps a plan made while the table was empty from walking all of it
         AND job.id = ANY (%(ids)s::bigint[])
     RETURNING
-        job.*, done.state AS new_state, done.age, done.result AS new_result,
-        done.result_ref AS new_result_ref, done.extra::jsonb AS extra
+        job.*, done.state AS new_state, job.cancel_requested_at AS new_cancel_requested_at,
+        clock_timestamp() - make_interval(secs => done.age) AS new_started_at,
+        job.crashes AS new_crashes, job.held_by AS new_held_by, done.result::jsonb AS new_result,
+        done.result_ref AS new_result_ref, done.extra::jsonb AS extra,
+        tenantqueue_add_error(
+            job.errors, done.extra::jsonb -> 'error', %(max_errors)s::integer
+        ) AS new_errors
 )
-INSERT INTO tenantqueue_job_history (
-    id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
-    worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,
-    lane, priority, attempt, max_attempts, crashes, final, is_async, state, name, source_type, source_id,
-    source_method, args, held_by, session_key, user_key, exclusive_key, unique_key, unique_mode, session_skip,
-    session_halt, labels,
-    created_by, context, progress_message, stats, result, result_ref, errors
-)
-SELECT
-    id, run_at, created_at, queued_at,
-    clock_timestamp() - make_interval(secs => age), clock_timestamp(),
-    expires_at, cancel_requested_at, worker_id, monitor_id, timeout_seconds, hard_timeout_seconds,
-    coalesce((extra ->> 'done')::float8, progress_done),
-    coalesce((extra ->> 'total')::float8, progress_total),
-    queue_id, claim_seq, lane, priority, attempt, max_attempts, crashes, true, is_async, new_state, name,
-    source_type, source_id, source_method, args, held_by, session_key, user_key, exclusive_key,
-    unique_key, unique_mode, session_skip,
-    session_halt, labels, created_by, context,
-    coalesce(extra ->> 'message', progress_message),
-    coalesce(extra -> 'stats', stats),
-    new_result::jsonb, new_result_ref,
-    CASE
-        WHEN extra -> 'error' IS NULL THEN errors
-        WHEN jsonb_array_length(errors) >= %(max_errors)s::integer THEN errors - 0 || (extra -> 'error')
-        ELSE coalesce(errors, '[]') || (extra -> 'error')
-    END
-FROM removed
+-- include: move_to_history
 RETURNING id

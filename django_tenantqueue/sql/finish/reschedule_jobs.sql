@@ -14,11 +14,9 @@ SET state = CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'created' END,
     started_at = NULL,
     task_at = NULL,
     stats = coalesce(failed.extra::jsonb -> 'stats', job.stats),
-    errors = CASE
-        WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
-            THEN job.errors - 0 || (failed.extra::jsonb -> 'error')
-        ELSE coalesce(job.errors, '[]') || (failed.extra::jsonb -> 'error')
-    END
+    errors = tenantqueue_add_error(
+        job.errors, failed.extra::jsonb -> 'error', %(max_errors)s::integer
+    )
 FROM failed
 WHERE job.id = failed.id AND job.claim_seq = failed.claim_seq AND job.worker_id = %(worker)s::bigint
     -- not redundant: see finish_jobs.sql

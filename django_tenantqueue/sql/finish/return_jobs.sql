@@ -20,11 +20,8 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'creat
     task_at = NULL,
     attempt = job.attempt - 1,
     errors = CASE
-        WHEN given.error IS NULL THEN job.errors
         WHEN job.errors -> -1 ->> 'class' = given.error::jsonb ->> 'class' THEN job.errors
-        WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
-            THEN job.errors - 0 || given.error::jsonb
-        ELSE coalesce(job.errors, '[]') || given.error::jsonb
+        ELSE tenantqueue_add_error(job.errors, given.error::jsonb, %(max_errors)s::integer)
     END
 FROM given
 WHERE job.id = given.id AND job.claim_seq = given.claim_seq AND job.worker_id = %(worker)s::bigint

@@ -23,10 +23,10 @@ SET state = CASE WHEN dead.delay > 0 THEN 'scheduled' ELSE 'created' END,
     END,
     errors = CASE
         WHEN NOT dead.counted THEN job.errors
-        WHEN jsonb_array_length(job.errors) >= %(max_errors)s::integer
-            THEN job.errors - 0 || (%(error)s::jsonb || jsonb_build_object('attempt', job.attempt))
-        ELSE coalesce(job.errors, '[]')
-            || (%(error)s::jsonb || jsonb_build_object('attempt', job.attempt))
+        ELSE tenantqueue_add_error(
+            job.errors, %(error)s::jsonb || jsonb_build_object('attempt', job.attempt),
+            %(max_errors)s::integer
+        )
     END
 FROM dead
 WHERE job.id = dead.id AND job.worker_id = %(worker)s::bigint
