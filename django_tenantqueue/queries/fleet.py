@@ -113,7 +113,7 @@ def count_jobs(using: str, *, most: int) -> JobCounts:
 def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[StuckQueue]:
     """Return queues with ready jobs that nothing starts; up to `most` (lane, queue) looked at."""
     with read_in_order(using):
-        rows = fetch(using, "list_stuck_queues", {"most": most, "silent_seconds": silent_seconds})
+        rows = fetch(using, "list_stuck_queues", {"visits": most, "silent_seconds": silent_seconds})
     return [StuckQueue(*row) for row in rows]
 
 

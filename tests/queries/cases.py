@@ -424,7 +424,7 @@ CASES: dict[str, list[Case]] = {
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
     "list_stuck_queues": [
         Case(
-            lambda _: {"most": 2000, "silent_seconds": 30.0},
+            lambda _: {"visits": 2000, "silent_seconds": 30.0},
             (*READY, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + 20_000,
             settings=ORDERED,

@@ -2,25 +2,8 @@
 -- none, or is not visible. Those that a worker has claimed do not count, and neither do those that
 -- wait for their time or at a gate: no index has them by queue.
 -- Indexes: tenantqueue_job_ready lane by lane, primary key of the queue.
-WITH RECURSIVE level AS (
-    (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane > level.lane
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    FROM level
-    WHERE level.lane IS NOT NULL
-)
+WITH RECURSIVE
+-- include: ready_lanes
 SELECT
     q.max_waiting,
     (

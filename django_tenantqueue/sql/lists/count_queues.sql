@@ -1,24 +1,7 @@
 -- Running and waiting jobs of some queues, each count bounded by `most` (a result of `most` means
 -- "that many or more"). Indexes: tenantqueue_job_slots, and tenantqueue_job_ready lane by lane.
-WITH RECURSIVE level AS (
-    (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane > level.lane
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    FROM level
-    WHERE level.lane IS NOT NULL
-)
+WITH RECURSIVE
+-- include: ready_lanes
 SELECT
     wanted.id,
     (

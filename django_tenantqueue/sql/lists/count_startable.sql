@@ -6,26 +6,9 @@
 -- looked at. Locks: none.
 -- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of their
 -- rates.
-WITH RECURSIVE visit AS (
-    (
-        SELECT j.lane, j.queue_id, 1 AS step
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-        ORDER BY j.lane, j.queue_id
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT next.lane, next.queue_id, visit.step + 1
-    FROM visit
-    CROSS JOIN LATERAL (
-        SELECT j.lane, j.queue_id
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
-        ORDER BY j.lane, j.queue_id
-        LIMIT 1
-    ) next
-    WHERE visit.step < %(visits)s::integer
-), startable AS (
+WITH RECURSIVE
+-- include: ready_queues
+, startable AS (
     SELECT visit.queue_id, room.jobs AS room, job.waits
     FROM visit
     CROSS JOIN LATERAL (

@@ -7,18 +7,7 @@ WITH candidate AS MATERIALIZED (
     WHERE j.state IN ('queued', 'running')
     LIMIT %(most)s
 ), seen AS (
-    SELECT count(*) = %(most)s AS capped
+    SELECT 0::bigint AS floor, count(*) = %(most)s AS capped
     FROM candidate
 )
-SELECT 0::bigint AS floor, seen.capped, found.id
-FROM seen
-LEFT JOIN LATERAL (
-    SELECT candidate.id
-    FROM candidate
-    WHERE candidate.id < %(before)s
-        AND (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
-        AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
-        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
-    ORDER BY candidate.id DESC
-    LIMIT %(page)s
-) found ON true
+-- include: page_of_ids

@@ -11,17 +11,8 @@ WITH candidate AS MATERIALIZED (
     ORDER BY j.name DESC, j.id DESC
     LIMIT %(most)s
 ), seen AS (
-    SELECT CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor
+    SELECT
+        CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor, false AS capped
     FROM candidate
 )
-SELECT seen.floor, false AS capped, found.id
-FROM seen
-LEFT JOIN LATERAL (
-    SELECT candidate.id
-    FROM candidate
-    WHERE (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
-        AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
-        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
-    ORDER BY candidate.id DESC
-    LIMIT %(page)s
-) found ON true
+-- include: page_of_ids

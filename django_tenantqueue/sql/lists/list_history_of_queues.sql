@@ -15,7 +15,7 @@ WITH candidate AS MATERIALIZED (
         LIMIT %(most)s
     ) job
 ), seen AS (
-    SELECT coalesce(max(part.lowest), 0) AS floor
+    SELECT coalesce(max(part.lowest), 0) AS floor, false AS capped
     FROM (
         SELECT min(candidate.id) AS lowest
         FROM candidate
@@ -23,14 +23,4 @@ WITH candidate AS MATERIALIZED (
         HAVING count(*) = %(most)s
     ) part
 )
-SELECT seen.floor, false AS capped, found.id
-FROM seen
-LEFT JOIN LATERAL (
-    SELECT candidate.id
-    FROM candidate
-    WHERE candidate.id >= seen.floor
-        AND (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
-        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
-    ORDER BY candidate.id DESC
-    LIMIT %(page)s
-) found ON true
+-- include: page_of_ids

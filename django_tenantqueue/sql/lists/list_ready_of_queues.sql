@@ -4,25 +4,9 @@
 -- and priority by priority, since its order is by id only within these three.
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
-WITH RECURSIVE level AS (
-    (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT j.lane
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane > level.lane
-        ORDER BY j.lane
-        LIMIT 1
-    )
-    FROM level
-    WHERE level.lane IS NOT NULL
-), step AS (
+WITH RECURSIVE
+-- include: ready_lanes
+, step AS (
     SELECT level.lane, wanted.id AS queue_id, best.priority
     FROM level
     CROSS JOIN unnest(%(queues)s::integer[]) AS wanted (id)
@@ -47,7 +31,7 @@ WITH RECURSIVE level AS (
         LIMIT 1
     ) next
 ), candidate AS MATERIALIZED (
-    SELECT job.id, job.name, step.lane, step.queue_id, step.priority
+    SELECT job.id, job.name, 'created' AS state, step.lane, step.queue_id, step.priority
     FROM step
     CROSS JOIN LATERAL (
         SELECT j.id, j.name
@@ -60,7 +44,7 @@ WITH RECURSIVE level AS (
         LIMIT %(most)s
     ) job
 ), seen AS (
-    SELECT coalesce(max(part.lowest), 0) AS floor
+    SELECT coalesce(max(part.lowest), 0) AS floor, false AS capped
     FROM (
         SELECT min(candidate.id) AS lowest
         FROM candidate
@@ -68,13 +52,4 @@ WITH RECURSIVE level AS (
         HAVING count(*) = %(most)s
     ) part
 )
-SELECT seen.floor, false AS capped, found.id
-FROM seen
-LEFT JOIN LATERAL (
-    SELECT candidate.id
-    FROM candidate
-    WHERE candidate.id >= seen.floor
-        AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
-    ORDER BY candidate.id DESC
-    LIMIT %(page)s
-) found ON true
+-- include: page_of_ids

@@ -4,26 +4,9 @@
 -- looked at. Each step is one probe, however many jobs wait.
 -- Indexes: tenantqueue_job_ready, and the primary key of the queues.
 -- Fullness is not looked at on purpose: jobs that wait for a slot of their queue are not stuck.
-WITH RECURSIVE visit AS (
-    (
-        SELECT j.lane, j.queue_id, 1 AS step
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-        ORDER BY j.lane, j.queue_id
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT next.lane, next.queue_id, visit.step + 1
-    FROM visit
-    CROSS JOIN LATERAL (
-        SELECT j.lane, j.queue_id
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
-        ORDER BY j.lane, j.queue_id
-        LIMIT 1
-    ) next
-    WHERE visit.step < %(most)s::integer
-), filter AS MATERIALIZED (
+WITH RECURSIVE
+-- include: ready_queues
+, filter AS MATERIALIZED (
     SELECT DISTINCT w.queues, w.exclude_queues, w.tenants
     FROM tenantqueue_worker w
     WHERE NOT w.draining AND NOT w.stopping

@@ -1,0 +1,20 @@
+-- The lanes that have ready jobs, one probe of tenantqueue_job_ready for each.
+level AS (
+    (
+        SELECT j.lane
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created'
+        ORDER BY j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT j.lane
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane > level.lane
+        ORDER BY j.lane
+        LIMIT 1
+    )
+    FROM level
+    WHERE level.lane IS NOT NULL
+)
