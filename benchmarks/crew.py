@@ -189,14 +189,12 @@ class OneSupervisor:
     def __init__(self, name: str) -> None:
         self.lease = Lease("default", name)
         self._maintenance = Maintenance(self.lease)
-        self._sleep = 0
         self._due = self._maintain_at = time.monotonic()
 
-    def run_once(self, now: float, sleep: int) -> float:
-        """Do what is due; return when it is due again. `sleep`: see SharedMemory.sleep_number."""
+    def run_once(self, now: float) -> float:
+        """Do what is due; return when it is due again."""
         if self._due <= now:
-            self.lease.check(quiet=0 < sleep == self._sleep)
-            self._sleep = sleep
+            self.lease.check()
             if self._maintain_at <= now:
                 self._maintain_at = now + self._maintenance.run_once()
             self._due = min(now + PROBE_SECONDS, self._maintain_at)
@@ -223,16 +221,11 @@ class Crew:
         self._supervising.start()
 
     def _supervise(self) -> None:
-        supervisors = {
-            w.supervisor: w.claim_loop.claimed_jobs.shared_memory
-            for w in self._workers
-            if w.supervisor is not None
-        }
+        supervisors = [w.supervisor for w in self._workers if w.supervisor is not None]
         while supervisors and not self._ended.is_set():
             soonest = NEVER
-            for supervisor, shared_memory in supervisors.items():
-                due = supervisor.run_once(time.monotonic(), shared_memory.sleep_number)
-                soonest = min(soonest, due)
+            for supervisor in supervisors:
+                soonest = min(soonest, supervisor.run_once(time.monotonic()))
                 # as unevenly as they would be started on their machines
                 self._ended.wait(PROBE_SECONDS / len(supervisors) / 2)
             self._ended.wait(max(0.0, soonest - time.monotonic()))

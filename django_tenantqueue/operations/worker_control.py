@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
-
-from django.db import transaction
 
 from ..conf import get_settings
 from ..models import Worker
-from ..queries import fleet as queries
 
 
 def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
@@ -30,11 +26,7 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
     alias = using or get_settings().database
-    worker_ids = list(worker_ids)
-    found = Worker.objects.using(alias).filter(pk__in=worker_ids, **{column: False})
+    found = Worker.objects.using(alias).filter(pk__in=list(worker_ids), **{column: False})
     changed = sorted(found.values_list("pk", flat=True))
     found.filter(pk__in=changed).update(**{column: True})
-    # their supervisors see that they are awake, and look why; also of those told so before
-    wake = partial(queries.wake_for_orders, alias, worker_ids)
-    transaction.on_commit(wake, using=alias, robust=True)
     return changed

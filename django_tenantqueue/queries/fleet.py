@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import array, commits_alone, fetch
+from .base import fetch
 from .lists import read_in_order
 
 
@@ -95,12 +94,6 @@ def list_claims(using: str, *, worker_id: int | None, most: int) -> list[Running
     with read_in_order(using):
         rows = fetch(using, "list_claims", {"worker": worker_id, "most": most})
     return [RunningClaim(*row) for row in rows]
-
-
-def wake_for_orders(using: str, worker_ids: Sequence[int]) -> None:
-    """Wake those of these workers that sleep."""
-    params = {"ids": array(worker_ids), "is_alone": commits_alone(using)}
-    fetch(using, "wake_for_orders", params)
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:

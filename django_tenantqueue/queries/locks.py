@@ -34,5 +34,3 @@ class LockKey(IntEnum):
 
     MAINTENANCE = 0x74717565
     """A supervisor does the fleet's maintenance."""
-    DEPUTY = 0x74717566
-    """A supervisor takes its place when it ends."""

@@ -118,14 +118,9 @@ def clear_sleep(connection: psycopg.Connection[Any], worker_id: int) -> None:
     execute(connection, "clear_sleep", {"worker": worker_id})
 
 
-def take_lead(
-    connection: psycopg.Connection[Any], *, lead: int, deputy: int, is_deputy: bool
-) -> tuple[bool, bool]:
-    """Try to hold the advisory lock `lead`, or else `deputy`; return whether this session does."""
-    leads, is_deputy = fetch(
-        connection, "take_lead", {"lead": lead, "deputy": deputy, "is_deputy": is_deputy}
-    )[0]
-    return leads, is_deputy
+def take_lead(connection: psycopg.Connection[Any], key: int) -> bool:
+    """Try to hold the advisory lock `key`; return whether this session does."""
+    return bool(fetch(connection, "take_lead", {"key": key})[0][0])
 
 
 def take_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> bool:

@@ -1,6 +1,6 @@
 """What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
 process must be killed for one of them, when its loop turned last, that it wants a successor, that
-it ends under its jobs, whether it sleeps, and that its work is done.
+it ends under its jobs, and that its work is done.
 
 So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
 costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 WIDTH = 8
-HEADER = 5
-TURNED, RETIRING, LEAVING, ASLEEP, DISMISSED = range(HEADER)
+HEADER = 4
+TURNED, RETIRING, LEAVING, DISMISSED = range(HEADER)
 """The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
-process ends without waiting for its jobs, which of its sleeps it sleeps (0: it is awake), and
-whether no other process takes its place."""
+process ends without waiting for its jobs, and whether no other process takes its place."""
 ENTRY = 4
 ID, BEGUN, LIMIT, WHY = range(ENTRY)
 """A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
@@ -109,16 +108,7 @@ class SharedMemory:
         """Note that no other process takes the place of this one when it ends."""
         self._table[DISMISSED] = 1
 
-    def sleep(self, number: int) -> None:
-        """Note that the process sleeps until it is notified, for the n-th time; 0: it is awake."""
-        self._table[ASLEEP] = number
-
     # read by the supervisor
-
-    @property
-    def sleep_number(self) -> int:
-        """Which of its sleeps the child sleeps; 0 when it is awake, or cannot be notified."""
-        return self._table[ASLEEP]
 
     @property
     def is_leaving(self) -> bool:

@@ -4,7 +4,6 @@ import json
 import signal
 import time
 
-import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Duty, Worker
@@ -31,34 +30,6 @@ def test_worker_ends_within_two_seconds_when_an_operator_drains_it(workers: Work
     wait_until(lambda: [row.pk for row in runner.rows()] == [second.pk])
     time.sleep(1.5)  # nobody takes its place
     assert len(runner.children()) == 1
-
-
-@pytest.mark.parametrize("order", [worker_control.drain, worker_control.stop])
-@pytest.mark.heavy
-def test_idle_worker_ends_within_two_seconds_when_its_supervisor_asks_rarely(
-    workers: Workers, order
-):
-    runner = workers.start("--no-maintenance")  # which asks on the same connection
-    wait_until(lambda: seconds_since_probe() > 2.5, what="a supervisor asks less often")
-    wait_until(lambda: seconds_since_probe() < 0.5, what="it has just asked")
-
-    began = time.monotonic()
-    order([row.pk for row in runner.rows()])
-
-    assert runner.end() == 0
-    assert_within(ACTS_WITHIN, time.monotonic() - began)
-
-
-def seconds_since_probe() -> float:
-    """Return how long ago the only supervisor last asked something."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT extract(epoch FROM clock_timestamp() - state_change)::float8 "
-            "FROM pg_stat_activity "
-            "WHERE datname = current_database() AND application_name LIKE 'tenantqueue%supervisor'"
-        )
-        (seconds,) = cursor.fetchone()
-    return seconds
 
 
 def test_running_job_is_given_back_when_an_operator_stops_its_worker(workers: Workers, gate: Gate):

@@ -66,8 +66,7 @@ CASES: dict[str, list[Case]] = {
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
     "take_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "take_lead": [
-        Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": False}, worker=True),
-        Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": True}, worker=True),
+        Case(lambda _: {"key": 7}, worker=True),
     ],
     "leave_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "fail_jobs": [Case(failed_jobs, HOT_KEY, 4000)],
@@ -482,9 +481,6 @@ CASES: dict[str, list[Case]] = {
     "promote_jobs": [
         Case(lambda _: {"most": 1000, "now": None}, DUE, 2000),
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
-    ],
-    "wake_for_orders": [
-        Case(lambda _: {"ids": "{1,2,3}", "is_alone": False}, ("tenantqueue_worker_pkey",), 100)
     ],
     "read_orders": [
         Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)

@@ -59,17 +59,6 @@ def test_mark_is_gone_when_it_is_cleared():
     assert shared_memory.reserve(8) >= 0
 
 
-def test_sleep_is_told_until_the_child_wakes():
-    shared_memory = SharedMemory(1)
-    assert shared_memory.sleep_number == 0
-
-    shared_memory.sleep(3)
-    assert shared_memory.sleep_number == 3
-    shared_memory.sleep(0)
-
-    assert shared_memory.sleep_number == 0
-
-
 def test_sooner_limit_counts_when_there_are_two():
     shared_memory = SharedMemory(2)
     begun(shared_memory, 7, 5.0)

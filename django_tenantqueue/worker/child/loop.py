@@ -122,8 +122,6 @@ class ClaimLoop:
     def _round(self, now: float) -> float:
         self._wanted = 1
         self.claimed_jobs.shared_memory.turn()
-        if not self.sleep.number:
-            self.claimed_jobs.shared_memory.sleep(0)
         self._collect()
         self.completions.take_held_back(now)
         self._duties(now)
@@ -170,7 +168,6 @@ class ClaimLoop:
 
     def _rest(self, now: float) -> float:
         """Return how long there is nothing to do."""
-        self.claimed_jobs.shared_memory.sleep(0 if len(self.claimed_jobs) else self.sleep.number)
         due = [self.heartbeat.next_at]
         if len(self.claimed_jobs):
             due.append(self.running_jobs.next_at)
@@ -291,7 +288,6 @@ class ClaimLoop:
     def _reopen(self, error: psycopg.Error) -> None:
         """Connect again, for as long as it takes; jobs go on running meanwhile."""
         logger.warning("the connection to the database was lost: %s", error)
-        self.claimed_jobs.shared_memory.sleep(0)
         self._doubt(error)
         self.connection.close()
         pause = 0.1

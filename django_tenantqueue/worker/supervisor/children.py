@@ -19,7 +19,6 @@ from ... import __version__
 from ...operations.rescue import DeathReport
 from ...queries.workers import NewWorker
 from ..child.claim_ahead import MOST_AHEAD
-from ..child.heartbeat import HEARTBEAT_SECONDS
 from ..child.process import FAILED, HELD_SIGNALS, WorkerProcess, die_with_parent
 from ..config import WorkerConfig
 from ..shared_memory import SharedMemory
@@ -30,8 +29,6 @@ from .process_limits import explain_death, how_it_ended
 
 logger = logging.getLogger("django_tenantqueue")
 
-DEAF_SECONDS = 1.2 * HEARTBEAT_SECONDS
-"""A child whose loop has not turned for so long may sleep and not hear."""
 RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pause before a child is replaced that died without a job for the n-th time within a minute."""
 
@@ -58,7 +55,6 @@ class Children:
         """Number of a child to be started -> when (monotonic time)."""
         self._deaths: dict[int, list[float]] = {}
         self._forsaken: list[psycopg.Connection[Any]] = []
-        self._sleeps: list[tuple[int, int]] = []
         self._options = DatabaseOptions(config.database)
 
     def __len__(self) -> int:
@@ -71,18 +67,6 @@ class Children:
     def are_gone(self) -> bool:
         """Whether none is left, and none will be started."""
         return not self._by_pid and (self.stopping or not self._due)
-
-    def sleep_on(self) -> bool:
-        """Return whether all sleep, and none has been awake since the last call.
-
-        One that does not even give its signs of life cannot be woken: it does not count as asleep.
-        """
-        before = self._sleeps
-        self._sleeps = [(child.pid, child.shared_memory.sleep_number) for child in self]
-        return self._sleeps == before and all(
-            child.shared_memory.sleep_number and child.shared_memory.stuck_seconds < DEAF_SECONDS
-            for child in self
-        )
 
     def send(self, number: signal.Signals, only: Child | None = None) -> None:
         """Send a signal to all, or to one."""

@@ -45,9 +45,6 @@ SERVER_SECONDS = 8 + 3 * 2
 was not answered, that is 13 s after the last that was; the server after SERVER_SECONDS."""
 PROBE_SECONDS = 1.0
 """How often the connection is tried. That the server has ended it is seen at once."""
-QUIET_PROBE_SECONDS = 4.0
-"""How often while all children sleep: most of what a fleet with nothing to do would cost the server
-is that so many of its processes are woken. An order wakes the child that it is for, too."""
 RETRY_SECONDS = 0.25
 """How often a connection that was lost is made anew."""
 GRACE_SECONDS = 0.8
@@ -73,8 +70,7 @@ SIGNS_OF_RESTART = (
 assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
 assert PROBE_SECONDS < LOOK_SECONDS
 assert (
-    QUIET_PROBE_SECONDS + USER_TIMEOUT + GRACE_SECONDS + CONNECT_SECONDS
-    < SERVER_SECONDS + LOOK_SECONDS
+    PROBE_SECONDS + USER_TIMEOUT + GRACE_SECONDS + CONNECT_SECONDS < SERVER_SECONDS + LOOK_SECONDS
 )
 
 
@@ -106,7 +102,6 @@ class Lease:
         """Nothing was tried yet."""
         self._turn = 0
         """The address to begin with, by its number."""
-        self._probed_at = 0.0
         self._probe_at = 0.0
 
     @property
@@ -205,31 +200,24 @@ class Lease:
         """Whether the connection stood when it was last tried."""
         return self._lost_at is None
 
-    def check(self, *, at_once: bool = False, quiet: bool = False) -> list[Orders]:
-        """Try the connection now and then; take the locks again when it was lost.
+    def check(self, *, at_once: bool = False) -> list[Orders]:
+        """Probe the connection every PROBE_SECONDS; take the locks again when it was lost.
 
-        It is tried by reading what operators want of the children, which is returned. `quiet`: all
-        of them sleep, and have done so since the last call. Locks that could not be taken again are
-        tried as often as ever: others take their children for dead soon after they are free.
+        A probe reads the orders of operators for the children, and returns them.
         """
         now = time.monotonic()
-        if not quiet or self._missing:
-            self._probe_at = min(self._probe_at, self._probed_at + PROBE_SECONDS)
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
-        self._probed_at, self._probe_at = now, now + QUIET_PROBE_SECONDS
+        self._probe_at = now + PROBE_SECONDS
         connection, was_held = self.connection, self.is_held
         try:
             connection = self.open()
             orders = worker_queries.read_orders(connection, sorted(self._held))
             self._take_missing(connection)
-            if self._missing:
-                self._probe_at = now + PROBE_SECONDS
             return orders
         except psycopg.Error as error:
             if self.connection is not None and not self._is_broken and _is_of_statement(error):
                 logger.warning("the supervisor's connection is tried again: %s", error)
-                self._probe_at = now + PROBE_SECONDS
                 return []  # a statement was cancelled, say: the locks are held all the same
             if was_held:
                 logger.warning("the supervisor lost its connection: %s", error)

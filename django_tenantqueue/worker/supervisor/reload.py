@@ -7,11 +7,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 from django.apps import apps
+from django.utils.autoreload import StatReloader
 
 LOOK_SECONDS = 0.5
 """How often files are looked at."""
@@ -75,14 +76,13 @@ def command_line() -> list[str]:
 
 
 def snapshot() -> dict[Path, float]:
-    """Return when each Python file of the project was changed last."""
-    found = {}
-    for path in _project_files():
-        try:
-            found[path] = path.stat().st_mtime
-        except OSError:
-            continue
-    return found
+    """Return when each Python file of the loaded modules and of the project's apps was changed."""
+    files = StatReloader()
+    installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    for config in apps.get_app_configs():
+        if not config.path.startswith(installed):
+            files.watch_dir(Path(config.path).resolve(), "**/*.py")  # also what is not loaded yet
+    return dict(files.snapshot_files())
 
 
 def first_change(before: dict[Path, float], after: dict[Path, float]) -> Path | None:
@@ -91,19 +91,3 @@ def first_change(before: dict[Path, float], after: dict[Path, float]) -> Path | 
         if before.get(path) != after.get(path):
             return path
     return None
-
-
-def _project_files() -> Iterator[Path]:
-    """Yield the files of the apps and of the modules that are loaded, but not installed ones."""
-    installed = tuple(
-        str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")
-    )
-    for config in apps.get_app_configs():
-        if not str(Path(config.path).resolve()).startswith(installed):
-            yield from Path(config.path).resolve().rglob("*.py")
-    for module in list(sys.modules.values()):
-        name = getattr(module, "__file__", None)
-        if name and name.endswith(".py"):
-            path = Path(name).resolve()
-            if not str(path).startswith(installed):
-                yield path

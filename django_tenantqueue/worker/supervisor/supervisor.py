@@ -67,8 +67,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._children.start_due()
         while not self._children.are_gone:
-            quiet = self._children.sleep_on()
-            self._obey(self._lease.check(at_once=self._lease_spoke, quiet=quiet))
+            self._obey(self._lease.check(at_once=self._lease_spoke))
             self._kill_unleased()
             self._kill_condemned()
             self._dead += self._children.reap()

@@ -18,7 +18,6 @@ from django_tenantqueue.worker.supervisor import lease as module
 from django_tenantqueue.worker.supervisor.lease import (
     GRACE_SECONDS,
     PROBE_SECONDS,
-    QUIET_PROBE_SECONDS,
     RETRY_SECONDS,
     Lease,
 )
@@ -297,41 +296,17 @@ def test_pauses_are_made_when_the_connection_stays_lost(lease, server, clock):
     assert server.attempts <= 4
 
 
-def test_probes_are_rare_when_all_children_sleep(lease, clock, monkeypatch):
-    asked = count_probes(lease, monkeypatch)
-
-    for _ in range(12):
-        clock.passed += PROBE_SECONDS
-        lease.check(quiet=True)
-
-    assert len(asked) == 12 * PROBE_SECONDS // QUIET_PROBE_SECONDS
-
-
-def test_orders_are_read_soon_when_a_child_was_awake_for_a_moment(lease, clock, monkeypatch):
-    asked = count_probes(lease, monkeypatch)
-    lease.check(at_once=True, quiet=True)
-    clock.passed += 0.1
-    lease.check(quiet=False)  # too soon after the last
-    assert len(asked) == 1
-
-    clock.passed += PROBE_SECONDS
-    lease.check(quiet=True)
-
-    assert len(asked) == 2
-
-
 def test_locks_are_taken_again_soon_when_the_lost_session_kept_them_for_a_while(lease, clock):
-    """Those who look for the dead give a child that sleeps no more time than another."""
     (child,) = lease._held
     end_backend(lease)
     with connect("default", "the session that was lost") as old:
         assert rescue.hold_lease(old, child)
         lease.check(at_once=True)
-        lease.check(quiet=True)
+        lease.check()
         rescue.end_lease(old, child)
 
     clock.passed += PROBE_SECONDS
-    lease.check(quiet=True)
+    lease.check()
 
     with connect("default", "another") as other:
         assert not rescue.hold_lease(other, child)
@@ -343,7 +318,7 @@ def test_orders_are_read_soon_when_a_statement_of_the_probe_is_cancelled(lease, 
 
     monkeypatch.setattr(workers, "read_orders", refuse)
     monkeypatch.setattr(psycopg.errors.QueryCanceled, "sqlstate", "57014")
-    lease.check(at_once=True, quiet=True)
+    lease.check(at_once=True)
 
     assert lease.seconds_to_check <= PROBE_SECONDS
 

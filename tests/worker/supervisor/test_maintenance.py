@@ -16,7 +16,6 @@ from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.supervisor.lease import Lease
 from django_tenantqueue.worker.supervisor.maintenance import (
-    DISTANT_SECONDS,
     LOCKED_SECONDS,
     STANDBY_SECONDS,
     Duty,
@@ -55,48 +54,6 @@ def test_one_leads_when_there_are_two(pair):
     assert pause == STANDBY_SECONDS
 
 
-def test_one_of_those_who_do_not_lead_looks_often(trio):
-    assert [m.run_once() for m in trio[1:]] == [STANDBY_SECONDS, DISTANT_SECONDS]
-    assert [m.run_once() for m in trio[1:]] == [STANDBY_SECONDS, DISTANT_SECONDS]
-
-
-def test_another_becomes_deputy_when_the_deputy_leads(trio):
-    leader, deputy, distant = trio
-    leader.resign()
-    deputy.run_once()
-
-    assert deputy.leading
-    assert distant.run_once() == STANDBY_SECONDS
-    assert leader.run_once() == DISTANT_SECONDS
-
-
-def test_another_becomes_deputy_when_the_deputy_is_gone(trio):
-    _, deputy, distant = trio
-    deputy.close()
-
-    assert distant.run_once() == STANDBY_SECONDS
-
-
-def test_leader_is_replaced_when_the_deputy_hears_nothing(trio):
-    leader, _, distant = trio
-    leader.close()
-
-    distant.run_once()
-
-    assert distant.leading
-
-
-def test_deputy_tries_again_when_its_connection_was_lost(trio):
-    leader, deputy, distant = trio
-    end_session(deputy)
-    distant.run_once()
-
-    assert deputy.run_once() == DISTANT_SECONDS
-    leader.close()
-    distant.run_once()
-    assert distant.leading
-
-
 def end_session(maintenance: Maintenance) -> None:
     """End a supervisor's connection; the server has freed its locks then."""
     with connection.cursor() as cursor:
@@ -104,18 +61,6 @@ def end_session(maintenance: Maintenance) -> None:
         cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
         assert cursor.fetchone() == (True,)
     maintenance._lease.connection.close()
-
-
-@pytest.fixture
-def trio(pair):
-    """Return the maintenance of three supervisors: who leads, the deputy, and another."""
-    lease = Lease("default", "test-2")
-    made = [*pair, Maintenance(lease)]
-    for maintenance in made:
-        maintenance.run_once()
-    yield made
-    if lease.connection is not None:
-        lease.connection.close()
 
 
 def test_another_takes_over_when_the_leader_resigns(pair):
