@@ -25,17 +25,6 @@ def _escaped(tenant: str) -> str:
     return tenant.replace("\\", "\\\\").replace("/", "\\/")
 
 
-def split_gate_key(text: str) -> tuple[str, str]:
-    """Return (tenant, key) of a gate key."""
-    tenant: list[str] = []
-    rest = iter(enumerate(text))
-    for at, character in rest:
-        if character == "/":
-            return "".join(tenant), text[at + 1 :]
-        tenant.append(next(rest)[1] if character == "\\" else character)
-    raise ValueError(f"{text!r} is not the key of a gate")
-
-
 class JobGates(NamedTuple):
     """The gates that a job passes, None where it has none; `halts`: its failure halts a session.
 

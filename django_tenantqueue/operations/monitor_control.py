@@ -27,8 +27,6 @@ TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 STEP_ROWS = 1000
 """Details that one step cancels or retries."""
-SWEEP_MONITORS = 500
-"""Monitors that one step of the duty looks at."""
 
 
 def _alias(using: str | None) -> str:
@@ -201,6 +199,8 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
 class Feeder:
     """Finds monitors that are to be fed, tuned or ended, a bounded number in each step."""
 
+    most: int = 500
+    """Monitors that one step looks at. Half of it takes twice as many steps for all of them."""
     after: int = 0
 
     def step(self, using: str, look: Where | None = None) -> int:
@@ -210,9 +210,9 @@ class Feeder:
         """
         by_tenant = get_settings().priority_scope == "tenant"
         found = queries.find_open_monitors(
-            look or using, after=self.after, most=SWEEP_MONITORS, by_tenant=by_tenant
+            look or using, after=self.after, most=self.most, by_tenant=by_tenant
         )
-        self.after = found[-1].id if len(found) == SWEEP_MONITORS else 0
+        self.after = found[-1].id if len(found) == self.most else 0
         keys = {str(monitor.id) for monitor in found if monitor.is_open}
         done = release_and_wake(using, {MONITOR: keys}) if keys else 0
         for monitor in found:

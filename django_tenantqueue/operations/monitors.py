@@ -17,7 +17,7 @@ from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
 from ..conf import get_settings
-from ..exceptions import InvalidOption, MonitorEnded
+from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
@@ -101,15 +101,19 @@ def start(
 def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None) -> int:
     """Add details to a monitor in the current transaction; return how many.
 
-    It does not end before this transaction does. Raises MonitorEnded when it has ended, and what
-    start() raises. In REPEATABLE READ and above, whose snapshot may be older than the end, that is
-    a serialization failure.
+    It does not end before this transaction does. Raises MonitorEnded when it has ended, Unsupported
+    in a transaction that is not READ COMMITTED, and what start() raises.
     """
     using = get_settings().database
     with transaction.atomic(using=using):
-        is_fresh = queries.share_addition(using, monitor.pk)
+        if not queries.share_addition(using, monitor.pk):
+            raise Unsupported(
+                "add() needs a READ COMMITTED transaction: the snapshot of this one may be older "
+                f"than the end of monitor {monitor.pk} ({monitor.name!r}). Add the details in a "
+                "transaction of its own, or set its isolation level to READ COMMITTED"
+            )
         # a later statement: it sees what the lock has waited for
-        if not _takes_details(using, monitor.pk, is_fresh=is_fresh):
+        if not _takes_details(using, monitor.pk):
             raise MonitorEnded(
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
                 "start another one, or start it with keep_open=True and close() it"
@@ -128,21 +132,10 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     release_later(using, _gates(monitor))
 
 
-def _takes_details(using: str, monitor_id: int, *, is_fresh: bool) -> bool:
+def _takes_details(using: str, monitor_id: int) -> bool:
     found = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id, cancelled_at=None)
-    anchor_id = found.values_list("anchor_id", flat=True).first()
-    if anchor_id is None:
-        return False
-    jobs = Job.objects.using(using).unfinished()
-    anchor = jobs.filter(pk=anchor_id, held_by__in=("details", "session"))
-    if is_fresh:
-        return anchor.exists()
-    # An old snapshot shows what was; a row that has changed since cannot be locked in it. Its lock
-    # is not kept: that on additions is.
-    with transaction.atomic(using=using):
-        locked = list(anchor.select_for_update(no_key=True).values_list("pk"))
-        transaction.set_rollback(True, using=using)
-    return bool(locked)
+    anchors = Job.objects.using(using).unfinished().filter(held_by__in=("details", "session"))
+    return anchors.filter(pk__in=found.values("anchor_id")).exists()
 
 
 def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
@@ -168,10 +161,6 @@ def _insert_anchor(
             "session_key": monitor.session_key,
         },
     )
-
-
-def _queue_name(queue: str | None, options: Options) -> str:
-    return queue or options.queue or get_settings().default_queue
 
 
 class _Added(NamedTuple):
@@ -247,7 +236,7 @@ class _Encoder:
         return f"{text[:-1]},"
 
     def _queue_id(self, options: Options) -> int:
-        name = _queue_name(self._queue, options)
+        name = self._queue or options.queue or get_settings().default_queue
         if name not in self.queue_ids:
             target = Target(self._using, self._tenant, name)
             self.queue_ids[name] = queue_id_of(target, refresh=True)

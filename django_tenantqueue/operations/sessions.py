@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -11,8 +12,7 @@ from django.db.models import QuerySet
 from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
-from ..queries.gates import Keys
-from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
+from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from .gates import release_and_wake
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
@@ -20,10 +20,6 @@ TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 COUNTED_TO = 1000
 """Counts shown to operators stop here ("1000+")."""
-KEEP_SECONDS = 3600.0
-"""A row is not removed before this age, so that a session in use is not made again all the time."""
-PRUNE_ROWS = 1000
-"""Rows that one step of the pruning looks at, and locks at most."""
 
 
 def _alias(using: str | None) -> str:
@@ -115,16 +111,19 @@ def session_loads(using: str, ids: Sequence[int]) -> dict[int, SessionLoad]:
     return {load.session_id: load for load in count_sessions(using, ids, most=COUNTED_TO)}
 
 
+@dataclass(slots=True)
 class Pruning:
     """Removes the rows of idle sessions, a bounded number in each step."""
 
-    def __init__(self) -> None:
-        self._after = 0
+    most: int = 1000
+    """Rows that one step looks at."""
+    keep_seconds: float = 3600.0
+    """Age below which a row stays. Much less makes the rows of sessions in use again and again."""
+    after: int = 0
 
     def step(self, using: str) -> int:
         """Look at the next rows; return how many were removed."""
-        pruned = prune_sessions(
-            using, after=self._after, most=PRUNE_ROWS, keep_seconds=KEEP_SECONDS
+        removed, self.after = prune_sessions(
+            using, after=self.after, most=self.most, keep_seconds=self.keep_seconds
         )
-        self._after = pruned.after or 0
-        return pruned.removed
+        return removed

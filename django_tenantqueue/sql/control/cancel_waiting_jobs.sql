@@ -4,7 +4,7 @@
 -- Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT
-        j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details')) AS was_next
+        j.id, j.session_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'session' AS was_next
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
         -- the anchor of a monitor lasts as long as its details: the monitor is what is cancelled
@@ -22,14 +22,12 @@ WITH target AS MATERIALIZED (
     USING target
     WHERE job.id = target.id
     RETURNING job.*, target.was_next
-), halted AS (
-    -- as halt_sessions.sql, for what had its turn
-    UPDATE tenantqueue_session AS session
-    SET halted_at = clock_timestamp(), halted_by = ended.id
-    FROM (SELECT removed.id, removed.session_key, removed.session_halt FROM removed WHERE removed.was_next) ended
-    WHERE session.kind = 'serial' AND session.gate_key = ended.session_key AND session.halted_at IS NULL
-        AND CASE WHEN session.on_failure <> '' THEN session.on_failure = 'halt' ELSE ended.session_halt END
-)
+), ended AS (
+    SELECT removed.session_key AS key, removed.id AS job_id, removed.session_halt AS wanted
+    FROM removed
+    WHERE removed.was_next
+),
+-- include: halt
 INSERT INTO tenantqueue_job_history (
     id, run_at, created_at, queued_at, started_at, finished_at, expires_at, cancel_requested_at,
     worker_id, monitor_id, timeout_seconds, hard_timeout_seconds, progress_done, progress_total, queue_id, claim_seq,

@@ -1,7 +1,7 @@
 -- Keep a monitor from ending until the commit, since details are being added to it. The caller looks
--- whether it has ended in a later statement, whose snapshot shows what was waited for: `is_fresh` says
--- whether there is such a snapshot, or that of the transaction is older than the lock.
--- Locks: advisory, shared among all who add; waits for end_monitors.sql only, which takes milliseconds.
+-- in a later statement whether it has ended, which only a READ COMMITTED transaction shows: the
+-- snapshot of another may be older than the lock. Returns whether it is one.
+-- Locks: advisory, shared by all who add; waits for end_monitors.sql only, which takes milliseconds.
 SELECT current_setting('transaction_isolation') = 'read committed' AS is_fresh
 FROM (
     SELECT pg_advisory_xact_lock_shared(%(lock_class)s::integer, hashtext(%(key)s::text))
