@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -30,6 +31,11 @@ from .gates import release_later
 from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
+SHARED = (
+    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
+    *("source_type", "source_id", "source_method", "labels", "created_by"),
+)
+"""Columns of a job that each detail states, unless they are NULL."""
 
 
 def start(
@@ -145,24 +151,6 @@ def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
 # rows
 
 
-def _insert_anchor(
-    using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
-) -> None:
-    chosen = callback.options.merged({"priority": monitor.priority, "session": None})
-    target = Target(using, monitor.tenant, queue or get_settings().default_queue)
-    args = encode_args(callback.args, callback.kwargs)
-    job = new_job(callback.source, chosen, queue_id_of(target, refresh=True), args)
-    queries.insert_anchor(
-        using,
-        {
-            **job,
-            "id": monitor.anchor_id,
-            "monitor_id": monitor.pk,
-            "session_key": monitor.session_key,
-        },
-    )
-
-
 class _Added(NamedTuple):
     """How many details were put into a line, and the queue of the first."""
 
@@ -176,19 +164,41 @@ def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str 
     context = capture_context()
     count = 0
     for batch in batches(map(encoder.encode, read_calls(details)), len):
-        count += queries.insert_details(
-            using,
-            queries.NewDetails(
-                monitor_id=monitor.pk,
-                priority=monitor.priority,
-                lane=lane_of(monitor.priority),
-                context=context,
-                details=f"[{','.join(batch)}]",
-            ),
-        )
+        count += _insert_rows(using, monitor, context, batch)
     if count:
         MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
     return _Added(count, next(iter(encoder.queue_ids), None))
+
+
+def _insert_anchor(
+    using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
+) -> None:
+    target = Target(using, monitor.tenant, queue or get_settings().default_queue)
+    anchor = {
+        "id": monitor.anchor_id,
+        "held_by": "details" if monitor.session_key is None else "session",
+        "session_key": monitor.session_key,
+    }
+    head = _head(callback.source, callback.options, queue_id_of(target, refresh=True), anchor)
+    args = encode_args(callback.args, callback.kwargs)
+    _insert_rows(using, monitor, capture_context(), [f'{head}"args":{args}}}'])
+
+
+def _insert_rows(
+    using: str, monitor: ConcurrentJobMonitor, context: str | None, rows: Sequence[str]
+) -> int:
+    lane = lane_of(monitor.priority)
+    shared = {"monitor_id": monitor.pk, "priority": monitor.priority, "lane": lane}
+    return queries.insert_details(using, rows, {**shared, "context": context})
+
+
+def _head(source: Source, options: Options, queue_id: int, more: dict[str, Any]) -> str:
+    """Return the JSON object of a job, see insert_details.sql, open for its arguments."""
+    job = new_job(source, options, queue_id, "")
+    row = {name: job[name] for name in SHARED}  # type: ignore[literal-required]
+    row |= {"expires_at": job["expires_at"] and job["expires_at"].isoformat(), **more}
+    text = json.dumps({name: value for name, value in row.items() if value is not None})
+    return f"{text[:-1]},"
 
 
 class _Encoder:
@@ -216,24 +226,8 @@ class _Encoder:
 
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
-        job = new_job(source, options, self._queue_id(options), "")
-        row = {
-            "queue_id": job["queue_id"],
-            "is_async": source.is_async,
-            "expires_at": job["expires_at"] and job["expires_at"].isoformat(),
-            "max_attempts": job["max_attempts"],
-            "timeout_seconds": job["timeout_seconds"],
-            "hard_timeout_seconds": job["hard_timeout_seconds"],
-            "name": source.name,
-            "source_type": source.source_type,
-            "source_id": source.source_id,
-            "source_method": source.source_method,
-            "labels": job["labels"],
-            "created_by": job["created_by"],
-            "user_key": None if options.user is None else gate_key(self._tenant, options.user),
-        }
-        text = json.dumps({name: value for name, value in row.items() if value is not None})
-        return f"{text[:-1]},"
+        user = None if options.user is None else gate_key(self._tenant, options.user)
+        return _head(source, options, self._queue_id(options), {"user_key": user})
 
     def _queue_id(self, options: Options) -> int:
         name = self._queue or options.queue or get_settings().default_queue

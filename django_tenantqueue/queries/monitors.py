@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import starmap
@@ -13,28 +13,8 @@ from django.db import connections
 from ..gates import MONITOR
 from .base import array, fetch
 from .direct import fetch_prepared
-from .enqueue import NewJob
 from .gates import Moved, Released, Where, add_gates
 from .locks import LockClass
-
-
-class NewAnchor(NewJob):
-    """A new anchor: a job that stands for all details of a monitor."""
-
-    id: int
-    monitor_id: int
-    session_key: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class NewDetails:
-    """Details for the line of a monitor. `details`: a JSON array, see insert_details.sql."""
-
-    monitor_id: int
-    priority: int
-    lane: int
-    context: str | None
-    details: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +74,12 @@ def next_job_id(using: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def insert_anchor(using: str, anchor: NewAnchor) -> None:
-    """Insert the anchor of a monitor."""
-    fetch(using, "insert_anchor", anchor)
+def insert_details(using: str, details: Iterable[str], shared: Mapping[str, Any]) -> int:
+    """Put details into a monitor's line; return how many. Each is the text of a JSON object.
 
-
-def insert_details(using: str, details: NewDetails) -> int:
-    """Insert details; return how many."""
-    params = {name: getattr(details, name) for name in NewDetails.__slots__}
+    `shared`: the columns monitor_id, priority, lane and context of all.
+    """
+    params = {**shared, "details": f"[{','.join(details)}]"}
     return len(fetch_prepared(connections[using], "insert_details", params))
 
 
@@ -148,7 +126,8 @@ def lock_additions(where: Where, keys: Sequence[str]) -> list[str]:
 
 def end_monitors(where: Where, keys: Sequence[str]) -> int:
     """End those of these locked monitors that have no details left; return how many."""
-    return len(fetch(where, "end_monitors", {"keys": list(keys)})) if keys else 0
+    params = {"keys": list(keys), "by_tenant": False}
+    return len(fetch(where, "end_monitors", params)) if keys else 0
 
 
 def find_open_monitors(

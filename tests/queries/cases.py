@@ -310,9 +310,6 @@ CASES: dict[str, list[Case]] = {
     "has_followed": [Case(lambda _: {}, worker=True)],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
-    "insert_anchor": [
-        Case(new_job(id=-1000, monitor_id=7, session_key=None), (), 100),
-    ],
     "insert_details": [
         Case(
             lambda filled: {

@@ -6,7 +6,7 @@
 SELECT
     m.id,
     coalesce((SELECT sum(a.details) FROM tenantqueue_monitoraddition a WHERE a.monitor_id = m.id), 0),
-    line.jobs, inside.ready, inside.running, inside.waiting, failed.jobs, cancelled.jobs,
+    line.jobs, inside.ready, inside.running, inside.waiting, ended.failed, ended.cancelled,
     anchor.state AS anchor_state, anchor.held_by AS anchor_line,
     m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures,
     aside.jobs AS aside
@@ -36,13 +36,10 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) anchor ON true
 CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
+    SELECT
+        count(*) FILTER (WHERE j.state = 'error') AS failed,
+        count(*) FILTER (WHERE j.state = 'cancelled') AS cancelled
     FROM tenantqueue_job_history j
-    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
-) failed
-CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
-    FROM tenantqueue_job_history j
-    WHERE j.monitor_id = m.id AND j.state = 'cancelled' AND j.id <> m.anchor_id
-) cancelled
+    WHERE j.monitor_id = m.id AND j.state IN ('error', 'cancelled') AND j.id <> m.anchor_id
+) ended
 WHERE m.id = ANY (%(ids)s::bigint[])
