@@ -2,7 +2,7 @@
 
 A job with gates is `held` and stands in the line of the first one it has not passed. A release
 lets through as many as a gate allows. It follows the commit of whatever makes room, and takes locks
-of its own only. A sweep finds within about a second what a crash or a lock kept from its release.
+of its own only. A sweep finds within about a second the jobs that a crash or a lock kept waiting.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def release(where: Where, keys: Keys) -> Released:
 def _transaction(where: Where) -> Iterator[None]:
     """Open a READ COMMITTED transaction, or a savepoint in the one that Django has open.
 
-    It waits LOCK_MILLISECONDS at most for a lock. When it does not get one, it is undone: the sweep
-    does what is left.
+    It waits LOCK_MILLISECONDS at most for a lock. Without the lock it is undone and left to the
+    sweep.
     """
     isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
     limit = f"SET LOCAL lock_timeout = {queries.LOCK_MILLISECONDS}"
@@ -103,7 +103,7 @@ def _transaction(where: Where) -> Iterator[None]:
 
 
 def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:
-    """Cut gates into what one transaction locks; monitors, which come first, by themselves.
+    """Cut gates into batches, one for each transaction. Monitors come first, by themselves.
 
     Each comes with how many times jobs of paused and full tasks are moved out of its lines.
     """
@@ -138,7 +138,7 @@ def release_in_transaction(where: Where, keys: Keys) -> Released:
         for job in moved:
             if job.passes and job.state == "created":
                 done.note(job.job_id, (job.lane, job.queue_id, job.priority))
-            # what passed has come to its next gate, and what was taken back leaves those it was in
+            # a job that passed has come to its next gate, one taken back leaves its later ones
             for other, key in job.gates():
                 if other in wanted:
                     wanted[other].add(key)
@@ -150,7 +150,7 @@ def release_in_transaction(where: Where, keys: Keys) -> Released:
 
 
 def _reject(where: Where, keys: Sequence[str]) -> None:
-    """Cancel what does not wait before these exclusive keys, where another has passed."""
+    """Cancel jobs that must not wait before these exclusive keys, where another has passed."""
     if found := queries.find_rejected(where, keys):
         reason = "another job with its key was under way (while_executing_reject)"
         error = json.dumps(stored_error(DuplicateJob, reason))
@@ -158,7 +158,7 @@ def _reject(where: Where, keys: Sequence[str]) -> None:
 
 
 def _feed(where: Where, keys: Sequence[str]) -> tuple[Released, list[str]]:
-    """Feed monitors and take back what is too many; name those that may have no details left."""
+    """Feed monitors or take details back; name those that may have no details left."""
     by_tenant = get_settings().priority_scope == "tenant"
     has_controls = queries.lock_gates(where, MONITOR, keys)
     done, ended = monitor_queries.release_monitors(where, keys, by_tenant=by_tenant)
@@ -209,8 +209,8 @@ class Sweep:
     """Finds gates that could let jobs through and have not, a bounded number in each step."""
 
     most: int = 2000
-    """Gates of a kind that one step looks at. Half of it takes twice as many steps for all gates,
-    twice of it makes a step, and what waits for it, take twice as long."""
+    """Gates of a kind that one step looks at. With half as many, a round over all gates takes twice
+    as many steps. With twice as many, a step delays the other duties for twice as long."""
     after: dict[str, str] = field(default_factory=dict)
 
     def step(self, using: str, look: Where | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What operators do to monitors, and the duty that feeds them.
+"""Changes that operators make to monitors, and the duty that feeds them.
 
 `using` is the alias of the jobs' database; None is the configured one.
 """
@@ -111,8 +111,8 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     """Cancel a monitor and all its details; return how many ended here.
 
     From here on it feeds nothing. Details that wait are cancelled in steps of a thousand, those
-    with a slot are asked to stop, see control.cancel(). The callback does not run. What a crash
-    keeps from being cancelled, maintenance cancels. Nothing happens when it has ended already.
+    with a slot are asked to stop, see control.cancel(). The callback does not run. After a
+    crash the maintenance cancels the rest. Nothing happens when it has ended already.
     Inside a transaction all of it happens at the commit or not at all.
     """
     alias = _alias(using)
@@ -134,7 +134,7 @@ def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]
 
 
 def mark_cancelled(monitor_id: int, using: str) -> bool:
-    """Feed no more of a monitor, and leave it to maintenance to cancel what has not ended.
+    """Feed no more of a monitor, and leave it to the maintenance to cancel its jobs.
 
     False: it has ended, or was cancelled before.
     """
@@ -197,7 +197,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
 
 @dataclass(slots=True)
 class Feeder:
-    """Finds monitors that are to be fed, tuned or ended, a bounded number in each step."""
+    """Finds monitors that a release would feed, tune or end, a bounded number in each step."""
 
     most: int = 500
     """Monitors that one step looks at. Half of it takes twice as many steps for all of them."""

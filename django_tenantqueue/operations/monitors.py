@@ -118,7 +118,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
                 f"than the end of monitor {monitor.pk} ({monitor.name!r}). Add the details in a "
                 "transaction of its own, or set its isolation level to READ COMMITTED"
             )
-        # a later statement: it sees what the lock has waited for
+        # a later statement: it sees the end that the lock has waited for
         if not _takes_details(using, monitor.pk):
             raise MonitorEnded(
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
@@ -202,7 +202,7 @@ def _head(source: Source, options: Options, queue_id: int, more: dict[str, Any])
 
 
 class _Encoder:
-    """Makes JSON objects of calls. What the calls of one task share is encoded once."""
+    """Makes JSON objects of calls. The columns that calls of one task share are encoded once."""
 
     def __init__(self, using: str, tenant: str, queue: str | None) -> None:
         self._using = using

@@ -1,4 +1,4 @@
-"""What operators do to sessions and users' caps, and what stands in them."""
+"""Changes that operators make to sessions and users' caps, and the jobs that stand in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tuning import check_columns, lock_or_make, row_of, set_columns
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+")."""
+"""Counts shown to operators stop here ("1000+"). A page of the admin costs in proportion to it."""
 
 
 def _alias(using: str | None) -> str:
@@ -107,7 +107,7 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def session_loads(using: str, ids: Sequence[int]) -> dict[int, SessionLoad]:
-    """Return what stands in sessions and users' lines by the ids of their rows."""
+    """Count the jobs of sessions and users, by the ids of their rows."""
     return {load.session_id: load for load in count_sessions(using, ids, most=COUNTED_TO)}
 
 

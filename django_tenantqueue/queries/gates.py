@@ -53,7 +53,7 @@ class Moved:
 
 @dataclass(slots=True)
 class Released:
-    """What a release did: jobs that became ready, and gates to release in another transaction."""
+    """Result of a release: jobs that became ready, gates to release in another transaction."""
 
     ready: int = 0
     later: Keys = field(default_factory=dict)
@@ -96,7 +96,7 @@ def lock_params(kind: str, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: int) -> list[Moved]:
-    """Let jobs through sessions, users or exclusive keys that are locked; return what moved."""
+    """Let jobs through sessions, users or exclusive keys that are locked; return the moved ones."""
     params = {"kind": kind, "keys": list(keys), "user_slots": user_slots}
     return [Moved(*row) for row in fetch(where, "release_gates", params)]
 
@@ -120,7 +120,7 @@ def find_open(
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """A job of a session that ended in error or was cancelled. `wanted`: by what the job says."""
+    """A job of a session that ended in error or was cancelled. `wanted`: the job says so."""
 
     session: str
     job_id: int
@@ -144,7 +144,7 @@ def halt_sessions(where: Where, halts: Sequence[Halt]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SessionLoad:
-    """What stands in a session now. The first of those inside and the head: of sessions alone."""
+    """The jobs of a session or user. The first one inside and the head: of sessions alone."""
 
     session_id: int
     inside: int
@@ -160,7 +160,7 @@ class SessionLoad:
 
 
 def count_sessions(using: str, ids: Sequence[int], *, most: int) -> list[SessionLoad]:
-    """Return what stands in sessions and users' lines, counted up to `most`."""
+    """Count the jobs inside and in the line of sessions and users, up to `most`."""
     rows = fetch(using, "count_sessions", {"ids": array(ids), "most": most})
     return [SessionLoad(*row) for row in rows]
 

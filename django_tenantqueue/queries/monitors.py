@@ -1,4 +1,4 @@
-"""Statements behind monitors: their anchors and details, what is left of them, what to feed."""
+"""Statements about monitors: their details and anchors, counts, feeding and ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .locks import LockClass
 
 @dataclass(frozen=True, slots=True)
 class DetailCounts:
-    """What has become of a monitor's details, and its columns at that moment.
+    """Counts of a monitor's details, and its columns at that moment.
 
     The anchor is final when it has no state.
     """
@@ -50,7 +50,7 @@ class DetailCounts:
 
 @dataclass(frozen=True, slots=True)
 class FedDetail:
-    """A detail in flight, or the anchor. `is_asked`: it is to be cancelled."""
+    """A detail in flight, or the anchor. `is_asked`: its cancellation was requested."""
 
     id: int
     state: str
@@ -92,13 +92,13 @@ def share_addition(using: str, monitor_id: int) -> bool:
 def release_monitors(
     where: Where, keys: Sequence[str], *, by_tenant: bool
 ) -> tuple[Released, list[str]]:
-    """Feed locked monitors and take back what is too many: see as_released()."""
+    """Feed locked monitors or take details back: see as_released()."""
     params = {"keys": list(keys), "by_tenant": by_tenant}
     return as_released(fetch(where, "release_monitors", params))
 
 
 def as_released(rows: Iterable[tuple[Any, ...]]) -> tuple[Released, list[str]]:
-    """Return what was done, and the monitors that seem to have no details left."""
+    """Return the result of a release, and the monitors that seem to have no details left."""
     done = Released()
     ended = []
     for job in starmap(Moved, rows):
@@ -108,7 +108,7 @@ def as_released(rows: Iterable[tuple[Any, ...]]) -> tuple[Released, list[str]]:
         if job.state == "created":  # without passing: its priority was changed
             place = (job.lane, job.queue_id, job.priority)
             done.note(job.job_id, place, moved=not job.passes)
-        # what was fed has come to its next gate, and what was taken back leaves those it was in;
+        # one that was fed has come to its next gate, one that was taken back leaves its later ones;
         # an anchor has got another place in the line of its session
         add_gates(done.later, (gate for gate in job.gates() if gate[0] != MONITOR))
     return done, ended
@@ -161,7 +161,7 @@ def list_detail_ends(
 
 
 def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetail]:
-    """Return what a monitor has in flight, and its anchor."""
+    """Return the details of a monitor that are in flight, and its anchor."""
     params = {"monitor_id": monitor_id, "most": most}
     return [FedDetail(*row) for row in fetch(using, "list_fed_details", params)]
 

@@ -1,5 +1,5 @@
--- What stands in sessions and users' lines: how many jobs are inside and in line, each counted up to
--- `most`, and for sessions the first of both. `ids` are rows of the table of sessions.
+-- Count the jobs inside and in the line of sessions and users, each up to `most`, and read the first
+-- of both for sessions. `ids` are rows of the table of sessions.
 -- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
 -- tenantqueue_job_user_line, tenantqueue_job_user_inside.
 WITH

@@ -1,10 +1,9 @@
--- Walk over up to `most` gates of a kind that hold jobs, from `after` on, and say in which of them a
--- release would change something. It finds the releases that a crash or a lock has prevented.
--- Exclusive keys are walked over only where they have a line.
+-- Walk over up to `most` gates of a kind that hold jobs, from `after` on, and say in which of them
+-- a release would change something. It finds the releases that a crash or a lock has prevented.
 -- Locks: none. Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
 -- tenantqueue_job_session_block, tenantqueue_job_user_line, tenantqueue_job_user_inside,
--- tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside, tenantqueue_job_exclusive_reject,
--- the unique one of (gate_key, kind).
+-- tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
+-- tenantqueue_job_exclusive_reject, the unique one of (gate_key, kind).
 WITH RECURSIVE step AS (
     SELECT %(after)s::text AS key, 0 AS nth
     UNION ALL
@@ -33,6 +32,7 @@ WITH RECURSIVE step AS (
                         AND j.user_key > step.key
                 )
             )
+            -- a key without a line has one job inside at most, where it belongs
             ELSE (
                 SELECT min(j.exclusive_key)
                 FROM tenantqueue_job_hot j

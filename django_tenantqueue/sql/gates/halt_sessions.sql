@@ -1,5 +1,5 @@
--- Halt sessions in which a job ended in error or was cancelled. Runs in the transaction of that end:
--- no release can let the next job through in between.
+-- Halt sessions in which a job ended in error or was cancelled. Runs in the transaction of that
+-- end: no release can let the next job through in between.
 -- Locks: the rows of the sessions, by key. Index: the unique one of (gate_key, kind).
 WITH ended AS MATERIALIZED (
     SELECT given.key, given.job_id, given.wanted

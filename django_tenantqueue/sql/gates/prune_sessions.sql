@@ -1,6 +1,6 @@
--- Remove rows of sessions and users in which nothing is set, which are older than `keep_seconds` and
--- have no job before them or inside, among the next `most` from `after` on. Returns how many were
--- removed and looked at, and the last one. A release or a halt makes a row again when it needs one.
+-- Remove rows of sessions and users in which nothing is set, which are older than `keep_seconds`
+-- and have no job before them or inside, among the next `most` from `after` on. A release or a halt
+-- makes a row again when it needs one.
 -- Locks: the rows, SKIP LOCKED. Indexes: tenantqueue_session_pkey, tenantqueue_job_session_line,
 -- tenantqueue_job_session_inside, tenantqueue_job_user_line, tenantqueue_job_user_inside.
 WITH

@@ -1,11 +1,10 @@
--- Let jobs through gates of a kind, and take back those that no worker has claimed and that no longer
--- belong inside. Makes the rows of sessions and users that have none. Runs after lock_gates.sql in
--- the same READ COMMITTED transaction: it sees what earlier releases of these gates let through.
--- Locks: the jobs that move, SKIP LOCKED: the next sweep moves those that an operator holds.
--- Indexes: tenantqueue_job_session_line, tenantqueue_job_session_inside,
--- tenantqueue_job_session_block, tenantqueue_job_user_line, tenantqueue_job_user_inside,
--- tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside, the primary key for the update,
--- the unique one of (gate_key, kind).
+-- Let jobs through gates of a kind, and take back unclaimed ones that no longer belong inside. Makes
+-- the rows of sessions and users that have none. Runs after lock_gates.sql in the same READ
+-- COMMITTED transaction: it sees all that earlier releases of these gates did.
+-- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_session_line,
+-- tenantqueue_job_session_inside, tenantqueue_job_session_block, tenantqueue_job_user_line,
+-- tenantqueue_job_user_inside, tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
+-- the primary key for the update, the unique one of (gate_key, kind).
 WITH RECURSIVE given AS MATERIALIZED (
     SELECT unnest(%(keys)s::text[]) AS key
 ),

@@ -1,9 +1,9 @@
--- End monitors that have no details left: their anchor becomes ready, which runs the callback, once.
--- Runs after lock_gates.sql and try_gates.sql (for additions) in the same READ COMMITTED transaction:
--- it sees every detail that was ever added, and no more can come.
+-- End monitors that have no details left: their anchor becomes ready and runs the callback, once.
+-- Runs after lock_gates.sql and try_gates.sql (for additions) in the same READ COMMITTED
+-- transaction: it sees every detail that was ever added, and no more can come.
 -- Locks: the anchors, SKIP LOCKED: the next sweep moves those that an operator holds.
--- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
--- the primary key.
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
+-- tenantqueue_job_monitor_aside, the primary key.
 WITH given AS MATERIALIZED (
     SELECT unnest(%(keys)s::text[])::bigint AS key
 ),

@@ -1,7 +1,6 @@
--- Walk over up to `most` monitors that have unfinished jobs, from `after` on, and say in which of them a
--- release would change something: after a crash or a lost lock, after an UPDATE of a monitor's row, or
--- when an interval is over. A monitor without details has an anchor. `is_cancelled`: what it still
--- has waits to be cancelled.
+-- Walk over up to `most` monitors that have unfinished jobs, from `after` on, and say in which of
+-- them a release would change something: after a crash or a lost lock, after an UPDATE of a
+-- monitor's row, or when an interval is over. `is_cancelled`: its jobs wait to be cancelled.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
 -- tenantqueue_job_monitor_aside, tenantqueue_history_monitor for failures.
 WITH RECURSIVE step AS (

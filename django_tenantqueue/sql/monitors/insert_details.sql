@@ -1,10 +1,10 @@
--- Put details into the line of a monitor: `details` is one JSON array with an object for each, since each
--- may call something else. Ids rise in the order of the array: it is the order in which they are fed.
+-- Put details into the line of a monitor. `details` is one JSON array with an object for each, since
+-- each may call another function. Ids rise in the order of the array, in which details are fed.
 -- An object with `id` and `held_by` is the monitor's anchor, which does not stand in its line.
 INSERT INTO tenantqueue_job_hot (
     id, queue_id, lane, priority, is_async, state, held_by, run_at, expires_at, max_attempts,
-    timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args, labels,
-    created_by, context, monitor_id, session_key, user_key, exclusive_key
+    timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args,
+    labels, created_by, context, monitor_id, session_key, user_key, exclusive_key
 )
 SELECT
     coalesce(detail.id, nextval('tenantqueue_job_id_seq')), detail.queue_id, %(lane)s::smallint,
@@ -16,7 +16,7 @@ SELECT
 FROM jsonb_to_recordset(%(details)s::jsonb) AS detail (
     id bigint, queue_id integer, is_async boolean, held_by text, expires_at timestamptz,
     max_attempts smallint, timeout_seconds float8, hard_timeout_seconds float8, name text,
-    source_type text, source_id text, source_method text, args jsonb, labels text[], created_by text,
-    session_key text, user_key text, exclusive_key text
+    source_type text, source_id text, source_method text, args jsonb, labels text[],
+    created_by text, session_key text, user_key text, exclusive_key text
 )
 RETURNING NULL

@@ -1,5 +1,5 @@
--- List the first details in the line of a monitor, and those in the lines of their tasks, at most `most`
--- of each.
+-- List the first details in the line of a monitor, and those in the lines of their tasks, at most
+-- `most` of each.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_aside.
 (
     SELECT j.id

@@ -1,11 +1,11 @@
--- Feed details of monitors, as many as `parallel` allows, take back what is too many, and give what is
--- in flight without a slot the priority of its monitor: see monitors.md, "Feeding". Runs after
--- lock_gates.sql, or after try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction.
--- A row in state 'done' names a monitor that seems to have no details left, for end_monitors.sql.
--- Locks: the jobs that move, SKIP LOCKED: the next sweep moves those that an operator holds; the rows
--- of tenantqueue_monitorpace, which only releases under this monitor's lock write.
--- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
--- tenantqueue_history_monitor for failures, the primary key for the update.
+-- Feed details of monitors up to `parallel`, take back those that are too many, and give unclaimed
+-- ones the priority of their monitor: see monitors.md, "Feeding". Runs after lock_gates.sql, or
+-- after try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction.
+-- A row in state 'done' names a monitor that seems to have no details left.
+-- Locks: the jobs that move, SKIP LOCKED; the rows of tenantqueue_monitorpace.
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
+-- tenantqueue_job_monitor_aside, tenantqueue_history_monitor for failures, the primary key for the
+-- update.
 WITH given AS MATERIALIZED (
     SELECT unnest(
         coalesce(
@@ -47,7 +47,8 @@ WITH given AS MATERIALIZED (
     ON CONFLICT (monitor_id) DO UPDATE
     SET fed_at = (
         SELECT pace.fed_at + make_interval(
-            secs => floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval) * m.interval
+            secs => m.interval
+                * floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval)
         )
         FROM tenantqueue_concurrentjobmonitor m
         WHERE m.id = excluded.monitor_id

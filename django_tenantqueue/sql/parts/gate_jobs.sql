@@ -11,8 +11,8 @@ line_job AS NOT MATERIALIZED (
     WHERE j.held_by = 'user'
 ), inside_job AS NOT MATERIALIZED (
     SELECT
-        'session' AS kind, j.session_key AS key, j.priority, j.run_at, j.id, j.session_skip, j.state,
-        j.held_by, j.monitor_id, j.attempt = 0 AND j.monitor_id IS NULL AS may_return
+        'session' AS kind, j.session_key AS key, j.priority, j.run_at, j.id, j.session_skip,
+        j.state, j.held_by, j.monitor_id, j.attempt = 0 AND j.monitor_id IS NULL AS may_return
     FROM tenantqueue_job_hot j
     WHERE j.session_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'session'
     UNION ALL

@@ -1,4 +1,4 @@
--- Monitors: what is in flight, how many more details may be, and whether all have ended.
+-- Monitors: their details in flight, the room for more, and whether all have ended.
 gate AS MATERIALIZED (
     SELECT
         m.id, m.priority, m.anchor_id, m.interval, m.cancelled_at IS NOT NULL AS is_cancelled,
@@ -8,15 +8,9 @@ gate AS MATERIALIZED (
             OR pace.fed_at + make_interval(secs => m.interval) <= clock_timestamp() AS is_due,
         CASE
             WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
-            WHEN m.stop_after_failures <= (
-                SELECT count(*)
-                FROM (
-                    SELECT
-                    FROM tenantqueue_job_history j
-                    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
-                    LIMIT coalesce(m.stop_after_failures, 0)
-                ) failure
-            ) THEN 0
+            WHEN m.stop_after_failures <=
+-- include: failures
+            THEN 0
             ELSE m.parallel
         END AS capacity
     FROM given
