@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
@@ -82,12 +82,7 @@ def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
 
 def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
     """Let no more jobs of these sessions through; return how many were not paused before."""
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids), paused=False))
-        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(paused=True)
-        _release(alias, found)
-    return len(found)
+    return _change(ids, Q(paused=False), using=using, paused=True)
 
 
 def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -95,13 +90,15 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 
     Return how many were paused or halted before.
     """
+    is_closed = Q(paused=True) | Q(halted_at__isnull=False)
+    return _change(ids, is_closed, using=using, paused=False, halted_at=None, halted_by=None)
+
+
+def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rows = _locked(alias).filter(pk__in=list(ids))
-        found = [s for s in rows if s.paused or s.halted_at is not None]
-        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(
-            paused=False, halted_at=None, halted_by=None
-        )
+        found = list(_locked(alias).filter(wanted, pk__in=list(ids)))
+        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(**changes)
         _release(alias, found)
     return len(found)
 

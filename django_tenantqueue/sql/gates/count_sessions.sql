@@ -7,7 +7,7 @@ WITH
 SELECT
     s.id, inside.jobs AS inside, line.jobs AS line, first.*, head.*
 FROM (
-    SELECT s.id, CASE s.kind WHEN 'serial' THEN 'session' ELSE s.kind END AS kind, s.gate_key AS key
+    SELECT s.id, replace(s.kind, 'serial', 'session') AS kind, s.gate_key AS key
     FROM tenantqueue_session s
     WHERE s.id = ANY (%(ids)s::bigint[])
 ) s

@@ -12,7 +12,7 @@ WITH RECURSIVE given AS MATERIALIZED (
 , made AS (
     INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at)
     SELECT
-        CASE %(kind)s::text WHEN 'session' THEN 'serial' ELSE %(kind)s::text END,
+        replace(%(kind)s::text, 'session', 'serial'),
         regexp_replace(substring(gate.key FROM '^(?:[^\\/]|\\.)*'), '\\(.)', '\1', 'g'),
         substring(gate.key FROM '^(?:[^\\/]|\\.)*/(.*)$'), gate.key, clock_timestamp()
     FROM gate

@@ -15,8 +15,7 @@
     LEFT JOIN LATERAL (
         SELECT s.id, s.paused, s.halted_at, s.on_wait, s.num_slots
         FROM tenantqueue_session s
-        WHERE s.kind = CASE %(kind)s::text WHEN 'session' THEN 'serial' ELSE %(kind)s::text END
-            AND s.gate_key = given.key
+        WHERE s.kind = replace(%(kind)s::text, 'session', 'serial') AND s.gate_key = given.key
         OFFSET 0
     ) s ON true
     LEFT JOIN LATERAL (
