@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import TransitionRefused
-from ..gates import MONITOR, TASK
+from ..gates import MONITOR
 from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
@@ -78,12 +78,6 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
 
 DETAILS_SHOWN = 100
 """Details of a state that list_details() returns at most."""
-_HELD = {"in_line": MONITOR, "aside": TASK}
-_FED = {
-    "running": (State.QUEUED, State.RUNNING),
-    "ready": (State.CREATED, State.HELD),
-    "retrying": (State.SCHEDULED,),
-}
 _ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
@@ -93,17 +87,12 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     Unfinished ones in their order, finished ones the newest first.
     """
     jobs = Job.objects.using(using)
-    most = DETAILS_SHOWN
     if part in _ENDED:
         ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
-        return list(ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")[:most])
-    if part in _HELD:
-        ids = queries.list_held_details(using, monitor.pk, most=most)
-        jobs = jobs.filter(held_by=_HELD[part])
-    else:
-        fed = queries.list_fed_details(using, monitor.pk, most=STEP_ROWS)
-        ids = [detail.id for detail in fed if detail.state in _FED[part]]
-        ids = [i for i in ids if i != monitor.anchor_id][:most]
+        newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
+        return list(newest[:DETAILS_SHOWN])
+    found = queries.list_unfinished_details(using, monitor.pk, most=STEP_ROWS)
+    ids = [detail.id for detail in found if detail.part == part][:DETAILS_SHOWN]
     return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
 
 
@@ -138,8 +127,7 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
 
     False: it has ended, or was cancelled before.
     """
-    fed = queries.list_fed_details(using, monitor_id, most=1)
-    if not fed and not queries.list_held_details(using, monitor_id, most=1):
+    if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
     monitors = ConcurrentJobMonitor.objects.using(using)
     marked = monitors.filter(pk=monitor_id, cancelled_at=None).update(cancelled_at=timezone.now())
@@ -153,17 +141,14 @@ def cancel_step(using: str, monitor_id: int) -> int:
     When none waits, those with a slot are asked to stop. The anchor goes last: until then the
     monitor has its turn in the session.
     """
-    monitor = row_of(ConcurrentJobMonitor.objects.using(using), monitor_id)
-    fed = queries.list_fed_details(using, monitor_id, most=STEP_ROWS)
-    details = [detail for detail in fed if detail.id != monitor.anchor_id]
-    ids = [detail.id for detail in details if not detail.has_slot]
-    ids += queries.list_held_details(using, monitor_id, most=STEP_ROWS)
-    if not ids:
-        ids = [detail.id for detail in details if not detail.is_asked]
+    found = queries.list_unfinished_details(using, monitor_id, most=STEP_ROWS)
+    details = [job for job in found if job.part != "anchor"]
+    ids = [detail.id for detail in details if detail.part != "running"]
+    ids = ids or [detail.id for detail in details if not detail.is_asked]
     if ids:
         return len(control.cancel(ids, using=using)[0])
-    if fed and not details:
-        control.cancel([monitor.anchor_id], using=using)
+    if found and not details:
+        control.cancel([found[0].id], using=using)
     return 0
 
 

@@ -49,12 +49,14 @@ class DetailCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class FedDetail:
-    """A detail in flight, or the anchor. `is_asked`: its cancellation was requested."""
+class UnfinishedDetail:
+    """A detail that has not ended, or the anchor. `is_asked`: its cancellation was requested.
+
+    `part`: in_line, ready, running, retrying, aside, or anchor.
+    """
 
     id: int
-    state: str
-    has_slot: bool
+    part: str
     is_asked: bool
 
 
@@ -160,13 +162,7 @@ def list_detail_ends(
     return found
 
 
-def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetail]:
-    """Return the details of a monitor that are in flight, and its anchor."""
+def list_unfinished_details(using: str, monitor_id: int, *, most: int) -> list[UnfinishedDetail]:
+    """Return the first details in flight, in the line, and aside, up to `most` of each."""
     params = {"monitor_id": monitor_id, "most": most}
-    return [FedDetail(*row) for row in fetch(using, "list_fed_details", params)]
-
-
-def list_held_details(using: str, monitor_id: int, *, most: int) -> list[int]:
-    """Return the ids of the first details in the line of a monitor and in those of their tasks."""
-    params = {"monitor_id": monitor_id, "most": most}
-    return [row[0] for row in fetch(using, "list_held_details", params)]
+    return [UnfinishedDetail(*row) for row in fetch(using, "list_unfinished_details", params)]

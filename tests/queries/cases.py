@@ -374,8 +374,9 @@ CASES: dict[str, list[Case]] = {
     "list_detail_ends": [
         Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
     ],
-    "list_fed_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, INSIDE, 200)],
-    "list_held_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, LINE, 1500)],
+    "list_unfinished_details": [
+        Case(lambda _: {"monitor_id": 7, "most": 1000}, (*LINE, *INSIDE, *ASIDE), 1700)
+    ],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
     ],
