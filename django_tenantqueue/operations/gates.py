@@ -32,6 +32,7 @@ from .after_commit import last_hook, open_savepoints, register
 
 logger = logging.getLogger("django_tenantqueue")
 
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 BATCH = 100
 """Gates that one transaction locks at most. With twice as many, others wait longer for a gate; with
 half as many, a release of many gates takes more transactions."""
@@ -81,25 +82,29 @@ def _transaction(where: Where) -> Iterator[None]:
     It waits LOCK_MILLISECONDS at most for a lock. Without the lock it is undone and left to the
     sweep.
     """
-    isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
     limit = f"SET LOCAL lock_timeout = {queries.LOCK_MILLISECONDS}"
     try:
         if isinstance(where, psycopg.Connection):
             with where.pipeline(), where.transaction():
-                where.execute(isolation.encode())
+                where.execute(READ_COMMITTED.encode())
                 where.execute(limit.encode())
                 yield
         else:
             with transaction.atomic(using=where):
-                if len(connections[where].savepoint_ids) == 0:
-                    with connections[where].cursor() as cursor:
-                        cursor.execute(isolation)
-                        cursor.execute(limit)
+                set_up(where, READ_COMMITTED, limit)
                 yield
     except (psycopg.Error, DatabaseError) as error:
         if not queries.is_lock_lost(error):
             raise
         logger.info("jobs are let through later: %s", error)
+
+
+def set_up(using: str, *settings: str) -> None:
+    """Run SET statements in the open transaction of Django, unless a caller has begun it."""
+    if len(connections[using].savepoint_ids) == 0:
+        with connections[using].cursor() as cursor:
+            for setting in settings:
+                cursor.execute(setting)
 
 
 def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -27,7 +27,7 @@ from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
 from .enqueue import batches, new_job
-from .gates import release_later
+from .gates import READ_COMMITTED, release_later, set_up
 from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
@@ -96,9 +96,9 @@ def start(
     with transaction.atomic(using=using):
         monitor.anchor_id = queries.next_job_id(using)
         monitor.save(using=using, force_insert=True)
-        added = _insert(using, monitor, details, options.queue)
+        _, first_queue = _insert(using, monitor, details, options.queue)
         # in the queue of the details, if it has none of its own: their workers come to it
-        queue = callback.options.queue or options.queue or added.queue
+        queue = callback.options.queue or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
         release_later(using, _gates(monitor))
     return monitor
@@ -108,10 +108,11 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     """Add details to a monitor in the current transaction; return how many.
 
     It does not end before this transaction does. Raises MonitorEnded when it has ended, Unsupported
-    in a transaction that is not READ COMMITTED, and what start() raises.
+    in a caller's transaction that is not READ COMMITTED, and the errors of start().
     """
     using = get_settings().database
     with transaction.atomic(using=using):
+        set_up(using, READ_COMMITTED)
         if not queries.share_addition(using, monitor.pk):
             raise Unsupported(
                 "add() needs a READ COMMITTED transaction: the snapshot of this one may be older "
@@ -124,10 +125,10 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
                 "start another one, or start it with keep_open=True and close() it"
             )
-        added = _insert(using, monitor, details, queue)
-        if added.details:
+        count, _ = _insert(using, monitor, details, queue)
+        if count:
             release_later(using, _gates(monitor))
-    return added.details
+    return count
 
 
 def close(monitor: ConcurrentJobMonitor) -> None:
@@ -151,15 +152,13 @@ def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
 # rows
 
 
-class _Added(NamedTuple):
-    """How many details were put into a line, and the queue of the first."""
+def _insert(
+    using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None
+) -> tuple[int, str | None]:
+    """Put details into the line of a monitor, with bounded memory.
 
-    details: int
-    queue: str | None
-
-
-def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None) -> _Added:
-    """Put details into the line of a monitor, with bounded memory."""
+    Return how many, and the queue of the first.
+    """
     encoder = _Encoder(using, monitor.tenant, queue)
     context = capture_context()
     count = 0
@@ -167,7 +166,7 @@ def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str 
         count += _insert_rows(using, monitor, context, batch)
     if count:
         MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
-    return _Added(count, next(iter(encoder.queue_ids), None))
+    return count, next(iter(encoder.queue_ids), None)
 
 
 def _insert_anchor(

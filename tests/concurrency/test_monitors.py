@@ -220,6 +220,16 @@ def test_addition_is_refused_where_its_snapshot_may_be_old(isolation):
     assert not monitor.details().exists()
 
 
+def test_details_are_added_when_the_project_has_another_isolation():
+    monitor = start(0, parallel=2, keep_open=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_isolation = 'repeatable read'")
+        try:
+            assert monitor.add([noop.call()]) == 1
+        finally:
+            cursor.execute("RESET default_transaction_isolation")
+
+
 def test_what_was_fed_is_announced_when_a_monitor_cannot_be_ended_now(open_connection):
     ending = start(0, parallel=1, keep_open=True)
     feeding = ConcurrentJobMonitor.objects.start(

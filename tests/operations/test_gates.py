@@ -31,19 +31,19 @@ def states(jobs: list[Job]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "key"), [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "")]
+    ("tenant", "key"),
+    [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "a\n/b")],
 )
 def test_row_of_a_gate_names_tenant_and_key(tenant: str, key: str) -> None:
-    jobs = [fail.using(session=key or "-", tenant=tenant, max_attempts=1, on_failure="halt")]
-    jobs[0].delay()
+    fail.using(session=key, tenant=tenant, max_attempts=1, on_failure="halt").delay()
     run_commit_hooks("default")
-    assert Session.objects.values_list("tenant", "key").get() == (tenant, key or "-")
+    assert Session.objects.values_list("tenant", "key").get() == (tenant, key)
     Session.objects.all().delete()
 
     run_pending()  # it halts a session that has no row
 
     session = Session.objects.get()
-    assert (session.tenant, session.key) == (tenant, key or "-")
+    assert (session.tenant, session.key) == (tenant, key)
     assert session.halted_at is not None
 
 
