@@ -32,7 +32,7 @@ UNLIMITED = None
 
 
 def start(count: int, **options) -> ConcurrentJobMonitor:
-    """Start a monitor of so many noops in a queue without limit."""
+    """Start a monitor of `count` noops in a queue without limit."""
     make_queue("acme", num_slots=UNLIMITED)
     details = (noop.call() for _ in range(count))
     return ConcurrentJobMonitor.objects.start("work", details, tenant="acme", **options)
