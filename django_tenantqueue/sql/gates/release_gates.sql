@@ -1,5 +1,5 @@
--- Let jobs through gates of a kind, and take back unclaimed ones that no longer belong inside. Makes
--- the rows of sessions and users that have none. Runs after lock_gates.sql in the same READ
+-- Let jobs through gates of a kind, and take back unclaimed ones that no longer belong inside.
+-- Makes the rows of sessions and users that have none. Runs after lock_gates.sql in the same READ
 -- COMMITTED transaction: it sees all that earlier releases of these gates did.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_session_line,
 -- tenantqueue_job_session_inside, tenantqueue_job_session_block, tenantqueue_job_user_line,

@@ -1,6 +1,6 @@
--- Put details into the line of a monitor. `details` is one JSON array with an object for each, since
--- each may call another function. Ids rise in the order of the array, in which details are fed.
--- An object with `id` and `held_by` is the monitor's anchor, which does not stand in its line.
+-- Put details into the line of a monitor. `details` is one JSON array with an object for each,
+-- since each may call another function. Ids rise in the order of the array, in which details are
+-- fed. An object with `id` and `held_by` is the monitor's anchor, which does not stand in its line.
 INSERT INTO tenantqueue_job_hot (
     id, queue_id, lane, priority, is_async, state, held_by, run_at, expires_at, max_attempts,
     timeout_seconds, hard_timeout_seconds, name, source_type, source_id, source_method, args,
