@@ -118,7 +118,7 @@ class ResultRefused(TenantQueueError):
 
 
 class Unsupported(TenantQueueError):
-    """The database or the server cannot run this package."""
+    """The database, the server or the open transaction cannot do what is asked of it."""
 
 
 class Permanent(TenantQueueError):

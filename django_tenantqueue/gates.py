@@ -1,4 +1,4 @@
-"""Gates: what a job passes one after another before it is ready. Names and keys, no database."""
+"""Names and keys of gates, which a job passes one after another before it is ready."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERYBODY = ""
 
 
 def gate_key(tenant: str, key: str) -> str:
-    """Return what jobs carry for a key of a tenant: `tenant/key`, unambiguous."""
+    """Return the text that jobs carry for a key of a tenant: `tenant/key`, unambiguous."""
     return f"{_escaped(tenant)}/{key}"
 
 
@@ -25,21 +25,10 @@ def _escaped(tenant: str) -> str:
     return tenant.replace("\\", "\\\\").replace("/", "\\/")
 
 
-def split_gate_key(text: str) -> tuple[str, str]:
-    """Return (tenant, key) of a gate key."""
-    tenant: list[str] = []
-    rest = iter(enumerate(text))
-    for at, character in rest:
-        if character == "/":
-            return "".join(tenant), text[at + 1 :]
-        tenant.append(next(rest)[1] if character == "\\" else character)
-    raise ValueError(f"{text!r} is not the key of a gate")
-
-
 class JobGates(NamedTuple):
     """The gates that a job passes, None where it has none; `halts`: its failure halts a session.
 
-    `unique` is no gate: the key that is to be let go when the job has ended.
+    `unique` is no gate: it is the key that is freed when the job has ended.
     """
 
     monitor: str | None = None

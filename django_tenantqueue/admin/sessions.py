@@ -21,7 +21,7 @@ from ..conf import get_settings
 from ..models import Job, Session, UserCap
 from ..operations import sessions as operations
 from ..operations.sessions import COUNTED_TO, session_loads
-from ..queries.sessions import SessionLoad
+from ..queries.gates import SessionLoad
 from ..states import State
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter

@@ -129,7 +129,7 @@ CREATE INDEX tenantqueue_job_monitor_aside ON tenantqueue_job_hot (monitor_id, i
 CREATE INDEX tenantqueue_job_session_line
     ON tenantqueue_job_hot (session_key, priority, run_at, id) WHERE held_by = 'session';
 CREATE INDEX tenantqueue_job_session_inside ON tenantqueue_job_hot (session_key)
-    WHERE session_key IS NOT NULL AND (held_by IS NULL OR held_by IN ('user', 'exclusive', 'task', 'details'));
+    WHERE session_key IS NOT NULL AND held_by IS DISTINCT FROM 'session';
 -- What may block its session while it waits for its time; jobs without a time of their own are not
 -- in it.
 CREATE INDEX tenantqueue_job_session_block ON tenantqueue_job_hot (session_key, priority)

@@ -1,97 +1,180 @@
 """Let jobs through their gates: monitors, sessions, caps of users, exclusive keys.
 
 A job with gates is `held` and stands in the line of the first one it has not passed. A release
-lets through as many as a gate allows; it follows the commit of whatever makes room, and takes locks
-of its own only. What a crash or a lock kept from its release is found by a sweep within about a
-second.
+lets through as many as a gate allows. It follows the commit of whatever makes room, and takes locks
+of its own only. A sweep finds within about a second the jobs that a crash or a lock kept waiting.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import psycopg
-from django.db import DatabaseError
+from django.db import DatabaseError, connections, transaction
 
-from ..conf import Settings, get_settings
+from ..conf import get_settings
+from ..exceptions import DuplicateJob
 from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
+from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
-from ..queries.gates import Keys, Released
-from ..queries.monitors import release_monitors
-from . import gate_cascade, task_gate
+from ..queries import monitors as monitor_queries
+from ..queries.gates import Keys, Released, Where, add_gates
+from ..stored_error import stored_error
+from . import task_gate
 from .after_commit import last_hook, open_savepoints, register
 
 logger = logging.getLogger("django_tenantqueue")
 
+READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 BATCH = 100
-"""Gates that one transaction locks at most."""
-SET_ASIDE_TIMES = 5
-"""Batches of jobs of paused and full tasks that a release moves out of the line of a gate; more are
-left to the next one."""
-SWEEP_GATES = 2000
-"""Gates of a kind that one step of the sweep looks at."""
+"""Gates that one transaction locks at most. With twice as many, others wait longer for a gate; with
+half as many, a release of many gates takes more transactions."""
 
 
 def keys_of(jobs: Iterable[JobGates]) -> Keys:
     """Return the keys of all gates of these jobs."""
     keys: Keys = {}
     for gates in jobs:
-        for kind, key in gates.keys().items():
-            keys.setdefault(kind, set()).add(key)
+        add_gates(keys, gates.keys().items())
     return keys
 
 
-def release(where: str | psycopg.Connection[Any], keys: Keys) -> Released:
+def release(where: Where, keys: Keys) -> Released:
     """Let jobs through these gates; return how many became ready, and where.
 
-    A gate that somebody else is releasing for more than 50 ms is left to the sweep.
+    A gate that another session releases for more than 50 ms is left to the sweep.
     """
-    settings = get_settings()
     total = task_gate.release_tasks(where, keys.get(TASK, ()))
-    batches = deque((batch, SET_ASIDE_TIMES) for batch in (*_batches(keys), *_batches(total.later)))
+    batches = deque((*_batches(keys), *_batches(total.later)))
     total.later = {}
     while batches:
-        batch, times = batches.popleft()
-        try:
-            done = _release_batch(where, batch, settings)
-            total.add(done)
-            batches.extend((later, SET_ASIDE_TIMES) for later in _batches(done.later))
-            if done.has_controls and times and task_gate.set_aside_held(where, batch):
-                batches.append((batch, times - 1))
-        except (psycopg.Error, DatabaseError) as error:
-            if not queries.is_lock_lost(error):
-                raise
-            logger.info("jobs are let through later: %s", error)
+        batch, set_aside_steps = batches.popleft()
+        done = Released()
+        ended: list[str] = []
+        with _transaction(where):
+            if MONITOR in batch:
+                done, ended = _feed(where, sorted(batch[MONITOR]))
+            else:
+                done = release_in_transaction(where, batch)
+        total.add(done)
+        batches.extend(_batches(done.later))
+        if ended:
+            with _transaction(where):
+                total.ready += _end_monitors(where, sorted(ended))
+        if done.has_controls and set_aside_steps:
+            with _transaction(where):
+                if task_gate.set_aside_held(where, batch):
+                    batches.append((batch, set_aside_steps - 1))
     return total
 
 
-def _release_batch(
-    where: str | psycopg.Connection[Any], keys: Keys, settings: Settings
-) -> Released:
-    if MONITOR in keys:
-        by_tenant = settings.priority_scope == "tenant"
-        return release_monitors(where, sorted(keys[MONITOR]), by_tenant=by_tenant)
-    return gate_cascade.release(where, keys, user_slots=settings.default_user_slots)
+@contextmanager
+def _transaction(where: Where) -> Iterator[None]:
+    """Open a READ COMMITTED transaction, or a savepoint in the one that Django has open.
+
+    It waits LOCK_MILLISECONDS at most for a lock. Without the lock it is undone and left to the
+    sweep.
+    """
+    limit = f"SET LOCAL lock_timeout = {queries.LOCK_MILLISECONDS}"
+    try:
+        if isinstance(where, psycopg.Connection):
+            with where.pipeline(), where.transaction():
+                where.execute(READ_COMMITTED.encode())
+                where.execute(limit.encode())
+                yield
+        else:
+            with transaction.atomic(using=where):
+                set_up(where, READ_COMMITTED, limit)
+                yield
+    except (psycopg.Error, DatabaseError) as error:
+        if not queries.is_lock_lost(error):
+            raise
+        logger.info("jobs are let through later: %s", error)
 
 
-def _batches(keys: Keys) -> Iterator[Keys]:
-    """Cut gates into what one transaction locks; monitors, which come first, by themselves."""
+def set_up(using: str, *settings: str) -> None:
+    """Run SET statements in the open transaction of Django, unless a caller has begun it."""
+    if len(connections[using].savepoint_ids) == 0:
+        with connections[using].cursor() as cursor:
+            for setting in settings:
+                cursor.execute(setting)
+
+
+def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:
+    """Cut gates into batches, one for each transaction. Monitors come first, by themselves.
+
+    Each comes with how many times jobs of paused and full tasks are moved out of its lines.
+    """
     monitors = sorted(keys.get(MONITOR, ()))
     for at in range(0, len(monitors), BATCH):
-        yield {MONITOR: set(monitors[at : at + BATCH])}
+        yield {MONITOR: set(monitors[at : at + BATCH])}, set_aside_steps
     # the last kind, tasks, needs no lock of its own: see release_task.sql
     pairs = ((kind, key) for kind in ORDER[1:-1] for key in sorted(keys.get(kind, ())))
     while chosen := list(islice(pairs, BATCH)):
         batch: Keys = {}
-        for kind, key in chosen:
-            batch.setdefault(kind, set()).add(key)
-        yield batch
+        add_gates(batch, chosen)
+        yield batch, set_aside_steps
+
+
+def release_in_transaction(where: Where, keys: Keys) -> Released:
+    """Let jobs through sessions, users and exclusive keys, and all later ones that they come to.
+
+    `where` must be in a READ COMMITTED transaction. Raises the error of a lock that could not be
+    had, Django's on an alias.
+    """
+    user_slots = get_settings().default_user_slots
+    wanted: Keys = {kind: set(keys.get(kind, ())) for kind in (SESSION, USER, EXCLUSIVE)}
+    done = Released()
+    for kind in wanted:
+        if not wanted[kind]:
+            continue
+        chosen = sorted(wanted[kind])
+        done.has_controls |= queries.lock_gates(where, kind, chosen)
+        if kind == EXCLUSIVE:
+            _reject(where, chosen)
+        moved = queries.release_gates(where, kind, chosen, user_slots=user_slots)
+        for job in moved:
+            if job.passes and job.state == "created":
+                done.note(job.job_id, (job.lane, job.queue_id, job.priority))
+            # a job that passed has come to its next gate, one taken back leaves its later ones
+            for other, key in job.gates():
+                if other in wanted:
+                    wanted[other].add(key)
+                elif kind == SESSION:  # the anchor of a monitor has the turn, or has lost it
+                    add_gates(done.later, [(MONITOR, key)])
+        if kind == EXCLUSIVE and any(job.passes for job in moved):
+            _reject(where, chosen)
+    return done
+
+
+def _reject(where: Where, keys: Sequence[str]) -> None:
+    """Cancel jobs that must not wait before these exclusive keys, where another has passed."""
+    if found := queries.find_rejected(where, keys):
+        reason = "another job with its key was under way (while_executing_reject)"
+        error = json.dumps(stored_error(DuplicateJob, reason))
+        control_queries.cancel_waiting_jobs(where, found, error=error)
+
+
+def _feed(where: Where, keys: Sequence[str]) -> tuple[Released, list[str]]:
+    """Feed monitors or take details back; name those that may have no details left."""
+    by_tenant = get_settings().priority_scope == "tenant"
+    has_controls = queries.lock_gates(where, MONITOR, keys)
+    done, ended = monitor_queries.release_monitors(where, keys, by_tenant=by_tenant)
+    done.has_controls = has_controls
+    return done, ended
+
+
+def _end_monitors(where: Where, keys: Sequence[str]) -> int:
+    """End those of these monitors that have no details left; return how many."""
+    queries.lock_gates(where, MONITOR, keys)
+    return monitor_queries.end_monitors(where, monitor_queries.lock_additions(where, keys))
 
 
 def release_and_wake(using: str, keys: Keys) -> int:
@@ -121,8 +204,7 @@ def release_later(using: str, gates: JobGates) -> None:
     """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
     last = last_hook(_Release, using)
     hook = last or _Release(using)
-    for kind, key in gates.keys().items():
-        hook.keys.setdefault(kind, set()).add(key)
+    add_gates(hook.keys, gates.keys().items())
     if last is None:
         register(hook, using)
 
@@ -131,29 +213,27 @@ def release_later(using: str, gates: JobGates) -> None:
 class Sweep:
     """Finds gates that could let jobs through and have not, a bounded number in each step."""
 
+    most: int = 2000
+    """Gates of a kind that one step looks at. With half as many, a round over all gates takes twice
+    as many steps. With twice as many, a step delays the other duties for twice as long."""
     after: dict[str, str] = field(default_factory=dict)
 
-    def step(self, using: str, look: queries.Where | None = None) -> int:
+    def step(self, using: str, look: Where | None = None) -> int:
         """Look at the next gates of each kind, release them; return how many jobs became ready.
 
-        `look` is a connection to look on that keeps its plans; None: as all else, on `using`.
+        `look` is a connection to look on that keeps its plans. None: look on `using`.
         """
         look = look or using
         slots = get_settings().default_user_slots
         keys: Keys = {}
         for kind in (SESSION, USER, EXCLUSIVE):
-            found = queries.find_open(
-                look,
-                kind,
-                after=self.after.get(kind, ""),
-                most=SWEEP_GATES,
-                user_slots=slots,
+            after = self.after.get(kind, "")
+            keys[kind], self.after[kind] = queries.find_open(
+                look, kind, after=after, most=self.most, user_slots=slots
             )
-            keys[kind] = found.keys
-            self.after[kind] = found.after or ""
         swept = task_gate.sweep(using, look)
-        for kind, found_keys in swept.later.items():
-            keys.setdefault(kind, set()).update(found_keys)
+        for kind, found in swept.later.items():
+            keys.setdefault(kind, set()).update(found)
         return swept.ready + release_and_wake(using, keys)
 
 

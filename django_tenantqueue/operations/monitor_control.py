@@ -1,4 +1,4 @@
-"""What operators do to monitors, and the duty that feeds them.
+"""Changes that operators make to monitors, and the duty that feeds them.
 
 `using` is the alias of the jobs' database; None is the configured one.
 """
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import TransitionRefused
-from ..gates import MONITOR, TASK
+from ..gates import MONITOR
 from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
@@ -27,8 +27,6 @@ TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 STEP_ROWS = 1000
 """Details that one step cancels or retries."""
-SWEEP_MONITORS = 500
-"""Monitors that one step of the duty looks at."""
 
 
 def _alias(using: str | None) -> str:
@@ -80,12 +78,6 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
 
 DETAILS_SHOWN = 100
 """Details of a state that list_details() returns at most."""
-_HELD = {"in_line": MONITOR, "aside": TASK}
-_FED = {
-    "running": (State.QUEUED, State.RUNNING),
-    "ready": (State.CREATED, State.HELD),
-    "retrying": (State.SCHEDULED,),
-}
 _ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
@@ -95,17 +87,12 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     Unfinished ones in their order, finished ones the newest first.
     """
     jobs = Job.objects.using(using)
-    most = DETAILS_SHOWN
     if part in _ENDED:
         ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
-        return list(ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")[:most])
-    if part in _HELD:
-        ids = queries.list_held_details(using, monitor.pk, most=most)
-        jobs = jobs.filter(held_by=_HELD[part])
-    else:
-        fed = queries.list_fed_details(using, monitor.pk, most=STEP_ROWS)
-        ids = [detail.id for detail in fed if detail.state in _FED[part]]
-        ids = [i for i in ids if i != monitor.anchor_id][:most]
+        newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
+        return list(newest[:DETAILS_SHOWN])
+    found = queries.list_unfinished_details(using, monitor.pk, most=STEP_ROWS)
+    ids = [detail.id for detail in found if detail.part == part][:DETAILS_SHOWN]
     return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
 
 
@@ -113,8 +100,8 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     """Cancel a monitor and all its details; return how many ended here.
 
     From here on it feeds nothing. Details that wait are cancelled in steps of a thousand, those
-    with a slot are asked to stop, see control.cancel(). The callback does not run. What a crash
-    keeps from being cancelled, maintenance cancels. Nothing happens when it has ended already.
+    with a slot are asked to stop, see control.cancel(). The callback does not run. After a
+    crash the maintenance cancels the rest. Nothing happens when it has ended already.
     Inside a transaction all of it happens at the commit or not at all.
     """
     alias = _alias(using)
@@ -136,12 +123,11 @@ def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]
 
 
 def mark_cancelled(monitor_id: int, using: str) -> bool:
-    """Feed no more of a monitor, and leave it to maintenance to cancel what has not ended.
+    """Feed no more of a monitor, and leave it to the maintenance to cancel its jobs.
 
     False: it has ended, or was cancelled before.
     """
-    fed = queries.list_fed_details(using, monitor_id, most=1)
-    if not fed and not queries.list_held_details(using, monitor_id, most=1):
+    if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
     monitors = ConcurrentJobMonitor.objects.using(using)
     marked = monitors.filter(pk=monitor_id, cancelled_at=None).update(cancelled_at=timezone.now())
@@ -155,17 +141,14 @@ def cancel_step(using: str, monitor_id: int) -> int:
     When none waits, those with a slot are asked to stop. The anchor goes last: until then the
     monitor has its turn in the session.
     """
-    monitor = row_of(ConcurrentJobMonitor.objects.using(using), monitor_id)
-    fed = queries.list_fed_details(using, monitor_id, most=STEP_ROWS)
-    details = [detail for detail in fed if detail.id != monitor.anchor_id]
-    ids = [detail.id for detail in details if not detail.has_slot]
-    ids += queries.list_held_details(using, monitor_id, most=STEP_ROWS)
-    if not ids:
-        ids = [detail.id for detail in details if not detail.is_asked]
+    found = queries.list_unfinished_details(using, monitor_id, most=STEP_ROWS)
+    details = [job for job in found if job.part != "anchor"]
+    ids = [detail.id for detail in details if detail.part != "running"]
+    ids = ids or [detail.id for detail in details if not detail.is_asked]
     if ids:
         return len(control.cancel(ids, using=using)[0])
-    if fed and not details:
-        control.cancel([monitor.anchor_id], using=using)
+    if found and not details:
+        control.cancel([found[0].id], using=using)
     return 0
 
 
@@ -199,8 +182,10 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
 
 @dataclass(slots=True)
 class Feeder:
-    """Finds monitors that are to be fed, tuned or ended, a bounded number in each step."""
+    """Finds monitors that a release would feed, tune or end, a bounded number in each step."""
 
+    most: int = 500
+    """Monitors that one step looks at. Half of it takes twice as many steps for all of them."""
     after: int = 0
 
     def step(self, using: str, look: Where | None = None) -> int:
@@ -210,9 +195,9 @@ class Feeder:
         """
         by_tenant = get_settings().priority_scope == "tenant"
         found = queries.find_open_monitors(
-            look or using, after=self.after, most=SWEEP_MONITORS, by_tenant=by_tenant
+            look or using, after=self.after, most=self.most, by_tenant=by_tenant
         )
-        self.after = found[-1].id if len(found) == SWEEP_MONITORS else 0
+        self.after = found[-1].id if len(found) == self.most else 0
         keys = {str(monitor.id) for monitor in found if monitor.is_open}
         done = release_and_wake(using, {MONITOR: keys}) if keys else 0
         for monitor in found:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -17,7 +18,7 @@ from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
 from ..conf import get_settings
-from ..exceptions import InvalidOption, MonitorEnded
+from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
@@ -26,10 +27,15 @@ from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
 from .enqueue import batches, new_job
-from .gates import release_later
+from .gates import READ_COMMITTED, release_later, set_up
 from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
+SHARED = (
+    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
+    *("source_type", "source_id", "source_method", "labels", "created_by"),
+)
+"""Columns of a job that each detail states, unless they are NULL."""
 
 
 def start(
@@ -90,9 +96,9 @@ def start(
     with transaction.atomic(using=using):
         monitor.anchor_id = queries.next_job_id(using)
         monitor.save(using=using, force_insert=True)
-        added = _insert(using, monitor, details, options.queue)
+        _, first_queue = _insert(using, monitor, details, options.queue)
         # in the queue of the details, if it has none of its own: their workers come to it
-        queue = callback.options.queue or options.queue or added.queue
+        queue = callback.options.queue or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
         release_later(using, _gates(monitor))
     return monitor
@@ -101,23 +107,28 @@ def start(
 def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None) -> int:
     """Add details to a monitor in the current transaction; return how many.
 
-    It does not end before this transaction does. Raises MonitorEnded when it has ended, and what
-    start() raises. In REPEATABLE READ and above, whose snapshot may be older than the end, that is
-    a serialization failure.
+    It does not end before this transaction does. Raises MonitorEnded when it has ended, Unsupported
+    in a caller's transaction that is not READ COMMITTED, and the errors of start().
     """
     using = get_settings().database
     with transaction.atomic(using=using):
-        is_fresh = queries.share_addition(using, monitor.pk)
-        # a later statement: it sees what the lock has waited for
-        if not _takes_details(using, monitor.pk, is_fresh=is_fresh):
+        set_up(using, READ_COMMITTED)
+        if not queries.share_addition(using, monitor.pk):
+            raise Unsupported(
+                "add() needs a READ COMMITTED transaction: the snapshot of this one may be older "
+                f"than the end of monitor {monitor.pk} ({monitor.name!r}). Add the details in a "
+                "transaction of its own, or set its isolation level to READ COMMITTED"
+            )
+        # a later statement: it sees the end that the lock has waited for
+        if not _takes_details(using, monitor.pk):
             raise MonitorEnded(
                 f"monitor {monitor.pk} ({monitor.name!r}) has ended and takes no more details: "
                 "start another one, or start it with keep_open=True and close() it"
             )
-        added = _insert(using, monitor, details, queue)
-        if added.details:
+        count, _ = _insert(using, monitor, details, queue)
+        if count:
             release_later(using, _gates(monitor))
-    return added.details
+    return count
 
 
 def close(monitor: ConcurrentJobMonitor) -> None:
@@ -128,21 +139,10 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     release_later(using, _gates(monitor))
 
 
-def _takes_details(using: str, monitor_id: int, *, is_fresh: bool) -> bool:
+def _takes_details(using: str, monitor_id: int) -> bool:
     found = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id, cancelled_at=None)
-    anchor_id = found.values_list("anchor_id", flat=True).first()
-    if anchor_id is None:
-        return False
-    jobs = Job.objects.using(using).unfinished()
-    anchor = jobs.filter(pk=anchor_id, held_by__in=("details", "session"))
-    if is_fresh:
-        return anchor.exists()
-    # An old snapshot shows what was; a row that has changed since cannot be locked in it. Its lock
-    # is not kept: that on additions is.
-    with transaction.atomic(using=using):
-        locked = list(anchor.select_for_update(no_key=True).values_list("pk"))
-        transaction.set_rollback(True, using=using)
-    return bool(locked)
+    anchors = Job.objects.using(using).unfinished().filter(held_by__in=("details", "session"))
+    return anchors.filter(pk__in=found.values("anchor_id")).exists()
 
 
 def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
@@ -152,58 +152,56 @@ def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
 # rows
 
 
-def _insert_anchor(
-    using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
-) -> None:
-    chosen = callback.options.merged({"priority": monitor.priority, "session": None})
-    target = Target(using, monitor.tenant, queue or get_settings().default_queue)
-    args = encode_args(callback.args, callback.kwargs)
-    job = new_job(callback.source, chosen, queue_id_of(target, refresh=True), args)
-    queries.insert_anchor(
-        using,
-        {
-            **job,
-            "id": monitor.anchor_id,
-            "monitor_id": monitor.pk,
-            "session_key": monitor.session_key,
-        },
-    )
+def _insert(
+    using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None
+) -> tuple[int, str | None]:
+    """Put details into the line of a monitor, with bounded memory.
 
-
-def _queue_name(queue: str | None, options: Options) -> str:
-    return queue or options.queue or get_settings().default_queue
-
-
-class _Added(NamedTuple):
-    """How many details were put into a line, and the queue of the first."""
-
-    details: int
-    queue: str | None
-
-
-def _insert(using: str, monitor: ConcurrentJobMonitor, details: Any, queue: str | None) -> _Added:
-    """Put details into the line of a monitor, with bounded memory."""
+    Return how many, and the queue of the first.
+    """
     encoder = _Encoder(using, monitor.tenant, queue)
     context = capture_context()
     count = 0
     for batch in batches(map(encoder.encode, read_calls(details)), len):
-        count += queries.insert_details(
-            using,
-            queries.NewDetails(
-                monitor_id=monitor.pk,
-                priority=monitor.priority,
-                lane=lane_of(monitor.priority),
-                context=context,
-                details=f"[{','.join(batch)}]",
-            ),
-        )
+        count += _insert_rows(using, monitor, context, batch)
     if count:
         MonitorAddition(monitor_id=monitor.pk, details=count).save(using=using)
-    return _Added(count, next(iter(encoder.queue_ids), None))
+    return count, next(iter(encoder.queue_ids), None)
+
+
+def _insert_anchor(
+    using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
+) -> None:
+    target = Target(using, monitor.tenant, queue or get_settings().default_queue)
+    anchor = {
+        "id": monitor.anchor_id,
+        "held_by": "details" if monitor.session_key is None else "session",
+        "session_key": monitor.session_key,
+    }
+    head = _head(callback.source, callback.options, queue_id_of(target, refresh=True), anchor)
+    args = encode_args(callback.args, callback.kwargs)
+    _insert_rows(using, monitor, capture_context(), [f'{head}"args":{args}}}'])
+
+
+def _insert_rows(
+    using: str, monitor: ConcurrentJobMonitor, context: str | None, rows: Sequence[str]
+) -> int:
+    lane = lane_of(monitor.priority)
+    shared = {"monitor_id": monitor.pk, "priority": monitor.priority, "lane": lane}
+    return queries.insert_details(using, rows, {**shared, "context": context})
+
+
+def _head(source: Source, options: Options, queue_id: int, more: dict[str, Any]) -> str:
+    """Return the JSON object of a job, see insert_details.sql, open for its arguments."""
+    job = new_job(source, options, queue_id, "")
+    row = {name: job[name] for name in SHARED}  # type: ignore[literal-required]
+    row |= {"expires_at": job["expires_at"] and job["expires_at"].isoformat(), **more}
+    text = json.dumps({name: value for name, value in row.items() if value is not None})
+    return f"{text[:-1]},"
 
 
 class _Encoder:
-    """Makes JSON objects of calls. What the calls of one task share is encoded once."""
+    """Makes JSON objects of calls. The columns that calls of one task share are encoded once."""
 
     def __init__(self, using: str, tenant: str, queue: str | None) -> None:
         self._using = using
@@ -227,27 +225,11 @@ class _Encoder:
 
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
-        job = new_job(source, options, self._queue_id(options), "")
-        row = {
-            "queue_id": job["queue_id"],
-            "is_async": source.is_async,
-            "expires_at": job["expires_at"] and job["expires_at"].isoformat(),
-            "max_attempts": job["max_attempts"],
-            "timeout_seconds": job["timeout_seconds"],
-            "hard_timeout_seconds": job["hard_timeout_seconds"],
-            "name": source.name,
-            "source_type": source.source_type,
-            "source_id": source.source_id,
-            "source_method": source.source_method,
-            "labels": job["labels"],
-            "created_by": job["created_by"],
-            "user_key": None if options.user is None else gate_key(self._tenant, options.user),
-        }
-        text = json.dumps({name: value for name, value in row.items() if value is not None})
-        return f"{text[:-1]},"
+        user = None if options.user is None else gate_key(self._tenant, options.user)
+        return _head(source, options, self._queue_id(options), {"user_key": user})
 
     def _queue_id(self, options: Options) -> int:
-        name = _queue_name(self._queue, options)
+        name = self._queue or options.queue or get_settings().default_queue
         if name not in self.queue_ids:
             target = Target(self._using, self._tenant, name)
             self.queue_ids[name] = queue_id_of(target, refresh=True)

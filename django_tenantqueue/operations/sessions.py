@@ -1,29 +1,25 @@
-"""What operators do to sessions and users' caps, and what stands in them."""
+"""Changes that operators make to sessions and users' caps, and the jobs that stand in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
-from ..queries.gates import Keys
-from ..queries.sessions import SessionLoad, count_sessions, prune_sessions
+from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from .gates import release_and_wake
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+")."""
-KEEP_SECONDS = 3600.0
-"""A row is not removed before this age, so that a session in use is not made again all the time."""
-PRUNE_ROWS = 1000
-"""Rows that one step of the pruning looks at, and locks at most."""
+"""Counts shown to operators stop here ("1000+"). A page of the admin costs in proportion to it."""
 
 
 def _alias(using: str | None) -> str:
@@ -86,12 +82,7 @@ def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
 
 def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
     """Let no more jobs of these sessions through; return how many were not paused before."""
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids), paused=False))
-        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(paused=True)
-        _release(alias, found)
-    return len(found)
+    return _change(ids, Q(paused=False), using=using, paused=True)
 
 
 def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -99,32 +90,37 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 
     Return how many were paused or halted before.
     """
+    is_closed = Q(paused=True) | Q(halted_at__isnull=False)
+    return _change(ids, is_closed, using=using, paused=False, halted_at=None, halted_by=None)
+
+
+def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rows = _locked(alias).filter(pk__in=list(ids))
-        found = [s for s in rows if s.paused or s.halted_at is not None]
-        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(
-            paused=False, halted_at=None, halted_by=None
-        )
+        found = list(_locked(alias).filter(wanted, pk__in=list(ids)))
+        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(**changes)
         _release(alias, found)
     return len(found)
 
 
 def session_loads(using: str, ids: Sequence[int]) -> dict[int, SessionLoad]:
-    """Return what stands in sessions and users' lines by the ids of their rows."""
+    """Count the jobs of sessions and users, by the ids of their rows."""
     return {load.session_id: load for load in count_sessions(using, ids, most=COUNTED_TO)}
 
 
+@dataclass(slots=True)
 class Pruning:
     """Removes the rows of idle sessions, a bounded number in each step."""
 
-    def __init__(self) -> None:
-        self._after = 0
+    most: int = 1000
+    """Rows that one step looks at."""
+    keep_seconds: float = 3600.0
+    """Age below which a row stays. Much less makes the rows of sessions in use again and again."""
+    after: int = 0
 
     def step(self, using: str) -> int:
         """Look at the next rows; return how many were removed."""
-        pruned = prune_sessions(
-            using, after=self._after, most=PRUNE_ROWS, keep_seconds=KEEP_SECONDS
+        removed, self.after = prune_sessions(
+            using, after=self.after, most=self.most, keep_seconds=self.keep_seconds
         )
-        self._after = pruned.after or 0
-        return pruned.removed
+        return removed

@@ -41,14 +41,14 @@ Changed = dict[int, JobGates]
 """Jobs that were changed, by id, with the gates that they pass."""
 
 
-def _changed(using: str, name: str, ids: Sequence[int], **params: object) -> Changed:
-    rows = fetch(using, name, {"ids": array(ids), **params})
+def _changed(where: Where, name: str, ids: Sequence[int], **params: object) -> Changed:
+    rows = fetch(where, name, {"ids": array(ids), **params})
     return {job_id: JobGates.read(gates) for job_id, gates in rows}
 
 
-def cancel_waiting_jobs(using: str, ids: Sequence[int], *, error: str | None = None) -> Changed:
+def cancel_waiting_jobs(where: Where, ids: Sequence[int], *, error: str | None = None) -> Changed:
     """Cancel those of `ids` that wait; return them. `error`: the reason, as `errors` has it."""
-    return _changed(using, "cancel_waiting_jobs", ids, error=error)
+    return _changed(where, "cancel_waiting_jobs", ids, error=error)
 
 
 def request_cancel(using: str, ids: Sequence[int]) -> list[int]:

@@ -1,23 +1,21 @@
-"""Statements that let jobs through their gates."""
+"""Statements that let jobs through their gates, and those about the rows of sessions and users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import psycopg
 
-from ..gates import EXCLUSIVE, SESSION, USER
+from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
 from .base import array, fetch
+from .locks import GATE_LOCK_CLASSES
 
 LOCK_MILLISECONDS = 50
-"""A release waits no longer for others that let jobs through the same gate."""
-_SWEEPS = {
-    SESSION: "find_open_sessions",
-    USER: "find_open_users",
-    EXCLUSIVE: "find_open_exclusives",
-}
+"""Longest wait of a release for another one of the same gate. Twice as long: the claims of a worker
+start later where many release one gate. Half as long: more is left to the sweep."""
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
 Place = tuple[int, int, int]
@@ -25,17 +23,37 @@ Place = tuple[int, int, int]
 Where = str | psycopg.Connection[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenGates:
-    """What a step of the sweep found: gates to release, and where to go on; None: it came round."""
+def add_gates(keys: Keys, gates: Iterable[tuple[str, str]]) -> None:
+    """Add gates, given by kind and key, to `keys`."""
+    for kind, key in gates:
+        keys.setdefault(kind, set()).add(key)
 
-    keys: set[str]
-    after: str | None
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A job that a release has moved, with its gates and its place."""
+
+    job_id: int
+    passes: bool
+    state: str
+    session: str | None
+    user: str | None
+    exclusive: str | None
+    monitor: str | None
+    lane: int
+    queue_id: int
+    priority: int
+
+    def gates(self) -> Iterable[tuple[str, str]]:
+        """Return the kinds and keys of its gates, in order."""
+        keys = (self.monitor, self.session, self.user, self.exclusive)
+        pairs = zip((MONITOR, SESSION, USER, EXCLUSIVE), keys, strict=True)
+        return [(kind, key) for kind, key in pairs if key is not None]
 
 
 @dataclass(slots=True)
 class Released:
-    """What a release did: jobs that became ready, and gates to release in another transaction."""
+    """Result of a release: jobs that became ready, gates to release in another transaction."""
 
     ready: int = 0
     later: Keys = field(default_factory=dict)
@@ -66,17 +84,43 @@ def is_lock_lost(error: BaseException) -> bool:
     return isinstance(error, lost) or isinstance(error.__cause__, lost)
 
 
-def find_open(where: Where, kind: str, *, after: str, most: int, user_slots: int) -> OpenGates:
-    """Look at up to `most` gates of a kind that hold jobs, in the order of their keys."""
-    params = {"after": after, "most": most, "kind": kind, "num_slots": user_slots}
-    rows = fetch(where, _SWEEPS[kind], params)
-    keys = {key for key, is_open in rows if is_open}
-    return OpenGates(keys, rows[-1][0] if len(rows) == most else None)
+def lock_gates(where: Where, kind: str, keys: Sequence[str]) -> bool:
+    """Lock gates until the commit; return whether some tasks are paused or capped."""
+    rows = fetch(where, "lock_gates", lock_params(kind, keys))
+    return any(has_controls for _, has_controls in rows)
+
+
+def lock_params(kind: str, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of lock_gates.sql and try_gates.sql."""
+    return {"lock_class": GATE_LOCK_CLASSES[kind], "keys": list(keys)}
+
+
+def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: int) -> list[Moved]:
+    """Let jobs through sessions, users or exclusive keys that are locked; return the moved ones."""
+    params = {"kind": kind, "keys": list(keys), "user_slots": user_slots}
+    return [Moved(*row) for row in fetch(where, "release_gates", params)]
+
+
+def find_rejected(where: Where, keys: Sequence[str]) -> list[int]:
+    """Return the jobs that do not wait before these exclusive keys, where another has passed."""
+    return [row[0] for row in fetch(where, "find_rejected", {"keys": list(keys)})]
+
+
+def find_open(
+    where: Where, kind: str, *, after: str, most: int, user_slots: int
+) -> tuple[set[str], str]:
+    """Look at up to `most` gates of a kind that hold jobs, in the order of their keys.
+
+    Return those that a release would change, and where the next look begins.
+    """
+    params = {"after": after, "most": most, "kind": kind, "user_slots": user_slots}
+    rows = fetch(where, "find_open_gates", params)
+    return {key for key, is_open in rows if is_open}, rows[-1][0] if len(rows) == most else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """A job of a session that ended in error or was cancelled. `wanted`: by what the job says."""
+    """A job of a session that ended in error or was cancelled. `wanted`: the job says so."""
 
     session: str
     job_id: int
@@ -96,3 +140,36 @@ def halt_sessions(where: Where, halts: Sequence[Halt]) -> None:
     """Halt sessions in which a job ended badly, where the job or the session wants that."""
     if halts:
         fetch(where, "halt_sessions", halt_params(halts))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLoad:
+    """The jobs of a session or user. The first one inside and the head: of sessions alone."""
+
+    session_id: int
+    inside: int
+    line: int
+    first_id: int | None = None
+    first_state: str | None = None
+    first_run_at: datetime | None = None
+    first_held_by: str | None = None
+    first_monitor_id: int | None = None
+    head_id: int | None = None
+    head_run_at: datetime | None = None
+    head_skip: bool | None = None
+
+
+def count_sessions(using: str, ids: Sequence[int], *, most: int) -> list[SessionLoad]:
+    """Count the jobs inside and in the line of sessions and users, up to `most`."""
+    rows = fetch(using, "count_sessions", {"ids": array(ids), "most": most})
+    return [SessionLoad(*row) for row in rows]
+
+
+def prune_sessions(using: str, *, after: int, most: int, keep_seconds: float) -> tuple[int, int]:
+    """Remove idle rows among the next `most` that could be.
+
+    Return how many, and where the next step begins.
+    """
+    params = {"after": after, "most": most, "keep_seconds": keep_seconds}
+    removed, looked_at, last = fetch(using, "prune_sessions", params)[0]
+    return removed, last if looked_at == most else 0

@@ -1,51 +1,25 @@
-"""Statements behind monitors: their anchors and details, what is left of them, what to feed."""
+"""Statements about monitors: their details and anchors, counts, feeding and ends."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import starmap
 from typing import Any
 
-import psycopg
-from django.db import DatabaseError, connections, transaction
+from django.db import connections
 
-from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
-from .base import array, fetch, send_statement
+from ..gates import MONITOR
+from .base import array, fetch
 from .direct import fetch_prepared
-from .enqueue import NewJob
-from .gates import LOCK_MILLISECONDS, Released, Where, is_lock_lost
-from .locks import GATE_LOCK_CLASSES, LockClass
-
-logger = logging.getLogger("django_tenantqueue")
-
-_BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
-_LIMIT = b"SET LOCAL lock_timeout = %d" % LOCK_MILLISECONDS
-
-
-class NewAnchor(NewJob):
-    """A new anchor: a job that stands for all details of a monitor."""
-
-    id: int
-    monitor_id: int
-    session_key: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class NewDetails:
-    """Details for the line of a monitor. `details`: a JSON array, see insert_details.sql."""
-
-    monitor_id: int
-    priority: int
-    lane: int
-    context: str | None
-    details: str
+from .gates import Moved, Released, Where, add_gates
+from .locks import LockClass
 
 
 @dataclass(frozen=True, slots=True)
 class DetailCounts:
-    """What has become of a monitor's details, and its columns at that moment.
+    """Counts of a monitor's details, and its columns at that moment.
 
     The anchor is final when it has no state.
     """
@@ -75,12 +49,14 @@ class DetailCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class FedDetail:
-    """A detail in flight, or the anchor. `is_asked`: it is to be cancelled."""
+class UnfinishedDetail:
+    """A detail that has not ended, or the anchor. `is_asked`: its cancellation was requested.
+
+    `part`: in_line, ready, running, retrying, aside, or anchor.
+    """
 
     id: int
-    state: str
-    has_slot: bool
+    part: str
     is_asked: bool
 
 
@@ -100,117 +76,60 @@ def next_job_id(using: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def insert_anchor(using: str, anchor: NewAnchor) -> None:
-    """Insert the anchor of a monitor."""
-    fetch(using, "insert_anchor", anchor)
+def insert_details(using: str, details: Iterable[str], shared: Mapping[str, Any]) -> int:
+    """Put details into a monitor's line; return how many. Each is the text of a JSON object.
 
-
-def insert_details(using: str, details: NewDetails) -> int:
-    """Insert details; return how many."""
-    params = {name: getattr(details, name) for name in NewDetails.__slots__}
+    `shared`: the columns monitor_id, priority, lane and context of all.
+    """
+    params = {**shared, "details": f"[{','.join(details)}]"}
     return len(fetch_prepared(connections[using], "insert_details", params))
 
 
 def share_addition(using: str, monitor_id: int) -> bool:
-    """Keep a monitor from ending until the end of the open transaction.
-
-    Return whether later statements see what was committed before.
-    """
+    """Keep a monitor from ending until the commit; False: the transaction is not READ COMMITTED."""
     params = {"lock_class": LockClass.MONITOR_ADDITION, "key": str(monitor_id)}
     return bool(fetch(using, "share_addition", params)[0][0])
 
 
-def release_monitors(where: Where, keys: Sequence[str], *, by_tenant: bool) -> Released:
-    """Feed monitors, take back what is too many, and end those that have no details left.
-
-    In a transaction of its own, which a worker sends in one round trip, or in Django's open one.
-    Raises the error of a lock that could not be had, Django's on an alias: for feeding
-    them, while the ends are left to the duty then.
-    """
-    lock = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": list(keys)}
+def release_monitors(
+    where: Where, keys: Sequence[str], *, by_tenant: bool
+) -> tuple[Released, list[str]]:
+    """Feed locked monitors or take details back: see as_released()."""
     params = {"keys": list(keys), "by_tenant": by_tenant}
-    if isinstance(where, psycopg.Connection):
-        locked, rows = _exchange(where, ("lock_gates", lock), ("release_monitors", params))
-    else:
-        with transaction.atomic(using=where):
-            _begin(where)
-            locked = fetch(where, "lock_gates", lock)
-            rows = fetch(where, "release_monitors", params)
-    done, ended = as_released(rows)
-    done.has_controls = any(has_controls for _, has_controls in locked)
-    if ended:
-        try:
-            done.ready += _end_monitors(where, ended)
-        except (psycopg.Error, DatabaseError) as error:
-            if not is_lock_lost(error):
-                raise
-            # what was fed is announced all the same; the duty finds those that are to end
-            logger.info("monitors end later: %s", error)
-    return done
+    return as_released(fetch(where, "release_monitors", params))
 
 
-def as_released(rows: list[tuple[Any, ...]]) -> tuple[Released, list[str]]:
-    """Return what was done, and the monitors that seem to have no details left."""
+def as_released(rows: Iterable[tuple[Any, ...]]) -> tuple[Released, list[str]]:
+    """Return the result of a release, and the monitors that seem to have no details left."""
     done = Released()
     ended = []
-    for job_id, passes, state, user, exclusive, session, monitor, *queue_priority in rows:
-        if state == "done":
-            ended.append(monitor)
+    for job in starmap(Moved, rows):
+        if job.state == "done":
+            ended.append(str(job.monitor))
             continue
-        if state == "created":  # without passing: its priority was changed
-            done.note(job_id, queue_priority, moved=not passes)
-        # what was fed has come to its next gate, and what was taken back leaves those it was in;
+        if job.state == "created":  # without passing: its priority was changed
+            place = (job.lane, job.queue_id, job.priority)
+            done.note(job.job_id, place, moved=not job.passes)
+        # one that was fed has come to its next gate, one that was taken back leaves its later ones;
         # an anchor has got another place in the line of its session
-        for kind, key in ((SESSION, session), (USER, user), (EXCLUSIVE, exclusive)):
-            if key is not None:
-                done.later.setdefault(kind, set()).add(key)
+        add_gates(done.later, (gate for gate in job.gates() if gate[0] != MONITOR))
     return done, ended
 
 
-def _end_monitors(where: Where, keys: list[str]) -> int:
-    """End those of these monitors that have no details left; return how many."""
-    gates = {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": sorted(keys)}
-    additions = {"lock_class": LockClass.MONITOR_ADDITION, "keys": sorted(keys)}
-    if isinstance(where, psycopg.Connection):
-        with where.transaction():
-            where.execute(b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            where.execute(_LIMIT)
-            return _end_in_transaction(where, gates, additions)
-    with transaction.atomic(using=where):
-        _begin(where)
-        return _end_in_transaction(where, gates, additions)
+def lock_additions(where: Where, keys: Sequence[str]) -> list[str]:
+    """Let no session add details to these monitors until the commit; return those that it locked.
+
+    It does not wait: a monitor that details are being added to is left out.
+    """
+    params = {"lock_class": LockClass.MONITOR_ADDITION, "keys": list(keys)}
+    ((locked,),) = fetch(where, "try_gates", params)
+    return list(locked)
 
 
-def _end_in_transaction(where: Where, gates: dict[str, Any], additions: dict[str, Any]) -> int:
-    fetch(where, "lock_gates", gates)
-    quiet = [key for (key,) in fetch(where, "lock_additions", additions)]
-    return len(fetch(where, "end_monitors", {"keys": quiet})) if quiet else 0
-
-
-def _begin(using: str) -> None:
-    """Set up a transaction of Django that has begun, unless it is a caller's."""
-    if len(connections[using].savepoint_ids) == 0:
-        with connections[using].cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            cursor.execute(_LIMIT.decode())
-
-
-def _exchange(
-    connection: psycopg.Connection[Any], *statements: tuple[str, dict[str, Any]]
-) -> list[list[tuple[Any, ...]]]:
-    """Run statements in a transaction, in one round trip; return the rows of each."""
-    prepare = connection.prepare_threshold is not None
-    try:
-        with connection.pipeline():
-            connection.execute(_BEGIN, prepare=prepare)
-            connection.execute(_LIMIT, prepare=prepare)
-            cursors = [send_statement(connection, name, params) for name, params in statements]
-            connection.execute(b"COMMIT", prepare=prepare)
-    except psycopg.Error:
-        if not connection.broken:
-            connection.rollback()
-        raise
-    return [cursor.fetchall() for cursor in cursors]
+def end_monitors(where: Where, keys: Sequence[str]) -> int:
+    """End those of these locked monitors that have no details left; return how many."""
+    params = {"keys": list(keys), "by_tenant": False}
+    return len(fetch(where, "end_monitors", params)) if keys else 0
 
 
 def find_open_monitors(
@@ -243,13 +162,7 @@ def list_detail_ends(
     return found
 
 
-def list_fed_details(using: str, monitor_id: int, *, most: int) -> list[FedDetail]:
-    """Return what a monitor has in flight, and its anchor."""
+def list_unfinished_details(using: str, monitor_id: int, *, most: int) -> list[UnfinishedDetail]:
+    """Return the first details in flight, in the line, and aside, up to `most` of each."""
     params = {"monitor_id": monitor_id, "most": most}
-    return [FedDetail(*row) for row in fetch(using, "list_fed_details", params)]
-
-
-def list_held_details(using: str, monitor_id: int, *, most: int) -> list[int]:
-    """Return the ids of the first details in the line of a monitor and in those of their tasks."""
-    params = {"monitor_id": monitor_id, "most": most}
-    return [row[0] for row in fetch(using, "list_held_details", params)]
+    return [UnfinishedDetail(*row) for row in fetch(using, "list_unfinished_details", params)]

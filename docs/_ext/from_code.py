@@ -151,7 +151,7 @@ CAUSES = {
     "by others of its session; or its monitor, which may have less in flight, takes it back",
     ("scheduled", "cancelled"): "cancelled while it waited",
     ("held", "created"): "let through its last gate (`release_monitors.sql`, "
-    "`release_sessions.sql`, `release_users.sql`, `release_task.sql`)",
+    "`release_gates.sql`, `release_task.sql`)",
     (
         "held",
         "scheduled",

@@ -5,31 +5,25 @@ from __future__ import annotations
 import random
 import threading
 import time
-from datetime import timedelta
 
 import psycopg
 import pytest
 from django.db import connection, transaction
-from django.utils import timezone
 
 from django_tenantqueue.gates import SESSION, JobGates, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.gate_cascade import release_in_transaction
-from django_tenantqueue.operations.gates import Sweep, keys_of, release
+from django_tenantqueue.operations.gates import Sweep, keys_of, release, release_in_transaction
 from django_tenantqueue.operations.sessions import (
-    Pruning,
     make_user_cap,
     pause_sessions,
     resume_sessions,
     tune_session,
 )
-from django_tenantqueue.queries import sessions as queries
 from django_tenantqueue.queries.claim import ClaimedJob
+from django_tenantqueue.queries.gates import prune_sessions
 from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
-from django_tenantqueue.queries.sessions import prune_sessions
 from django_tenantqueue.states import State
-from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
 
@@ -118,6 +112,21 @@ def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_
     assert inside() == ids[:1]
 
 
+def test_connection_of_a_worker_goes_on_when_its_release_gets_no_lock(worker, open_connection):
+    with transaction.atomic():
+        ids = enqueue(2)
+        connection.run_on_commit.clear()
+    other = open_connection()
+    with other.transaction():
+        other.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [GATE_LOCK_CLASSES[SESSION], KEY]
+        )
+        assert release(worker.db, KEYS).ready == 0
+
+    assert release(worker.db, KEYS).ready == 1
+    assert inside() == ids[:1]
+
+
 def test_release_waits_for_another_of_the_same_gate(open_connection):
     other = open_connection()
     release("default", KEYS)  # makes the row: else its insertion is what is waited for
@@ -125,7 +134,7 @@ def test_release_waits_for_another_of_the_same_gate(open_connection):
         usual = enqueue()
         connection.run_on_commit.clear()
     with other.transaction():
-        assert release_in_transaction(other, KEYS, user_slots=1).ready == 1
+        assert release_in_transaction(other, KEYS).ready == 1
         urgent = enqueue(priority=1)  # its own release cannot see the other's
         assert inside() == []
 
@@ -200,42 +209,14 @@ def test_job_that_an_operator_holds_is_let_through_later(open_connection):
     assert inside() == [second]
 
 
-@pytest.fixture
-def idle_session():
-    """Make the row of a session that is old enough to be removed."""
-    release("default", KEYS)
-    Session.objects.update(created_at=timezone.now() - timedelta(days=1))
+def test_session_halts_when_its_row_was_removed_while_its_job_came():
+    """The pruning may look before a job comes, and remove the row after its release."""
+    [job] = enqueue(on_failure="halt")
+    Session.objects.all().delete()
 
+    assert control.cancel([job])[0]
 
-def test_idle_session_is_not_removed_while_somebody_lets_jobs_through(
-    open_connection, idle_session
-):
-    other = open_connection()
-    with other.transaction():
-        release_in_transaction(other, KEYS, user_slots=1)
-        assert Pruning().step("default") == 0
-
-    assert Pruning().step("default") == 1
-
-
-def test_session_halts_when_its_job_came_while_idle_ones_were_looked_for(
-    idle_session, monkeypatch, threads
-):
-    """The look may be older than a release that ends before the gate is locked."""
-    fetch, queue = queries.fetch, make_queue("acme")
-
-    def look(using, name, params):
-        rows = fetch(using, name, params)
-        if name == "lock_idle_gates":
-            monkeypatch.setattr(queries, "fetch", fetch)
-            threads.run(lambda: make_job(queue, session_key=KEY, session_halt=True))
-        return rows
-
-    monkeypatch.setattr(queries, "fetch", look)
-    assert Pruning().step("default") == 0
-
-    assert control.cancel([Job.objects.get().pk])[0]
-    assert Session.objects.get().halted_at is not None
+    assert Session.objects.get().halted_by == job
 
 
 @pytest.mark.parametrize("bulk", [True, False])

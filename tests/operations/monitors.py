@@ -18,7 +18,7 @@ from tests.testapp.tasks import noop
 
 
 def start(details: Any = None, **options: Any) -> ConcurrentJobMonitor:
-    """Start a monitor, of ten noops unless it is said otherwise, and feed it."""
+    """Start a monitor, by default of ten noops, and feed it."""
     details = [noop.call() for _ in range(10)] if details is None else details
     monitor = ConcurrentJobMonitor.objects.start("work", details, **{"parallel": 3, **options})
     run_commit_hooks("default")
@@ -32,7 +32,7 @@ def states(monitor: ConcurrentJobMonitor) -> list[str]:
 
 
 def run_some(most: int) -> None:
-    """Run so many jobs, and give back the one more that is claimed to see whether it ends."""
+    """Run `most` jobs, and give back the one more that is claimed to see whether it ends."""
     with pytest.raises(RuntimeError, match="there are still more"):
         run_pending(most=most)
     claims = Job.objects.active().values_list("pk", "claim_seq")

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.gates import SESSION, gate_key, split_gate_key
+from django_tenantqueue.gates import SESSION, gate_key
 from django_tenantqueue.models import Job, Session
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep
@@ -31,10 +31,20 @@ def states(jobs: list[Job]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "key"), [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "")]
+    ("tenant", "key"),
+    [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "a\n/b")],
 )
-def test_key_of_a_gate_names_tenant_and_key(tenant: str, key: str) -> None:
-    assert split_gate_key(gate_key(tenant, key)) == (tenant, key)
+def test_row_of_a_gate_names_tenant_and_key(tenant: str, key: str) -> None:
+    fail.using(session=key, tenant=tenant, max_attempts=1, on_failure="halt").delay()
+    run_commit_hooks("default")
+    assert Session.objects.values_list("tenant", "key").get() == (tenant, key)
+    Session.objects.all().delete()
+
+    run_pending()  # it halts a session that has no row
+
+    session = Session.objects.get()
+    assert (session.tenant, session.key) == (tenant, key)
+    assert session.halted_at is not None
 
 
 def test_keys_of_two_tenants_differ_when_they_look_alike() -> None:
@@ -131,7 +141,7 @@ def test_job_that_waits_for_its_time_blocks_the_session_behind_one_that_is_overt
     due = [noop.using(session="s", priority=priority).delay() for priority in (300, 400)]
     run_commit_hooks("default")
 
-    assert find_open("default", SESSION, after="", most=100, user_slots=1).keys == set()
+    assert find_open("default", SESSION, after="", most=100, user_slots=1)[0] == set()
     assert Sweep().step("default") == 0
     assert states([first, second, *due]) == ["held"] * 4
 
@@ -146,7 +156,7 @@ def test_job_that_waits_for_its_time_blocks_none_that_is_more_urgent() -> None:
     due = noop.using(session="s", priority=200).delay()
     connection.run_on_commit.clear()
 
-    assert find_open("default", SESSION, after="", most=100, user_slots=1).keys == {"/s"}
+    assert find_open("default", SESSION, after="", most=100, user_slots=1)[0] == {"/s"}
     assert Sweep().step("default") == 1
     assert states([due]) == ["created"]
 
@@ -181,12 +191,12 @@ def test_sweep_leaves_sessions_alone_in_which_nothing_is_due() -> None:
         ).delay()
     run_commit_hooks("default")
     look = partial(find_open, "default", SESSION, after="", most=100, user_slots=1)
-    assert look().keys == set()
+    assert look()[0] == set()
 
     due = noop.using(session="s", priority=2, on_wait="skip").delay()
     connection.run_on_commit.clear()
 
-    assert look().keys == {"/s"}
+    assert look()[0] == {"/s"}
     assert Sweep().step("default") == 1
     assert states([due]) == ["created"]
 

@@ -218,11 +218,10 @@ def test_row_that_a_duty_has_looked_at_is_closed() -> None:
     assert [(row.id, row.is_open) for row in found] == [(monitor.pk, False)]
 
 
-def test_duty_goes_on_where_it_stopped(monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.SWEEP_MONITORS", 2)
+def test_duty_goes_on_where_it_stopped() -> None:
     monitors = [start() for _ in range(5)]
     ConcurrentJobMonitor.objects.update(parallel=4)
-    feeder = Feeder()
+    feeder = Feeder(most=2)
 
     assert [feeder.step("default") for _ in range(3)] == [2, 2, 1]
 
@@ -230,12 +229,11 @@ def test_duty_goes_on_where_it_stopped(monkeypatch) -> None:
     assert feeder.after == 0
 
 
-def test_duty_goes_on_behind_details_whose_monitors_were_deleted(monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.SWEEP_MONITORS", 2)
+def test_duty_goes_on_behind_details_whose_monitors_were_deleted() -> None:
     monitors = [start() for _ in range(5)]
     ConcurrentJobMonitor.objects.filter(pk__in=[monitor.pk for monitor in monitors[:3]]).delete()
     ConcurrentJobMonitor.objects.update(parallel=4)
-    feeder = Feeder()
+    feeder = Feeder(most=2)
 
     assert [feeder.step("default") for _ in range(3)] == [0, 1, 1]
 

@@ -54,14 +54,13 @@ def test_idle_rows_are_removed_and_no_others() -> None:
     assert set(Session.objects.all()) == {*kept, young}
 
 
-def test_pruning_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "PRUNE_ROWS", 2)
+def test_pruning_goes_on_where_it_stopped() -> None:
     noop.using(tenant="acme", session="0").delay()
     run_commit_hooks("default")
     Session.objects.update(created_at=timezone.now() - timedelta(hours=2))
     for number in range(1, 4):
         make_session(str(number))
-    pruning = Pruning()
+    pruning = Pruning(most=2)
 
     assert [pruning.step("default") for _ in range(3)] == [1, 2, 0]
 

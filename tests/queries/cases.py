@@ -209,28 +209,27 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    **{
-        f"find_open_{kind}s": both(
+    "find_open_gates": [
+        case
+        for kind in ("session", "user", "exclusive")
+        for case in both(
             of_kind(swept, kind),
             (f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside", *BLOCKING[kind]),
             4000,
         )
+    ],
+    "release_gates": [
+        Case(
+            of_kind(gates, kind),
+            (
+                *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
+                *(*BLOCKING[kind], *HOT_KEY),
+            ),
+            4000,
+            worker=True,
+        )
         for kind in ("session", "user", "exclusive")
-    },
-    **{
-        f"release_{kind}s": [
-            Case(
-                of_kind(gates, kind),
-                (
-                    *(f"tenantqueue_job_{kind}_line", f"tenantqueue_job_{kind}_inside"),
-                    *(*BLOCKING[kind], *HOT_KEY),
-                ),
-                4000,
-                worker=True,
-            )
-        ]
-        for kind in ("session", "user", "exclusive")
-    },
+    ],
     "halt_sessions": [
         Case(
             lambda _: {"keys": ["tenant/7"], "jobs": "{1}", "wanted": "{t}"},
@@ -239,36 +238,12 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "lock_gates": [Case(lambda _: {"lock_class": 1, "keys": ["a", "b"]}, worker=True)],
-    "make_sessions": [
-        Case(
-            lambda _: {
-                "kind": "serial",
-                "tenants": ["tenant", "tenant"],
-                "names": ["7", "new"],
-                "keys": ["tenant/7", "tenant/new"],
-            },
-            worker=True,
-        )
-    ],
     "count_sessions": [
         Case(lambda _: {"ids": array(range(1, 101)), "most": 1000}, SESSION_GATES, 9000)
     ],
-    "lock_idle_gates": [
-        Case(
-            lambda _: {
-                "after": 0,
-                "most": 100,
-                "keep_seconds": 0.0,
-                "serial_class": 1,
-                "user_class": 2,
-            },
-            SESSION_GATES,
-            4000,
-        )
-    ],
     "prune_sessions": [
         Case(
-            lambda _: {"ids": array(range(1, 101))},
+            lambda _: {"after": 0, "most": 100, "keep_seconds": 0.0},
             (*SESSION_GATES, "tenantqueue_session_pkey"),
             4000,
         )
@@ -333,9 +308,6 @@ CASES: dict[str, list[Case]] = {
     "has_followed": [Case(lambda _: {}, worker=True)],
     "hold_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
     "queue_range": [Case(lambda _: {}, ("tenantqueue_tenantqueue_pkey",), 50, worker=True)],
-    "insert_anchor": [
-        Case(new_job(id=-1000, monitor_id=7, session_key=None), (), 100),
-    ],
     "insert_details": [
         Case(
             lambda filled: {
@@ -403,8 +375,9 @@ CASES: dict[str, list[Case]] = {
     "list_detail_ends": [
         Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
     ],
-    "list_fed_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, INSIDE, 200)],
-    "list_held_details": [Case(lambda _: {"monitor_id": 7, "most": 1000}, LINE, 1500)],
+    "list_unfinished_details": [
+        Case(lambda _: {"monitor_id": 7, "most": 1000}, (*LINE, *INSIDE, *ASIDE), 1700)
+    ],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
     ],
@@ -444,7 +417,6 @@ CASES: dict[str, list[Case]] = {
     "list_unknown_tasks": [
         Case(lambda _: {"most": 2000, "error_class": "Unknown"}, DUE, 4000, settings=ORDERED)
     ],
-    "lock_additions": [Case(lambda _: {"lock_class": 1, "keys": ["7"]}, worker=True)],
     "lock_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "lock_queues": [
         Case(

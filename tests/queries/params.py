@@ -134,7 +134,7 @@ def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
 
 def gates(_: Filled) -> dict[str, Any]:
     """Release twenty gates: half of them are taken."""
-    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "num_slots": 2}
+    return {"keys": [f"tenant/{number}" for number in range(1, 21)], "user_slots": 2}
 
 
 def of_kind(
@@ -145,7 +145,7 @@ def of_kind(
 
 
 def swept(_: Filled) -> dict[str, Any]:
-    return {"after": "tenant/2", "most": 100, "num_slots": 2}
+    return {"after": "tenant/2", "most": 100, "user_slots": 2}
 
 
 def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[str, Any]]:

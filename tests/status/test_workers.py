@@ -7,19 +7,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, TaskControl, Worker
 from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
-from django_tenantqueue.queries.workers import listen
 from django_tenantqueue.states import State
 from django_tenantqueue.status import fleet_report, workers
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
-from django_tenantqueue.worker.connection import connect
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -42,39 +39,6 @@ def test_stop_sets_one_column_of_those_that_were_not_told_yet() -> None:
     assert set(Worker.objects.filter(stopping=True)) == {new, told}
     assert not Worker.objects.filter(draining=True).exists()
     assert not Worker.objects.get(pk=other.pk).stopping
-
-
-def heard_by(listener) -> list[str]:
-    """Return the channels of what came before a word of our own."""
-    with connection.cursor() as cursor:
-        cursor.execute("NOTIFY a_word")
-    heard = []
-    for notification in listener.notifies(timeout=20.0):
-        if notification.channel == "a_word":
-            break
-        heard.append(notification.channel)
-    return heard
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("order", [worker_control.drain, worker_control.stop])
-def test_workers_that_sleep_are_woken_when_they_have_an_order(order) -> None:
-    later = timezone.now() + timedelta(minutes=1)
-    sleeper, other = (make_worker(sleeping_until=later) for _ in range(2))
-    awake = make_worker()
-    with connect("default", "test") as listener:
-        for worker in (sleeper, other, awake):
-            listen(listener, worker.pk)
-        listener.execute("LISTEN a_word")
-
-        order([sleeper.pk, awake.pk])
-
-        heard = heard_by(listener)
-        Worker.objects.filter(pk=sleeper.pk).update(sleeping_until=later)
-        assert order([sleeper.pk]) == []
-        again = heard_by(listener)
-    assert heard == again == [f"tenantqueue_{sleeper.pk}"]
-    assert set(Worker.objects.filter(sleeping_until__isnull=False)) == {other}
 
 
 def test_drain_leaves_stopping_alone() -> None:

@@ -4,7 +4,7 @@
 -- Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT
-        j.id, j.session_key IS NOT NULL AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details')) AS was_next
+        j.id, j.session_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'session' AS was_next
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
         -- the anchor of a monitor lasts as long as its details: the monitor is what is cancelled
@@ -27,14 +27,12 @@ WITH target AS MATERIALIZED (
         job.crashes AS new_crashes, NULL AS new_held_by, job.result AS new_result,
         job.result_ref AS new_result_ref, NULL::jsonb AS extra,
         tenantqueue_add_error(job.errors, %(error)s::jsonb, NULL) AS new_errors
-), halted AS (
-    -- as halt_sessions.sql, for what had its turn
-    UPDATE tenantqueue_session AS session
-    SET halted_at = clock_timestamp(), halted_by = ended.id
-    FROM (SELECT removed.id, removed.session_key, removed.session_halt FROM removed WHERE removed.was_next) ended
-    WHERE session.kind = 'serial' AND session.gate_key = ended.session_key AND session.halted_at IS NULL
-        AND CASE WHEN session.on_failure <> '' THEN session.on_failure = 'halt' ELSE ended.session_halt END
-)
+), ended AS (
+    SELECT removed.session_key AS key, removed.id AS job_id, removed.session_halt AS wanted
+    FROM removed
+    WHERE removed.was_next
+),
+-- include: halt
 -- include: move_to_history
 RETURNING id, jsonb_build_array(
     monitor_id::text, session_key, user_key, exclusive_key, session_halt

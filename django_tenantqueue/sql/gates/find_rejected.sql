@@ -1,5 +1,6 @@
--- Find jobs before exclusive keys that do not wait there (while_executing_reject), where one has passed
--- and has not ended. A job that had an attempt already waits for its next one like any other.
+-- Find jobs before exclusive keys that are rejected (while_executing_reject) because another job
+-- has passed and has not ended. A job that had an attempt already waits for its next one like any
+-- other.
 -- Runs inside a release, which holds the gates. Locks: none.
 -- Indexes: tenantqueue_job_exclusive_reject, tenantqueue_job_exclusive_inside.
 SELECT job.id

@@ -1,7 +1,7 @@
--- Lock gates until the commit, in one order for all: nobody else lets jobs through them meanwhile.
--- First statement of a release. Locks: advisory, by the hash of the key; two keys of one hash wait for
--- each other. Whoever waits is another release; it gives up after the lock_timeout of its transaction.
--- `has_controls`: some tasks are paused or capped.
+-- Lock gates until the commit, in one order for all: no other session releases them meanwhile.
+-- The first statement of a release. `has_controls`: some tasks are paused or capped.
+-- Locks: advisory, by the hash of the key. Two keys of one hash share a lock. Another release waits
+-- for it until the lock_timeout of its transaction.
 SELECT
     pg_advisory_xact_lock(%(lock_class)s::integer, gate.hash),
     EXISTS (

@@ -1,51 +1,36 @@
--- Remove those of these rows of sessions and users that are idle still, whose gates lock_idle_gates.sql
--- of the same READ COMMITTED transaction has locked: its own snapshot shows what was let through before.
--- A job that fails could not halt a session whose row is gone. One that is needed again is made again
--- by the next release.
--- Locks: the rows, SKIP LOCKED. Indexes: tenantqueue_session_pkey, tenantqueue_job_session_line,
--- tenantqueue_job_session_inside, tenantqueue_job_user_line, tenantqueue_job_user_inside.
-WITH candidate AS MATERIALIZED (
-    SELECT session.*
-    FROM unnest(%(ids)s::bigint[]) AS given (id)
-    CROSS JOIN LATERAL (
-        SELECT s.id, s.kind, s.gate_key
-        FROM tenantqueue_session s
-        WHERE s.id = given.id
-            AND s.num_slots IS NULL AND NOT s.paused AND s.halted_at IS NULL
-            AND s.on_wait = '' AND s.on_failure = ''
-        FOR UPDATE SKIP LOCKED
-    ) session
-), idle AS MATERIALIZED (
-    SELECT candidate.id
-    FROM candidate
-    WHERE NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE candidate.kind = 'serial' AND j.held_by = 'session'
-            AND j.session_key = candidate.gate_key
-        OFFSET 0
-    ) AND NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE candidate.kind = 'serial' AND j.session_key = candidate.gate_key
-            AND (j.held_by IS NULL OR j.held_by IN ('user', 'exclusive', 'task', 'details'))
-        OFFSET 0
-    ) AND NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE candidate.kind = 'user' AND j.held_by = 'user' AND j.user_key = candidate.gate_key
-        OFFSET 0
-    ) AND NOT EXISTS (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE candidate.kind = 'user' AND j.user_key = candidate.gate_key
-            AND (j.state IN ('created', 'queued', 'running') OR j.held_by = 'exclusive')
-        OFFSET 0
-    )
+-- Remove rows of sessions and users in which nothing is set, which are older than `keep_seconds`
+-- and have no job before them or inside, among the next `most` rows from `after` on. A release or a
+-- halt makes a row again when it needs one.
+-- Locks: the rows, by id, as operators do. Indexes: tenantqueue_session_pkey,
+-- tenantqueue_job_session_line, tenantqueue_job_session_inside, tenantqueue_job_user_line,
+-- tenantqueue_job_user_inside.
+WITH
+-- include: gate_jobs
+, candidate AS MATERIALIZED (
+    SELECT s.id
+    FROM tenantqueue_session s
+    WHERE s.id > %(after)s::bigint
+    ORDER BY s.id
+    LIMIT %(most)s::integer
+), removed AS (
+    DELETE FROM tenantqueue_session AS session
+    WHERE session.id = ANY (ARRAY(SELECT candidate.id FROM candidate))
+        AND session.num_slots IS NULL AND NOT session.paused AND session.halted_at IS NULL
+        AND session.on_wait = '' AND session.on_failure = ''
+        AND session.created_at < clock_timestamp() - make_interval(secs => %(keep_seconds)s::float8)
+        AND (
+            SELECT true
+            FROM line_job l
+            WHERE l.kind = replace(session.kind, 'serial', 'session') AND l.key = session.gate_key
+            LIMIT 1
+        ) IS NULL
+        AND (
+            SELECT true
+            FROM inside_job i
+            WHERE i.kind = replace(session.kind, 'serial', 'session') AND i.key = session.gate_key
+            LIMIT 1
+        ) IS NULL
+    RETURNING session.id
 )
-DELETE FROM tenantqueue_session AS session
-USING idle
-WHERE session.id = idle.id
-    -- not redundant: see finish_jobs.sql
-    AND session.id = ANY (%(ids)s::bigint[])
-RETURNING session.id
+SELECT (SELECT count(*) FROM removed) AS removed, count(*) AS looked_at, max(candidate.id) AS last
+FROM candidate

@@ -1,7 +1,6 @@
--- Lock those of these gates that nobody else lets jobs through, until the commit, and name them to
--- release_monitors.sql of the same transaction. For a worker that has the ends of jobs in it: it waits
--- for no lock, and lets the others through in a transaction of its own.
--- Locks: advisory, not waited for: as lock_gates.sql.
+-- Lock those of these gates that no other session holds, until the commit. Returns their keys and
+-- names them to release_monitors.sql of the same transaction.
+-- Locks: advisory, as lock_gates.sql, but without waiting.
 SELECT locked.keys
 FROM (
     SELECT coalesce(array_agg(given.key), '{}') AS keys

@@ -1,12 +1,16 @@
--- Count the details of monitors by what has become of them, and read what operators have set, all in
--- one snapshot: the caller's objects may be older.
+-- Count the details of monitors by state, and read the columns that operators set, in one snapshot:
+-- the caller's objects may be older. Details that succeeded are the remainder of those added, since
+-- history may be dropped.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
--- tenantqueue_job_monitor_aside, the primary key, tenantqueue_history_monitor. What has succeeded is
--- not counted but what remains: history may be dropped.
+-- tenantqueue_job_monitor_aside, the primary key, tenantqueue_history_monitor.
 SELECT
     m.id,
-    coalesce((SELECT sum(a.details) FROM tenantqueue_monitoraddition a WHERE a.monitor_id = m.id), 0),
-    line.jobs, inside.ready, inside.running, inside.waiting, failed.jobs, cancelled.jobs,
+    (
+        SELECT coalesce(sum(a.details), 0)
+        FROM tenantqueue_monitoraddition a
+        WHERE a.monitor_id = m.id
+    ),
+    line.jobs, inside.ready, inside.running, inside.waiting, ended.failed, ended.cancelled,
     anchor.state AS anchor_state, anchor.held_by AS anchor_line,
     m.cancelled_at IS NOT NULL, m.paused, m.keep_open, m.parallel, m.stop_after_failures,
     aside.jobs AS aside
@@ -36,13 +40,10 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) anchor ON true
 CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
+    SELECT
+        count(*) FILTER (WHERE j.state = 'error') AS failed,
+        count(*) FILTER (WHERE j.state = 'cancelled') AS cancelled
     FROM tenantqueue_job_history j
-    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
-) failed
-CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
-    FROM tenantqueue_job_history j
-    WHERE j.monitor_id = m.id AND j.state = 'cancelled' AND j.id <> m.anchor_id
-) cancelled
+    WHERE j.monitor_id = m.id AND j.state IN ('error', 'cancelled') AND j.id <> m.anchor_id
+) ended
 WHERE m.id = ANY (%(ids)s::bigint[])

@@ -1,6 +1,5 @@
--- For each of these monitors: another one, of which a ready detail is claimed before its own first
--- one, since it has the same queue and priority and a lower id. One probe each, and what it has in
--- flight.
+-- For each of these monitors, find another one whose ready detail is claimed before its own first
+-- one, because it has the same queue and priority and a lower id.
 -- Locks: none. Indexes: tenantqueue_job_monitor_inside, tenantqueue_job_ready.
 SELECT given.id, ahead.monitor_id
 FROM unnest(%(ids)s::bigint[]) AS given (id)

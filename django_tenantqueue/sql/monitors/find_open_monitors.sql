@@ -1,29 +1,22 @@
--- Walk over up to `most` monitors that have unfinished jobs, from `after` on, and say in which of them a
--- release would change something: what a crash or a lock has kept from its release is found here, what
--- somebody has changed in a monitor's row, and what an interval makes due. A monitor without details
--- has an anchor. `is_cancelled`: what it still has waits to be cancelled.
+-- Walk over up to `most` monitors that have unfinished jobs, from `after` on, and say in which of
+-- them a release would change something: after a crash or a lost lock, after an UPDATE of a
+-- monitor's row, or when an interval is over. `is_cancelled`: its jobs wait to be cancelled.
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
--- tenantqueue_job_monitor_aside,
--- tenantqueue_history_monitor for failures.
+-- tenantqueue_job_monitor_aside, tenantqueue_history_monitor for failures.
 WITH RECURSIVE step AS (
     SELECT %(after)s::bigint AS id, 0 AS nth
     UNION ALL
     SELECT
         least(
             (
-                SELECT j.monitor_id
+                SELECT min(j.monitor_id)
                 FROM tenantqueue_job_hot j
                 WHERE j.held_by = 'monitor' AND j.monitor_id > step.id
-                ORDER BY j.monitor_id
-                LIMIT 1
-            ),
-            (
-                SELECT j.monitor_id
+            ), (
+                SELECT min(j.monitor_id)
                 FROM tenantqueue_job_hot j
-                WHERE j.monitor_id > step.id AND j.monitor_id IS NOT NULL
-                    AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
-                ORDER BY j.monitor_id
-                LIMIT 1
+                WHERE (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
+                    AND j.monitor_id > step.id
             )
         ),
         step.nth + 1

@@ -1,4 +1,5 @@
--- List when the newest details of monitors ended, at most `most` of each, not before `since_seconds` ago.
+-- List when the newest details of monitors ended: at most `most` of each, not before
+-- `since_seconds` ago.
 -- Locks: none. Index: tenantqueue_history_monitor, from the newest entries of each backwards.
 SELECT monitor.id, ended.finished_at
 FROM unnest(%(ids)s::bigint[]) AS monitor (id)
@@ -9,7 +10,8 @@ CROSS JOIN LATERAL (
         SELECT j.finished_at
         FROM tenantqueue_job_history j
         WHERE j.monitor_id = monitor.id AND j.state = state.name
-            AND j.finished_at > statement_timestamp() - make_interval(secs => %(since_seconds)s::float8)
+            AND j.finished_at
+                > statement_timestamp() - make_interval(secs => %(since_seconds)s::float8)
         ORDER BY j.finished_at DESC
         LIMIT %(most)s::integer
     ) newest

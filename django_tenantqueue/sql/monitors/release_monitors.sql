@@ -1,19 +1,11 @@
--- Feed details of monitors, as many as `parallel` allows, and take back what is too many. Follows
--- lock_gates.sql, or try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction: its
--- snapshot then sees what earlier releases of these monitors fed.
---
--- In flight is what was fed and has not ended: ready, before a later gate, with a slot, or waiting for
--- another attempt. Fed are the first of the line, by id, with the priority that the monitor has now;
--- what is in flight and has no slot gets that priority, too. Taken back is, of what has no slot, the
--- last by id. Nothing may be in flight while the monitor is paused or cancelled, waits for its session,
--- or has seen `stop_after_failures` details fail. With an interval nothing is fed before its time; the
--- time of the last look stays on the grid of the interval, however late the look was.
--- A row in state 'done' says that the monitor has no details left, for end_monitors.sql to look again.
--- Locks: the jobs that move, SKIP LOCKED: what an operator holds moves at the next sweep;
--- the rows of tenantqueue_monitorpace, which only releases under this monitor's lock write.
--- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside, tenantqueue_job_monitor_aside,
--- tenantqueue_history_monitor
--- for failures, the primary key for the update.
+-- Feed details of monitors up to `parallel`, take back those that are too many, and give unclaimed
+-- ones the priority of their monitor: see monitors.md, "Feeding". Runs after lock_gates.sql, or
+-- after try_gates.sql if `keys` is NULL, in the same READ COMMITTED transaction.
+-- A row in state 'done' names a monitor that seems to have no details left.
+-- Locks: the jobs that move, SKIP LOCKED; the rows of tenantqueue_monitorpace.
+-- Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
+-- tenantqueue_job_monitor_aside, tenantqueue_history_monitor for failures, the primary key for the
+-- update.
 WITH given AS MATERIALIZED (
     SELECT unnest(
         coalesce(
@@ -55,7 +47,8 @@ WITH given AS MATERIALIZED (
     ON CONFLICT (monitor_id) DO UPDATE
     SET fed_at = (
         SELECT pace.fed_at + make_interval(
-            secs => floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval) * m.interval
+            secs => m.interval
+                * floor(extract(epoch FROM excluded.fed_at - pace.fed_at) / m.interval)
         )
         FROM tenantqueue_concurrentjobmonitor m
         WHERE m.id = excluded.monitor_id
@@ -88,12 +81,10 @@ WITH given AS MATERIALIZED (
         -- not redundant: see finish_jobs.sql
         AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
     RETURNING
-        job.id, move.passes, job.state, job.user_key, job.exclusive_key, job.session_key,
-        job.monitor_id, job.lane, job.queue_id, job.priority
+        job.id, coalesce(move.passes, false), job.state, job.session_key, job.user_key,
+        job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority
 )
-SELECT
-    moved.id, coalesce(moved.passes, false), moved.state, moved.user_key, moved.exclusive_key,
-    moved.session_key, moved.monitor_id::text, moved.lane, moved.queue_id, moved.priority
+SELECT moved.*
 FROM moved
 UNION ALL
 SELECT NULL, false, 'done', NULL, NULL, NULL, room.id::text, NULL, NULL, NULL

@@ -1,22 +1,25 @@
--- Monitors: what is in flight, how many more details may be, and whether all have ended.
+-- Monitors: their details in flight, the room for more, and whether all have ended.
 gate AS MATERIALIZED (
     SELECT
         m.id, m.priority, m.anchor_id, m.interval, m.cancelled_at IS NOT NULL AS is_cancelled,
         CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE m.priority END AS lane,
-        m.cancelled_at IS NULL AND NOT m.keep_open AND anchor.held_by = 'details' AS may_end,
+        line.is_there AS has_line,
+        m.cancelled_at IS NULL AND NOT m.keep_open AND anchor.held_by = 'details'
+            AND NOT line.is_there AND (
+                SELECT true
+                FROM tenantqueue_job_hot j
+                WHERE j.held_by = 'task' AND j.monitor_id >= m.id AND j.monitor_id <= m.id
+                -- so that no other index is as good
+                ORDER BY j.monitor_id, j.id
+                LIMIT 1
+            ) IS NULL AS may_end,
         m.interval = 0 OR pace.fed_at IS NULL
             OR pace.fed_at + make_interval(secs => m.interval) <= clock_timestamp() AS is_due,
         CASE
             WHEN m.paused OR m.cancelled_at IS NOT NULL OR anchor.held_by = 'session' THEN 0
-            WHEN m.stop_after_failures <= (
-                SELECT count(*)
-                FROM (
-                    SELECT
-                    FROM tenantqueue_job_history j
-                    WHERE j.monitor_id = m.id AND j.state = 'error' AND j.id <> m.anchor_id
-                    LIMIT coalesce(m.stop_after_failures, 0)
-                ) failure
-            ) THEN 0
+            WHEN m.stop_after_failures <=
+-- include: failures
+            THEN 0
             ELSE m.parallel
         END AS capacity
     FROM given
@@ -28,6 +31,16 @@ gate AS MATERIALIZED (
         WHERE j.id = m.anchor_id
         OFFSET 0
     ) anchor ON true
+    CROSS JOIN LATERAL (
+        -- not EXISTS, which may be answered by reading the lines of all monitors
+        SELECT (
+            SELECT true
+            FROM tenantqueue_job_hot j
+            WHERE j.held_by = 'monitor' AND j.monitor_id = m.id
+            LIMIT 1
+        ) IS NOT NULL AS is_there
+        OFFSET 0
+    ) line
 ), inside AS MATERIALIZED (
     SELECT
         gate.id AS monitor_id, job.id, job.is_anchor,
@@ -45,32 +58,10 @@ gate AS MATERIALIZED (
     ) job
 ), room AS MATERIALIZED (
     SELECT
-        flight.id, flight.is_due, flight.places, line.is_there AS has_line,
-        flight.may_end AND NOT line.is_there AND (
-            SELECT true
-            FROM tenantqueue_job_hot j
-            WHERE j.held_by = 'task' AND j.monitor_id >= flight.id AND j.monitor_id <= flight.id
-            -- so that no other index is as good
-            ORDER BY j.monitor_id, j.id
-            LIMIT 1
-        ) IS NULL AS may_end
-    FROM (
-        SELECT
-            gate.id, gate.is_due,
-            gate.capacity - count(inside.id) FILTER (WHERE NOT inside.is_anchor) AS places,
-            gate.may_end AND coalesce(bool_and(inside.is_anchor), true) AS may_end
-        FROM gate
-        LEFT JOIN inside ON inside.monitor_id = gate.id
-        GROUP BY gate.id, gate.is_due, gate.capacity, gate.may_end
-    ) flight
-    CROSS JOIN LATERAL (
-        -- not EXISTS, which may be answered by reading the lines of all monitors
-        SELECT (
-            SELECT true
-            FROM tenantqueue_job_hot j
-            WHERE j.held_by = 'monitor' AND j.monitor_id = flight.id
-            LIMIT 1
-        ) IS NOT NULL AS is_there
-        OFFSET 0
-    ) line
+        gate.id, gate.is_due, gate.has_line,
+        gate.capacity - count(inside.id) FILTER (WHERE NOT inside.is_anchor) AS places,
+        gate.may_end AND coalesce(bool_and(inside.is_anchor), true) AS may_end
+    FROM gate
+    LEFT JOIN inside ON inside.monitor_id = gate.id
+    GROUP BY gate.id, gate.is_due, gate.has_line, gate.capacity, gate.may_end
 )

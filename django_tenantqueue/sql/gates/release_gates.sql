@@ -1,5 +1,24 @@
--- Move misplaced jobs: first back into the line, then through the gate, to the next one.
-pulled AS MATERIALIZED (
+-- Let jobs through gates of a kind, and take back unclaimed ones that no longer belong inside.
+-- Makes the rows of sessions and users that have none. Runs after lock_gates.sql in the same READ
+-- COMMITTED transaction: it sees all that earlier releases of these gates did.
+-- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_session_line,
+-- tenantqueue_job_session_inside, tenantqueue_job_session_block, tenantqueue_job_user_line,
+-- tenantqueue_job_user_inside, tenantqueue_job_exclusive_line, tenantqueue_job_exclusive_inside,
+-- the primary key for the update, the unique one of (gate_key, kind).
+WITH RECURSIVE given AS MATERIALIZED (
+    SELECT unnest(%(keys)s::text[]) AS key
+),
+-- include: gates
+, made AS (
+    INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at)
+    SELECT
+        replace(%(kind)s::text, 'session', 'serial'),
+        regexp_replace(substring(gate.key FROM '^(?:[^\\/]|\\.)*'), '\\(.)', '\1', 'g'),
+        substring(gate.key FROM '^(?:[^\\/]|\\.)*/(.*)$'), gate.key, clock_timestamp()
+    FROM gate
+    WHERE gate.session_id IS NULL AND %(kind)s::text <> 'exclusive'
+    ON CONFLICT DO NOTHING
+), pulled AS MATERIALIZED (
     SELECT misplaced.key, job.id
     FROM misplaced
     CROSS JOIN LATERAL (
@@ -50,6 +69,5 @@ WHERE job.id = move.id
     -- not redundant: see finish_jobs.sql
     AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
 RETURNING
-    job.id, move.passes, job.state, job.user_key, job.exclusive_key,
-    CASE WHEN %(kind)s::text = 'session' THEN job.monitor_id::text END AS monitor,
-    job.lane, job.queue_id, job.priority
+    job.id, move.passes, job.state, job.session_key, job.user_key, job.exclusive_key,
+    job.monitor_id::text, job.lane, job.queue_id, job.priority
