@@ -289,8 +289,8 @@ class FakeWorker:
 
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a claim loop does when that is due."""
-        row = self.db.execute(statement("survey_ready"), {"most": MOST_PLACES}).fetchone()
-        self.claimer.surveys.surveyed(survey_queries.as_survey(row), seconds=0.001)
+        found = survey_queries.survey_ready(self.db, MOST_PLACES)
+        self.claimer.surveys.surveyed(found, seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""

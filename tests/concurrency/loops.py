@@ -119,7 +119,7 @@ class FakeLoop:
         if not self.claim_loop.connection.closed:
             # the server takes a moment until it frees a lock of a connection that was closed
             with suppress(psycopg.Error):
-                self.claim_loop.full_queue_watcher.leave(self.claim_loop.connection)
+                self.claim_loop.next_claim.full_queue_watcher.leave(self.claim_loop.connection)
             self.claim_loop.connection.close()
         self.claim_loop.waiter.close()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
-from django_tenantqueue.queries.survey import first_taken_params
+from django_tenantqueue.queries.survey import first_taken_params, survey_params
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -474,7 +474,7 @@ CASES: dict[str, list[Case]] = {
             before="lock_queues",
         )
     ],
-    "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
+    "survey_ready": [Case(lambda _: survey_params(2000), READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
     "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "promote_jobs": [

@@ -2,57 +2,72 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
+from zlib import crc32
 
 import psycopg
 
-from ...operations.claim import Claimer, Verdict
+from ...operations.claim import Claimer, Filters, Verdict
+from ...queries import workers as queries
 from ...queries.claim import ClaimRequest
 from ...queries.exchange import Exchange
 from .claimed_jobs import ClaimedJobs
-from .full_queue_watcher import FullQueueWatcher
-from .sleep import Sleep
+from .completions import GROUP_SECONDS
+from .sleep import SLEEP_SECONDS, Sleep
 from .turnstile import Turnstile
 
-SEARCH_SECONDS = 0.5
-"""Pause before the first look for coroutines while all threads are taken; doubled each time."""
-MOST_SEARCH_SECONDS = 2.0
-"""Longest pause between two of them."""
-MOST_SEARCHES = 3
-"""So many of them before a worker whose threads are all taken may go to sleep."""
-LATER_SECONDS = 0.005
-"""Pause after a claim that took all there was. What ends meanwhile is stored with the next claim,
-which then costs no transaction of its own."""
+SEARCH_SECONDS = 1.0
+"""Pause before a look for coroutines alone while all threads are taken, and before a worker that
+was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
+claims. Doubled: a coroutine beside blocking jobs may start later."""
+STANDBY_SECONDS = SLEEP_SECONDS * 0.4
+"""How often a worker looks at full queues while another one watches them."""
 
 Connection = psycopg.Connection[Any]
 
 
-class NextClaim:
-    """Tells one claim loop when to claim, and calls other workers for what it leaves to them."""
+class FullQueueWatcher:
+    """Lets one worker watch the full queues for all idle workers that have the same filters.
 
-    def __init__(
-        self,
-        claimer: Claimer,
-        claimed_jobs: ClaimedJobs,
-        sleep: Sleep,
-        turnstile: Turnstile,
-        full_queue_watcher: FullQueueWatcher,
-        *,
-        burst: bool,
-    ) -> None:
+    A slot that becomes free is used at once by the worker whose job has ended. Other changes, such
+    as an operator's edit or the next start of a rate, have to be looked for. The worker that holds
+    an advisory lock looks in time; the others sleep.
+    """
+
+    def __init__(self, filters: Filters) -> None:
+        self.is_held = False
+        self._key = crc32(repr(filters).encode()) - 2**31
+
+    def seconds(self, connection: Connection, interval: float) -> float:
+        """Return when to look again: after `interval` if this worker watches, else later."""
+        self.is_held = self.is_held or queries.take_full_queue_watch(connection, self._key)
+        return interval if self.is_held else STANDBY_SECONDS * random.uniform(0.75, 1.25)
+
+    def leave(self, connection: Connection) -> bool:
+        """Let another worker watch; return whether this one did."""
+        if not self.is_held:
+            return False
+        self.is_held = False
+        queries.leave_full_queue_watch(connection, self._key)
+        return True
+
+
+class NextClaim:
+    """Tells one claim loop when to claim, and wakes other workers for what it leaves to them."""
+
+    def __init__(self, claimer: Claimer, claimed_jobs: ClaimedJobs, *, burst: bool) -> None:
         self.due_at = time.monotonic()
         """When the next claim is due (monotonic time); sooner with something to store."""
         self.idle_rounds = 0
         """Claims in a row that found nothing ready."""
+        self.sleep = Sleep(claimer.worker_id, claimer.surveys, burst=burst)
+        self.turnstile = Turnstile()
+        self.full_queue_watcher = FullQueueWatcher(claimer.filters)
         self._claimer = claimer
         self._claimed_jobs = claimed_jobs
-        self._sleep = sleep
-        self._turnstile = turnstile
-        self._full_queue_watcher = full_queue_watcher
         self._burst = burst
-        self._searches = 0
-        """Looks for coroutines alone, one after the other, that found nothing."""
         self._was_notified = False
 
     def hurry(self, at: float = 0.0) -> None:
@@ -60,21 +75,32 @@ class NextClaim:
         self.due_at = min(self.due_at, at)
 
     def put_off(self, seconds: float) -> None:
-        """Claim no sooner than in so many seconds: a statement has failed."""
+        """Claim no sooner than after this time: a statement has failed."""
         self.due_at = time.monotonic() + seconds
 
     def notified(self) -> None:
-        """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
-        self._sleep.notified()
+        """Claim at once: an enqueuer has ended this worker's sleep."""
+        self.sleep.notified()
         self._claimer.notified()
         self._claimer.surveys.hurry()
         self._was_notified = True
         self.hurry()
 
     def released(self) -> None:
-        """Claim at once: gates have let jobs through, for which a worker in burst mode stays."""
+        """Claim at once: gates have released jobs, for which a worker in burst mode stays."""
         self.idle_rounds = 0
         self._claimer.surveys.hurry()
+        self.hurry()
+
+    def retire(self, connection: Connection) -> None:
+        """Sleep and watch no more: this worker drains."""
+        self.full_queue_watcher.leave(connection)
+        self.sleep.retire(connection)
+
+    def reconnected(self) -> None:
+        """Start anew on another connection."""
+        self.sleep.reconnected()
+        self.full_queue_watcher.is_held = False
         self.hurry()
 
     def learn(
@@ -91,87 +117,76 @@ class NextClaim:
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
-            self._claimer.surveys.found_work()
-            self._sleep.found_work(connection)
+            self.sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
-                self._call_others(connection, answer, now)
-            self._searches = 0
-        elif was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
-            # it may be a job for a thread, and another worker may have one free
-            self._sleep.pass_on(connection, now)
-        if self._is_searching(verdict, answer):
-            self.due_at = now + min(MOST_SEARCH_SECONDS, SEARCH_SECONDS * 2.0**self._searches)
-            self._searches = min(10, self._searches + 1)
-        elif verdict is Verdict.AGAIN:
-            self.due_at = now
-        elif verdict is Verdict.LATER:
-            self.due_at = now + LATER_SECONDS
-        elif verdict is Verdict.CONTENDED:
-            self.due_at = now + max(self._claimer.wait_seconds, self._turnstile.rest_seconds)
-        else:
-            self.due_at = now + self._seconds_to_look(connection, verdict, request, began, now)
+                self._wake_another(connection, answer, now)
+        self.due_at = now + self._pause(connection, verdict, request, was_notified, began, now)
         if self._was_notified:  # behind the answer to a statement of this method
             self.due_at = now
 
-    def _seconds_to_look(
+    def _pause(
         self,
         connection: Connection,
         verdict: Verdict,
         request: ClaimRequest,
+        was_notified: bool,
         began: float,
         now: float,
     ) -> float:
-        """Return the pause after a claim that left nothing for this worker."""
-        surveys = self._claimer.surveys
-        if self._burst and surveys.is_active:
-            surveys.leave()  # it ends when there is nothing anywhere
+        if verdict is Verdict.BLOCKED and was_notified and request.room_threads == 0:
+            # it may be a job for a thread of another worker; without the pause, two full workers
+            # would wake each other in turn
+            self.sleep.wake_another(connection, now)
+            return SEARCH_SECONDS
+        if self._is_full_for(verdict):
+            return SEARCH_SECONDS
+        if verdict is Verdict.AGAIN:
             return 0.0
-        if verdict is Verdict.EMPTY:
-            self.idle_rounds += 1
-            self._full_queue_watcher.leave(connection)
-        elif self._burst and not len(self._claimed_jobs):
-            # paused, without slots, or full of others' jobs: not for this worker, if the next look
-            # at all of them says the same
-            self.idle_rounds += 1
-            self._claimer.forget_blocked()
-        blocked = verdict is Verdict.BLOCKED
-        if self._sleep.can_be_notified and not self._sleep.number:
-            look = surveys.pause()
-            if look is not None:
-                return min(look, self._claimer.wait_seconds) if blocked else look
-        number = self._sleep.number
-        look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
-        if self._sleep.number != number:
-            surveys.announced()
-        if look is not None:
-            return look
-        if not blocked:
-            return self._sleep.seconds
-        look = self._claimer.wait_seconds
-        if self._sleep.can_be_notified and request.room_threads and request.room_async:
-            look = self._full_queue_watcher.seconds(connection, look)
-        return look
+        if verdict is Verdict.LATER:
+            return GROUP_SECONDS
+        if verdict is Verdict.CONTENDED:
+            return max(self._claimer.wait_seconds, self.turnstile.rest_seconds)
+        return self._idle_pause(connection, began, now, blocked=verdict is Verdict.BLOCKED)
 
-    def _call_others(self, connection: Connection, answer: Exchange, now: float) -> None:
-        """Wake another worker for what this one leaves, since it has no more room."""
-        ended = len(answer.finished) + len(answer.rescheduled)
-        if self._full_queue_watcher.leave(connection):
-            self._sleep.wake_now(connection, now)
-        elif len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
-            # not when they only follow those that have ended: nothing has changed for the others
-            self._sleep.wake_another(connection, now)
+    def _is_full_for(self, verdict: Verdict) -> bool:
+        """Whether another claim would bring nothing urgent: no thread is free.
 
-    def _is_searching(self, verdict: Verdict, answer: Exchange) -> bool:
-        """Whether a claim could only bring what is not urgent here: no thread is free.
-
-        Either the room is for coroutines, and none have come lately, or for claiming ahead, and
-        others are at the queues. A completion claims anyway.
+        Either there is room for coroutines alone, and none have come lately, or for claiming ahead,
+        and others are at the queues. A completion claims anyway.
         """
         if self._claimed_jobs.free_threads() or self._claimer.expects_coroutines:
             return False
         if verdict in (Verdict.AGAIN, Verdict.LATER):
-            found = any(job.is_async for job in answer.jobs)
-            return self._claimed_jobs.room()[0] == 0 and not found
-        return verdict is Verdict.CONTENDED or (
-            self._claimed_jobs.room()[0] == 0 and self._searches < MOST_SEARCHES
-        )
+            return self._claimed_jobs.room()[0] == 0
+        return verdict is Verdict.CONTENDED
+
+    def _idle_pause(
+        self, connection: Connection, began: float, now: float, *, blocked: bool
+    ) -> float:
+        """Return the pause after a claim that left nothing for this worker."""
+        if self._burst and self._claimer.surveys.is_active:
+            self._claimer.surveys.leave()  # it ends when there is nothing anywhere
+            return 0.0
+        if not blocked:
+            self.idle_rounds += 1
+            self.full_queue_watcher.leave(connection)
+        elif self._burst and not len(self._claimed_jobs):
+            # the ready jobs are not for this worker if the next look at all of them says the same
+            self.idle_rounds += 1
+            self._claimer.forget_blocked()
+        look = self.sleep.next_look(connection, now, looked_at=began, blocked=blocked)
+        if not blocked:
+            return self.sleep.seconds if look is None else look
+        if look is not None:
+            return min(look, self._claimer.wait_seconds)
+        if self.sleep.can_be_notified and all(self._claimed_jobs.room()):
+            return self.full_queue_watcher.seconds(connection, self._claimer.wait_seconds)
+        return self._claimer.wait_seconds
+
+    def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
+        """Wake another worker for what this one leaves, since it has no more room."""
+        ended = len(answer.finished) + len(answer.rescheduled)
+        # nothing has changed for others when jobs only follow those that have ended
+        is_more = len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs)
+        if self.full_queue_watcher.leave(connection) or is_more:
+            self.sleep.wake_another(connection, now)

@@ -1,19 +1,19 @@
 """Waiting for one's turn to claim, where many workers are after the same queues.
 
-A claim that finds all that is ready in others' hands costs as much as one that takes something. So
-a worker that has nothing else to do makes its next claim at a turnstile, which lets one on at a
-time: however many workers stand there, they cost what one costs. See docs/explanation/fleets.md.
+A claim that finds all ready jobs locked costs as much as one that takes some. So a worker that has
+nothing else to do makes its next claim at a turnstile, which admits one worker at a time. However
+many wait there, they cost as much as one. See docs/explanation/fleets.md.
 """
 
 from __future__ import annotations
 
 from ...conf import get_settings
 from ...operations.claim import Verdict
+from ...operations.places import BLOCKED_SECONDS
 
 MOST_DETOURS = 16
-"""Most claims in a row that wait at the turnstile, without one tried directly."""
-MOST_REST_SECONDS = 0.25
-"""Longest time that a worker stays away from the turnstile after it stood there in vain."""
+"""Most claims in a row made through the turnstile without trying a direct claim. Halved: a crowded
+fleet makes more claims that find nothing. Doubled: it notices later that the crowd has gone."""
 
 
 class Turnstile:
@@ -21,17 +21,17 @@ class Turnstile:
 
     def __init__(self) -> None:
         self.expected = False
-        """The next claim waits at the turnstile: the last found all in others' hands."""
+        """The next claim waits at the turnstile, because the last one found all queues locked."""
         self.rest_seconds = 0.0
-        """So long the worker stays away: those before whom it stood look meanwhile."""
+        """How long the worker stays away from the turnstile."""
         self._detours = 0
         self._longest = 1
 
     def is_crowded(self) -> bool:
-        """Whether to store what has ended without a claim, and to make that at the turnstile.
+        """Whether to store completions without a claim, and to claim at the turnstile afterwards.
 
-        Where a claim beside a completion was in vain, the next completions do without, more of them
-        each time.
+        A claim beside a completion that found all queues locked makes the next completions do so,
+        more of them each time.
         """
         if self._detours == 0:
             return False
@@ -39,14 +39,14 @@ class Turnstile:
         self.expected = True
         return True
 
-    def stood(self, verdict: Verdict, seconds: float, *, found: bool) -> None:
-        """Note what a claim has shown that waited at the turnstile for so long."""
-        self._expect(verdict, found=found)
-        self.rest_seconds = min(MOST_REST_SECONDS, seconds) if self.expected else 0.0
+    def waited(self, verdict: Verdict, seconds: float) -> None:
+        """Note what a claim has shown that waited at the turnstile for this long."""
+        self._expect(verdict)
+        self.rest_seconds = min(BLOCKED_SECONDS, seconds) if self.expected else 0.0
 
     def tried(self, verdict: Verdict, *, found: bool, beside_ends: bool) -> None:
-        """Note what a claim has shown that did not wait; `beside_ends`: it stored ends, too."""
-        self._expect(verdict, found=found)
+        """Note what a direct claim has shown; `beside_ends`: it stored completions, too."""
+        self._expect(verdict)
         self.rest_seconds = 0.0
         if not beside_ends:
             return
@@ -56,7 +56,6 @@ class Turnstile:
         elif found:
             self._longest = max(1, self._longest // 2)
 
-    def _expect(self, verdict: Verdict, *, found: bool) -> None:
-        in_vain = verdict is Verdict.CONTENDED and not found
-        # a pooler would keep a connection for each who waits
-        self.expected = in_vain and not get_settings().pooler
+    def _expect(self, verdict: Verdict) -> None:
+        # behind a pooler, each waiting worker would occupy one of its connections
+        self.expected = verdict is Verdict.CONTENDED and not get_settings().pooler
