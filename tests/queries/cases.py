@@ -64,12 +64,10 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
-    "take_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "take_lead": [
         Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": False}, worker=True),
         Case(lambda _: {"lead": 7, "deputy": 8, "is_deputy": True}, worker=True),
     ],
-    "leave_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "fail_jobs": [Case(failed_jobs, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [

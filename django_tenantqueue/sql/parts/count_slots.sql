@@ -24,20 +24,8 @@ place AS MATERIALIZED (
         queue.burst, queue.as_of,
         CASE
             WHEN queue.as_of IS NOT NULL
-            THEN coalesce(
-                (
-                    SELECT greatest(
-                        0,
-                        least(rate.debt, queue.burst) - queue.max_per_second * greatest(
-                            0, extract(epoch FROM queue.as_of - rate.as_of)::float8
-                        )
-                    )
-                    FROM tenantqueue_queuerate rate
-                    WHERE rate.queue_id = queue.id
-                        AND rate.as_of <= queue.as_of + interval '1 second'
-                ),
-                0
-            )
+            THEN
+-- include: debt
         END AS debt
     FROM (
         SELECT

@@ -211,7 +211,7 @@ class ClaimLoop:
             self.claimed_jobs.draining = True
             self.claimed_jobs.shared_memory.retire()
         if self.claimed_jobs.draining:
-            self.next_claim.retire(self.connection)
+            self.next_claim.sleep.retire(self.connection)
 
     def _beat(self, now: float) -> None:
         """Write a heartbeat, unless this worker's row is locked."""
@@ -283,7 +283,8 @@ class ClaimLoop:
                 pause = min(2.0, pause * 2)
         self._attend_notifications()
         self.claimer.surveys.leave()  # it may be another server, with another clock
-        self.next_claim.reconnected()
+        self.next_claim.sleep.reconnected()
+        self.next_claim.hurry()
 
     # the end
 
@@ -329,7 +330,7 @@ class ClaimLoop:
     def close(self) -> None:
         """Sign off, wake a worker that may go on, and close the connection."""
         try:
-            self.next_claim.retire(self.connection)
+            self.next_claim.sleep.retire(self.connection)
             worker_queries.delete_worker(self.connection, self.worker_id)
         except psycopg.Error as error:
             logger.warning("signing off failed: %s", error)

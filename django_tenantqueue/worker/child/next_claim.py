@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import time
 from typing import Any
-from zlib import crc32
 
 import psycopg
 
-from ...operations.claim import Claimer, Filters, Verdict
-from ...queries import workers as queries
+from ...operations.claim import Claimer, Verdict
+from ...operations.places import BLOCKED_SECONDS
 from ...queries.claim import ClaimRequest
 from ...queries.exchange import Exchange
 from .claimed_jobs import ClaimedJobs
@@ -22,36 +21,8 @@ SEARCH_SECONDS = 1.0
 """Pause before a look for coroutines alone while all threads are taken, and before a worker that
 was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
 claims. Doubled: a coroutine beside blocking jobs may start later."""
-STANDBY_SECONDS = SLEEP_SECONDS * 0.4
-"""How often a worker looks at full queues while another one watches them."""
 
 Connection = psycopg.Connection[Any]
-
-
-class FullQueueWatcher:
-    """Lets one worker watch the full queues for all idle workers that have the same filters.
-
-    A slot that becomes free is used at once by the worker whose job has ended. Other changes, such
-    as an operator's edit or the next start of a rate, have to be looked for. The worker that holds
-    an advisory lock looks in time; the others sleep.
-    """
-
-    def __init__(self, filters: Filters) -> None:
-        self.is_held = False
-        self._key = crc32(repr(filters).encode()) - 2**31
-
-    def seconds(self, connection: Connection, interval: float) -> float:
-        """Return when to look again: after `interval` if this worker watches, else later."""
-        self.is_held = self.is_held or queries.take_full_queue_watch(connection, self._key)
-        return interval if self.is_held else STANDBY_SECONDS * random.uniform(0.75, 1.25)
-
-    def leave(self, connection: Connection) -> bool:
-        """Let another worker watch; return whether this one did."""
-        if not self.is_held:
-            return False
-        self.is_held = False
-        queries.leave_full_queue_watch(connection, self._key)
-        return True
 
 
 class NextClaim:
@@ -64,11 +35,11 @@ class NextClaim:
         """Claims in a row that found nothing ready."""
         self.sleep = Sleep(claimer.worker_id, claimer.surveys, burst=burst)
         self.turnstile = Turnstile()
-        self.full_queue_watcher = FullQueueWatcher(claimer.filters)
         self._claimer = claimer
         self._claimed_jobs = claimed_jobs
         self._burst = burst
         self._was_notified = False
+        self._found_at = 0.0
 
     def hurry(self, at: float = 0.0) -> None:
         """Claim at a time (monotonic) at the latest; at once unless one is given."""
@@ -92,17 +63,6 @@ class NextClaim:
         self._claimer.surveys.hurry()
         self.hurry()
 
-    def retire(self, connection: Connection) -> None:
-        """Sleep and watch no more: this worker drains."""
-        self.full_queue_watcher.leave(connection)
-        self.sleep.retire(connection)
-
-    def reconnected(self) -> None:
-        """Start anew on another connection."""
-        self.sleep.reconnected()
-        self.full_queue_watcher.is_held = False
-        self.hurry()
-
     def learn(
         self,
         connection: Connection,
@@ -117,6 +77,7 @@ class NextClaim:
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
+            self._found_at = now
             self.sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
                 self._wake_another(connection, answer, now)
@@ -169,7 +130,6 @@ class NextClaim:
             return 0.0
         if not blocked:
             self.idle_rounds += 1
-            self.full_queue_watcher.leave(connection)
         elif self._burst and not len(self._claimed_jobs):
             # the ready jobs are not for this worker if the next look at all of them says the same
             self.idle_rounds += 1
@@ -179,14 +139,25 @@ class NextClaim:
             return self.sleep.seconds if look is None else look
         if look is not None:
             return min(look, self._claimer.wait_seconds)
-        if self.sleep.can_be_notified and all(self._claimed_jobs.room()):
-            return self.full_queue_watcher.seconds(connection, self._claimer.wait_seconds)
-        return self._claimer.wait_seconds
+        return self._blocked_pause(now)
+
+    def _blocked_pause(self, now: float) -> float:
+        """Return the pause of a sleeping worker before it looks at full queues again.
+
+        A slot that becomes free is used at once by the worker whose job has ended, and a
+        notification ends the sleep. All workers together look for other changes every
+        BLOCKED_SECONDS, and each of them every 4 s.
+        """
+        wait = self._claimer.wait_seconds
+        is_due_sooner = wait < BLOCKED_SECONDS and now - self._found_at < SLEEP_SECONDS
+        if not self.sleep.can_be_notified or self.sleep.workers == 1 or is_due_sooner:
+            return wait  # the worker that made the last starts of a rate makes the next one in time
+        spread = BLOCKED_SECONDS * self.sleep.workers
+        return max(wait, spread * random.uniform(0.75, 1.25))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
         """Wake another worker for what this one leaves, since it has no more room."""
         ended = len(answer.finished) + len(answer.rescheduled)
         # nothing has changed for others when jobs only follow those that have ended
-        is_more = len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs)
-        if self.full_queue_watcher.leave(connection) or is_more:
+        if len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
             self.sleep.wake_another(connection, now)

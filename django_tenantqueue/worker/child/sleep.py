@@ -45,6 +45,8 @@ class Sleep:
 
     def __init__(self, worker_id: int, surveys: Surveys, *, burst: bool = False) -> None:
         settings = get_settings()
+        self.workers = 1
+        """The number of workers when this one announced its sleep, at most 16."""
         self.can_be_notified = settings.notify and not settings.pooler and not burst
         self._worker_id = worker_id
         self._surveys = surveys
@@ -109,7 +111,7 @@ class Sleep:
             queries.listen(connection, self._worker_id)
             self._listening = True
         self._was_notified = False
-        queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
+        self.workers = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
         if not self._was_notified:  # before the answer was read
             self._is_announced = True
             self._until = now + ANNOUNCED_SECONDS
@@ -123,10 +125,12 @@ class Sleep:
         False: an enqueuer has ended it, and its notification is on its way.
         """
         self._was_notified = False
-        holds = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS, renew=True)
-        if not holds or self._was_notified:
+        seconds = ANNOUNCED_SECONDS
+        workers = queries.sleep_worker(connection, self._worker_id, seconds, renew=True)
+        if not workers or self._was_notified:
             self.notified()
             return False
+        self.workers = workers
         self._until = now + ANNOUNCED_SECONDS
         return True
 
