@@ -242,7 +242,7 @@ class FakeWorker:
     ) -> list[ClaimedJob]:
         """Send one claim, with the ends of `finished`; `look` and `verdict` tell what it saw."""
         for job in finished:
-            self.claimer.finished(job.queue_id)
+            self.claimer.places.finished(job.queue_id)
         if self.surveys:
             self.survey()
         request = self.claimer.request(room, room_async)
@@ -309,7 +309,7 @@ class FakeWorker:
     def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:
         """Finish claimed jobs; return the ids that were this worker's to finish."""
         for job in jobs:
-            self.claimer.finished(job.queue_id)
+            self.claimer.places.finished(job.queue_id)
         done = [success(job, state) for job in sorted_by_id(jobs)]
         return exchange_queries.exchange(self.db, self.id, finished=done).finished
 

@@ -107,18 +107,6 @@ class Claimer:
             self.surveys.fill(request)
         return request
 
-    def finished(self, queue_id: int) -> None:
-        """Note that a job of this queue ended here: the queue may have a free slot now."""
-        self.places.finished(queue_id)
-
-    def notified(self) -> None:
-        """Note that there may be new jobs."""
-        self.places.notified()
-
-    def forget_blocked(self) -> None:
-        """Look at every queue again."""
-        self.places.forget_blocked()
-
     def learn(self, request: ClaimRequest, answer: Exchange) -> Verdict:
         """Remember what the answer to `request` shows, and say what to do next."""
         look = answer.look

@@ -168,14 +168,11 @@ class Look:
         """The queues that were locked."""
         return {queue_id for _, queue_id, _ in self.held_places}
 
-    def queues(self, status: Status) -> set[int]:
-        """Return the queues of that status."""
-        return {sight.place[1] for sight in self.sights if sight.status == status}
-
     @property
     def contended(self) -> set[int]:
         """The queues that other sessions had locked."""
-        return self.queues(Status.OPEN) - self.held
+        opened = {sight.place[1] for sight in self.sights if sight.status is Status.OPEN}
+        return opened - self.held
 
 
 def lock_params(request: ClaimRequest) -> dict[str, Any]:

@@ -112,12 +112,13 @@ def exchange_in_transaction(
     finished: Sequence[Finished] = (),
     failed: Sequence[Failed] = (),
     request: ClaimRequest | None = None,
+    max_errors: int = 10,
 ) -> Exchange:
     """Do what exchange() does, statement by statement in the Django transaction open on `using`.
 
     For tests, whose jobs are visible in that transaction alone.
     """
-    statements = _statements(worker_id, finished, failed, request, max_errors=10)
+    statements = _statements(worker_id, finished, failed, request, max_errors)
     answers = {name: fetch(using, name, params) for name, params in statements}
     return _as_exchange(answers, request)
 

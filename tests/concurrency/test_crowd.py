@@ -16,7 +16,7 @@ from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.locks import LockClass
-from django_tenantqueue.worker.child.turnstile import MOST_DETOURS, Turnstile
+from django_tenantqueue.worker.child.next_claim import MOST_DETOURS, Turnstile
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue
 from tests.process.workers import wait_until

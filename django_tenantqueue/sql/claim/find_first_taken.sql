@@ -1,6 +1,7 @@
--- For each queue that lock_queues.sql has locked: since when jobs have been queued that hold a slot
--- of it (`queued_at`, microseconds), at least `margin_seconds` before the clock, `as_of`. It runs in
--- the claim's transaction, after it. So every earlier claim is seen and later ones are queued later.
+-- For each queue that lock_queues.sql has locked: the `queued_at` of the oldest job that holds a
+-- slot, but at least `margin_seconds` before the clock, and the clock, `as_of` (microseconds). It
+-- runs in the claim's transaction, after the claim. So it sees every earlier claim, and jobs of
+-- later claims are queued later.
 -- A queue without a limit is left out.
 -- Index: tenantqueue_job_slots, up to its first living entry.
 -- Reasoning: docs/explanation/claim.md.

@@ -1,6 +1,6 @@
--- Where ready jobs begin: at most `most_steps` places from the first one on, each with its first id.
--- One row of arrays. `last_id` is the last id that a job was given, `awake` the number of workers
--- that do not sleep, `walked` the number of index entries read, dead ones included.
+-- Where ready jobs begin: the first id of at most `most_steps` places. One row. `last_id`: the last
+-- id given to a job. `awake`: workers that do not sleep. `walked`: index entries read, dead ones
+-- included.
 -- Index: tenantqueue_job_ready, from each place to the next.
 WITH RECURSIVE
 -- include: steps

@@ -1,4 +1,4 @@
--- The locked places, and how many slots and how much of their rate their queues have left.
+-- The locked places, the free slots of their queues, and the debts of their rates.
 place AS MATERIALIZED (
     SELECT
         handed.*,
@@ -37,19 +37,20 @@ place AS MATERIALIZED (
         OFFSET 0
     ) met
     CROSS JOIN LATERAL (
-        SELECT q.id, q.weight, q.num_slots, q.max_per_second,
-        coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
-        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
-        CASE
-            WHEN q.num_slots IS NOT NULL
-            THEN (
-                SELECT count(*)
-                FROM tenantqueue_job_hot j
-                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-                    AND j.queued_at >= coalesce(met.taken_since, '-infinity')
-            )
-        END AS taken,
-        q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
+        SELECT
+            q.id, q.weight, q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+            CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
+            CASE
+                WHEN q.num_slots IS NOT NULL
+                THEN (
+                    SELECT count(*)
+                    FROM tenantqueue_job_hot j
+                    WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+                        AND j.queued_at >= coalesce(met.taken_since, '-infinity')
+                )
+            END AS taken,
+            q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
         FROM tenantqueue_tenantqueue q
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0

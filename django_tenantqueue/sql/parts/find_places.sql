@@ -1,8 +1,8 @@
--- Places with ready jobs: those the worker knows, and all there are if the steps through the index
--- see them all. `arrival`: the latest jobs, whose places the worker is told.
+-- Places with ready jobs: the known ones, and those of the steps if these see all places there are.
+-- `arrival`: the latest jobs, whose places are returned to the worker.
 -- include: steps
 , arrival AS MATERIALIZED (
-    -- not by state, or another index might be read, with the entries of jobs that have gone
+    -- without a condition on the state, which might make the planner choose another index
     SELECT j.id, j.state, j.lane, j.queue_id, j.priority
     FROM tenantqueue_job_hot j
     WHERE j.id > (
@@ -22,7 +22,7 @@
             %(known_priorities)s::smallint[], %(known_ids)s::bigint[]
         ) AS known (lane, queue_id, priority, least_id)
         UNION ALL
-        -- all places there are; if they are not all, they are for later claims, in their order
+        -- if the steps do not see all places, these are served by later claims, in their order
         SELECT step.lane, step.queue_id, step.priority, step.id, step.id
         FROM step
         WHERE step.nth > 0 AND %(is_first)s::boolean

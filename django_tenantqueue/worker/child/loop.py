@@ -175,7 +175,7 @@ class ClaimLoop:
             claimed = running.claimed
             self.round_trip.ended.append(claimed.id)
             self.heartbeat.count_job()
-            self.claimer.finished(claimed.queue_id)
+            self.claimer.places.finished(claimed.queue_id)
             record = outcome.finished or outcome.failed
             if record is not None:
                 self.completions.add(record)

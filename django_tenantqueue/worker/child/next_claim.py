@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from ...conf import get_settings
 from ...operations.claim import Claimer, Verdict
 from ...operations.places import BLOCKED_SECONDS
 from ...queries.claim import ClaimRequest
@@ -15,14 +16,66 @@ from ...queries.exchange import Exchange
 from .claimed_jobs import ClaimedJobs
 from .completions import GROUP_SECONDS
 from .sleep import SLEEP_SECONDS, Sleep
-from .turnstile import Turnstile
 
 SEARCH_SECONDS = 1.0
 """Pause before a look for coroutines alone while all threads are taken, and before a worker that
 was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
 claims. Doubled: a coroutine beside blocking jobs may start later."""
+MOST_DETOURS = 16
+"""Most claims in a row made through the turnstile without trying a direct claim. Halved: a crowded
+fleet makes more claims that find nothing. Doubled: it notices later that the crowd has gone."""
 
 Connection = psycopg.Connection[Any]
+
+
+class Turnstile:
+    """Decides when one worker process waits for its turn to claim.
+
+    A claim that finds all ready jobs locked costs as much as one that takes some. So a worker that
+    has nothing else to do makes its next claim at a turnstile, which admits one worker at a time.
+    However many wait there, they cost as much as one. See docs/explanation/fleets.md.
+    """
+
+    def __init__(self) -> None:
+        self.expected = False
+        """The next claim waits at the turnstile, because the last one found all queues locked."""
+        self.rest_seconds = 0.0
+        """How long the worker stays away from the turnstile."""
+        self._detours = 0
+        self._longest = 1
+
+    def is_crowded(self) -> bool:
+        """Whether to store completions without a claim, and to claim at the turnstile afterwards.
+
+        A claim beside a completion that found all queues locked makes the next completions do so,
+        more of them each time.
+        """
+        if self._detours == 0:
+            return False
+        self._detours -= 1
+        self.expected = True
+        return True
+
+    def waited(self, verdict: Verdict, seconds: float) -> None:
+        """Note what a claim has shown that waited at the turnstile for this long."""
+        self._expect(verdict)
+        self.rest_seconds = min(BLOCKED_SECONDS, seconds) if self.expected else 0.0
+
+    def tried(self, verdict: Verdict, *, found: bool, beside_ends: bool) -> None:
+        """Note what a direct claim has shown; `beside_ends`: it stored completions, too."""
+        self._expect(verdict)
+        self.rest_seconds = 0.0
+        if not beside_ends:
+            return
+        if self.expected:
+            self._detours = self._longest
+            self._longest = min(MOST_DETOURS, 2 * self._longest)
+        elif found:
+            self._longest = max(1, self._longest // 2)
+
+    def _expect(self, verdict: Verdict) -> None:
+        # behind a pooler, each waiting worker would occupy one of its connections
+        self.expected = verdict is Verdict.CONTENDED and not get_settings().pooler
 
 
 class NextClaim:
@@ -52,7 +105,7 @@ class NextClaim:
     def notified(self) -> None:
         """Claim at once: an enqueuer has ended this worker's sleep."""
         self.sleep.notified()
-        self._claimer.notified()
+        self._claimer.places.notified()
         self._claimer.surveys.hurry()
         self._was_notified = True
         self.hurry()
@@ -133,7 +186,7 @@ class NextClaim:
         elif self._burst and not len(self._claimed_jobs):
             # the ready jobs are not for this worker if the next look at all of them says the same
             self.idle_rounds += 1
-            self._claimer.forget_blocked()
+            self._claimer.places.forget_blocked()
         look = self.sleep.next_look(connection, now, looked_at=began, blocked=blocked)
         if not blocked:
             return self.sleep.seconds if look is None else look

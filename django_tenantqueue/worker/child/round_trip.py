@@ -174,7 +174,7 @@ class RoundTrip:
         controlled = [job for job in jobs if job.is_controlled]
         taken = take(connection, self._claimer.worker_id, controlled)
         for job in (*taken.held, *taken.left):
-            self._claimer.finished(job.queue_id)
+            self._claimer.places.finished(job.queue_id)
         freed = keys_of(JobGates.read(job.gates) for job in taken.held if job.gates)
         freed.pop(SESSION, None)  # it keeps its turn there
         self.release_after_finish.note_keys(freed)
