@@ -1,4 +1,4 @@
-"""Requests for claims, and what their answers mean: whose turn is next, and when to look again."""
+"""Requests for claims, and the use of their answers: the next turn, and the next look."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ find more queues locked. Halved: a process with much room makes more claims."""
 
 
 class Verdict(Enum):
-    """What a claim has shown."""
+    """The result of a claim, which decides when to claim next."""
 
     AGAIN = "again"
     """There may be more: claim at once when there is room."""
@@ -40,7 +40,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a worker takes; None is everything."""
+    """The queues and tenants that a worker takes; None is all."""
 
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
@@ -108,7 +108,7 @@ class Claimer:
         return request
 
     def learn(self, request: ClaimRequest, answer: Exchange) -> Verdict:
-        """Remember what the answer to `request` shows, and say what to do next."""
+        """Learn from the answer to `request`, and return what to do next."""
         look = answer.look
         assert look is not None, "the answer belongs to a request"
         self.places.learn(request, look)

@@ -1,4 +1,4 @@
-"""Where ready jobs are: what one worker process remembers between two claims.
+"""Where ready jobs are, as far as one worker process remembers between two claims.
 
 The rows are the truth. This memory only saves work. It holds the places (lane, queue, priority)
 that had ready jobs, and the queues that yielded nothing a moment ago. See
@@ -72,7 +72,7 @@ class Places:
         self._edits: int | None = None
         self._edits_at = 0.0
 
-    # what a claim is given
+    # before a claim
 
     def fill(self, request: ClaimRequest, *, goes_on: bool = False) -> None:
         """Tell a claim where to look. `goes_on`: the last one found nothing, and more is left."""
@@ -120,10 +120,10 @@ class Places:
             at = end
         return offered
 
-    # what a claim has found
+    # after a claim
 
     def learn(self, request: ClaimRequest, look: Look) -> None:
-        """Remember what a claim saw."""
+        """Remember the places that a claim saw, and which queues to leave alone."""
         now = self._looked_at = self._clock()
         self.take(look.steps)
         self.take(look.arrivals)

@@ -57,7 +57,7 @@ class Surveys:
 
     @property
     def is_active(self) -> bool:
-        """Whether claims start from what surveys have found."""
+        """Whether claims start from the least ids that surveys have found."""
         return self._places.by_ids
 
     @property
@@ -89,7 +89,7 @@ class Surveys:
             logger.info("claims look for jobs of all ids again")
 
     def surveyed(self, survey: Survey, *, seconds: float) -> None:
-        """Take what a survey found that took this long."""
+        """Learn from a survey that took this long."""
         self._is_wanted = False
         self.timeout = SURVEY_TIMEOUT
         if len(survey.places) >= MOST_PLACES or survey.dead_entries < COSTLY_ENTRIES / 5:
@@ -136,7 +136,7 @@ class Surveys:
         request.taken = {queue_id: taken for queue_id, (_, taken) in self._taken.items()}
 
     def learn(self, request: ClaimRequest, look: Look, taken: Mapping[int, Taken]) -> None:
-        """Take what a claim found."""
+        """Learn from the answer to a claim."""
         if self.is_active:
             for queue_id, answer in taken.items():
                 self._taken[queue_id] = (request.at, answer)

@@ -1,4 +1,4 @@
-"""Statements of a claim: what a claim asks for, and what it has seen."""
+"""The statements of a claim: their parameters and their answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ queues is found later. Doubled: each claim reads more."""
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """What one claim asks for, and where it looks."""
+    """The room for jobs of one claim, and the places where it looks."""
 
     worker_id: int
     room_threads: int
@@ -110,7 +110,7 @@ class ClaimedJob:
 
 
 class Status(StrEnum):
-    """What a claim found at a place."""
+    """The state of a place when a claim looked at it."""
 
     OPEN = "open"
     EMPTY = "empty"
@@ -125,7 +125,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a claim found at one place."""
+    """One place as a claim saw it."""
 
     status: Status
     place: Place
@@ -136,7 +136,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the first half of a claim saw."""
+    """The answer of the first half of a claim."""
 
     locks: int = 0
     sights: Sequence[Sight] = ()
@@ -234,7 +234,7 @@ def claim_params(request: ClaimRequest) -> dict[str, Any]:
 
 
 def as_look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
-    """Return what the row of lock_queues.sql says."""
+    """Return the row of lock_queues.sql as a Look."""
     assert row is not None, "an aggregate has one row"
     locks, *columns, spent_seconds, steps, arrivals, last_arrival, has_controls, edits, entries = (
         row

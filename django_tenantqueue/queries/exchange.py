@@ -1,4 +1,4 @@
-"""One round trip of a worker: store what has ended, and claim what comes next.
+"""One round trip of a worker: store the ends of jobs, and claim the next ones.
 
 It runs on the worker's own connection, in one transaction.
 """
@@ -31,14 +31,14 @@ Statements = list[tuple[str, dict[str, Any]]]
 
 @dataclass(slots=True)
 class Exchange:
-    """What came back from one round trip."""
+    """The answer to one round trip."""
 
     finished: set[int]
     rescheduled: set[int]
     jobs: list[ClaimedJob]
     look: Look | None
     fed: Released = field(default_factory=Released)
-    """What was fed; its `later` names the gates that are still to be released."""
+    """Jobs that monitors released; its `later` names gates that must still be released."""
     taken: dict[int, Taken] = field(default_factory=dict)
     """Since when slots are taken of the queues that this claim had for itself."""
 
@@ -55,10 +55,10 @@ def exchange(
     feed: Sequence[str] = (),
     by_tenant: bool = False,
 ) -> Exchange:
-    """Store what has ended and claim what `request` asks for, in one transaction, one round trip.
+    """Store the ends of jobs and claim by `request`, in one transaction and one round trip.
 
-    `feed`: monitors that are fed between the two, unless another session is feeding them; these are
-    handed back, to be waited for in a transaction of their own. `by_tenant`: see release_monitors.
+    `feed`: monitors that are fed between the two. Those that another session is feeding are
+    returned, to be fed in a separate transaction. `by_tenant`: see release_monitors.
 
     `at_turnstile`: wait for a turn to claim. Nothing may be stored with it, because its rows would
     stay locked during the wait. Raises psycopg.errors.LockNotAvailable when that takes longer than

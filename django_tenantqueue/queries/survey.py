@@ -28,7 +28,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Where ready jobs begin, and what it took to find out."""
+    """Where ready jobs begin, and the cost of the survey."""
 
     places: dict[Place, int]
     """The first id of each."""
@@ -75,7 +75,7 @@ def survey_ready(connection: psycopg.Connection[Any], most: int) -> Survey:
 
 
 def as_survey(row: tuple[Any, ...] | None) -> Survey:
-    """Return what the row of survey_ready.sql says."""
+    """Return the row of survey_ready.sql as a Survey."""
     assert row is not None, "an aggregate has one row"
     places, last_id, awake, entries = row
     found = {(step[0], step[1], step[2]): step[3] for step in places or ()}

@@ -30,7 +30,7 @@ RETRIABLE = (
 
 
 class GiveBack:
-    """Gives back what one worker process has claimed and will not run."""
+    """Gives back the jobs that one worker process has claimed and will not run."""
 
     def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
         self._worker_id = worker_id

@@ -1,4 +1,4 @@
-"""When a worker process claims next, after what its last claim found."""
+"""When a worker process claims next, after the result of its last claim."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Turnstile:
         return True
 
     def waited(self, verdict: Verdict, seconds: float) -> None:
-        """Note what a claim has shown that waited at the turnstile for this long."""
+        """Learn from a claim that waited at the turnstile for this long."""
         self._expect(verdict)
         self.rest_seconds = min(BLOCKED_SECONDS, seconds) if self.expected else 0.0
 
     def tried(self, verdict: Verdict, *, found: bool, beside_ends: bool) -> None:
-        """Note what a direct claim has shown; `beside_ends`: it stored completions, too."""
+        """Learn from a direct claim; `beside_ends`: it stored completions, too."""
         self._expect(verdict)
         self.rest_seconds = 0.0
         if not beside_ends:
@@ -79,7 +79,7 @@ class Turnstile:
 
 
 class NextClaim:
-    """Tells one claim loop when to claim, and wakes other workers for what it leaves to them."""
+    """Decides when one claim loop claims, and wakes other workers for the jobs it leaves."""
 
     def __init__(self, claimer: Claimer, claimed_jobs: ClaimedJobs, *, burst: bool) -> None:
         self.due_at = time.monotonic()
@@ -126,7 +126,7 @@ class NextClaim:
         began: float,
         now: float,
     ) -> None:
-        """Take in what a claim brought that was sent at `began` and answered by `now`."""
+        """Learn from a claim that was sent at `began` and answered at `now`."""
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
@@ -166,7 +166,7 @@ class NextClaim:
         """Whether another claim would bring nothing urgent: no thread is free.
 
         Either there is room for coroutines alone, and none have come lately, or for claiming ahead,
-        and others are at the queues. A completion claims anyway.
+        and other workers hold the queues. A completion claims anyway.
         """
         if self._claimed_jobs.free_threads() or self._claimer.expects_coroutines:
             return False
@@ -209,7 +209,7 @@ class NextClaim:
         return max(wait, spread * random.uniform(0.75, 1.25))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
-        """Wake another worker for what this one leaves, since it has no more room."""
+        """Wake another worker for the jobs that this one has no room for."""
         ended = len(answer.finished) + len(answer.rescheduled)
         # nothing has changed for others when jobs only follow those that have ended
         if len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):

@@ -1,4 +1,4 @@
-"""One round trip of the claim loop: store what has ended, claim, and pass on what came back."""
+"""One round trip of the claim loop: store the ends of jobs, claim, and hand out jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Connection = psycopg.Connection[Any]
 
 
 class RoundTrip:
-    """Stores what has ended in one worker process, and hands out what it claims."""
+    """Stores the ends of one worker process's jobs, and hands out the jobs that it claims."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RoundTrip:
         self._queue_names: dict[int, tuple[str, str]] = {}
 
     def exchange(self, connection: Connection, *, claim: bool) -> bool:
-        """Store what has ended and claim, if told so; False: the server refused it."""
+        """Store the ends of jobs, and claim if `claim`; False: the server refused it."""
         finished, failed = self._completions.take()
         ends: list[Finished | Failed] = [*finished, *failed]
         request = self._claimer.request(*self._claimed_jobs.room()) if claim else None
@@ -114,7 +114,7 @@ class RoundTrip:
     def _take_ended(
         self, ends: Sequence[Finished | Failed], gated: Ended, answer: Exchange
     ) -> None:
-        """Free what jobs held whose ends are stored, or were lost, which frees it as well."""
+        """Free the places, gates and keys of jobs that were stored, or lost."""
         self._completions.warn_lost(ends, answer)
         for job_id in self.ended:
             self._claimed_jobs.shared_memory.clear(job_id)
@@ -130,7 +130,7 @@ class RoundTrip:
         *,
         beside_ends: bool,
     ) -> Verdict:
-        """Remember what a claim has shown that took this long."""
+        """Learn from a claim that took this long."""
         self._heartbeat.count_claim()
         if answer.jobs:
             slots_left = min(job.slots_left for job in answer.jobs)

@@ -62,18 +62,18 @@ class RunningJobs:
     def _record(self, connection: psycopg.Connection[Any]) -> None:
         """Write true starts and progress of jobs that have run for some time.
 
-        What is not written, since its row is locked, say, is written with a later look.
+        A record that is not written, because its row is locked for example, is written later.
         """
-        told = sorted(self._new_records(), key=lambda pair: pair[1].id)
-        if not told:
+        found = sorted(self._new_records(), key=lambda pair: pair[1].id)
+        if not found:
             return
         written: set[int] = set()
         try:
-            written = self._write(connection, [record for _, record in told])
+            written = self._write(connection, [record for _, record in found])
         except RETRIABLE as error:
             logger.info("starts and progress are written later: %s", error)
         finally:
-            for running, record in told:
+            for running, record in found:
                 if record.id in written:
                     running.recorded = True
                 else:
@@ -147,9 +147,9 @@ class RunningJobs:
 
 
 def _encode(said: dict[str, Any]) -> str | None:
-    """Return progress and statistics as JSON text, without what cannot be stored.
+    """Return progress and statistics as JSON text, without values that cannot be stored.
 
-    That is judged at the end of the run, when it says the same again.
+    Those are rejected at the end of the run, when they are reported again.
     """
     if not said:
         return None

@@ -150,7 +150,7 @@ class Sleep:
         self._looks = 0
 
     def wake_another(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Wake another worker for what this one leaves; at most every WAKE_SECONDS."""
+        """Wake another worker for jobs that this one leaves, at most every WAKE_SECONDS."""
         if self.can_be_notified and now >= self._wake_at:
             self._wake_at = now + WAKE_SECONDS
             wake_any_workers(connection, most=1, worker_id=self._worker_id)
