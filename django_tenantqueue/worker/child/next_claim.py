@@ -201,12 +201,13 @@ class NextClaim:
         notification ends the sleep. All workers together look for other changes every
         BLOCKED_SECONDS, and each of them every 4 s.
         """
-        wait = self._claimer.wait_seconds
-        is_due_sooner = wait < BLOCKED_SECONDS and now - self._found_at < SLEEP_SECONDS
-        if not self.sleep.can_be_notified or self.sleep.workers == 1 or is_due_sooner:
+        wait, idle = self._claimer.wait_seconds, now - self._found_at
+        is_due_sooner = wait < BLOCKED_SECONDS and idle < SLEEP_SECONDS
+        if not self.sleep.can_be_notified or is_due_sooner:
             return wait  # the worker that made the last starts of a rate makes the next one in time
-        spread = BLOCKED_SECONDS * self.sleep.workers
-        return max(wait, spread * random.uniform(0.75, 1.25))
+        # a worker that has found jobs a moment ago looks more often
+        longest = min(BLOCKED_SECONDS * self.sleep.workers, idle / 4)
+        return max(wait, longest * random.uniform(0.75, 1.0))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
         """Wake another worker for the jobs that this one has no room for."""
