@@ -93,7 +93,7 @@ def measure_claims(bench: Bench, pairs: int) -> ClaimTime:
             if len(exchange(connection, worker_id, finished=ended).finished) != len(jobs):
                 raise Incorrect("a job that this process holds could not be finished")
             for job in jobs:
-                claimer.finished(job.queue_id)
+                claimer.places.finished(job.queue_id)
             add_waiting(bench.db, [job.queue_id for job in jobs], 1)
         worker_queries.delete_worker(connection, worker_id)
     finally:

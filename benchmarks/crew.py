@@ -116,10 +116,12 @@ class MeteredLoop(ClaimLoop):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.trips: list[Trip] = []
+        self._exchange = self.round_trip.exchange
+        self.round_trip.exchange = self._metered_exchange  # type: ignore[method-assign]
 
-    def _exchange(self, claim: bool) -> bool:
+    def _metered_exchange(self, connection: Any, *, claim: bool) -> bool:
         before, began = len(self.claimed_jobs), time.monotonic()
-        answered = super()._exchange(claim)
+        answered = self._exchange(connection, claim=claim)
         if claim:
             taken = len(self.claimed_jobs) - before
             self.trips.append(Trip(began, time.monotonic() - began, taken))

@@ -81,7 +81,7 @@ def _promote(using: str, *, scheduled: bool) -> None:
 
 
 def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
-    claimer.forget_blocked()
+    claimer.places.forget_blocked()
     freed = 0
     while True:
         request = claimer.request(1, 0)
@@ -101,7 +101,7 @@ def _claim_one(using: str, claimer: Claimer) -> ClaimedJob | None:
             continue
         if not freed:
             return None
-        claimer.forget_blocked()
+        claimer.places.forget_blocked()
         freed = 0
 
 

@@ -242,7 +242,7 @@ class FakeWorker:
     ) -> list[ClaimedJob]:
         """Send one claim, with the ends of `finished`; `look` and `verdict` tell what it saw."""
         for job in finished:
-            self.claimer.finished(job.queue_id)
+            self.claimer.places.finished(job.queue_id)
         if self.surveys:
             self.survey()
         request = self.claimer.request(room, room_async)
@@ -289,8 +289,8 @@ class FakeWorker:
 
     def survey(self) -> None:
         """Look for all places where jobs are ready, as a claim loop does when that is due."""
-        row = self.db.execute(statement("survey_ready"), {"most": MOST_PLACES}).fetchone()
-        self.claimer.surveys.surveyed(survey_queries.as_survey(row), seconds=0.001)
+        found = survey_queries.survey_ready(self.db, MOST_PLACES)
+        self.claimer.surveys.surveyed(found, seconds=0.001)
 
     def lock_queues(self, room: int = 10) -> None:
         """Send the first half of a claim, inside an open transaction."""
@@ -309,7 +309,7 @@ class FakeWorker:
     def finish(self, jobs: Sequence[ClaimedJob], state: str = State.SUCCESS) -> set[int]:
         """Finish claimed jobs; return the ids that were this worker's to finish."""
         for job in jobs:
-            self.claimer.finished(job.queue_id)
+            self.claimer.places.finished(job.queue_id)
         done = [success(job, state) for job in sorted_by_id(jobs)]
         return exchange_queries.exchange(self.db, self.id, finished=done).finished
 

@@ -121,7 +121,7 @@ class Machine(RuleBasedStateMachine):
     def claim(self, worker: int, room: int) -> None:
         """Claim once, going on while the walk is unfinished and nothing was taken."""
         claimer = self.claimers[worker]
-        claimer.forget_blocked()
+        claimer.places.forget_blocked()
         open_queues = self.claimable()
         while True:
             request = claimer.request(room, 0)

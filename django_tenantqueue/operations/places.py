@@ -1,6 +1,6 @@
-"""Where ready jobs are: what one worker process remembers between two claims.
+"""Where ready jobs are, as far as one worker process remembers between two claims.
 
-The truth is in the rows. This memory only saves work: it holds the places (lane, queue, priority)
+The rows are the truth. This memory only saves work. It holds the places (lane, queue, priority)
 that had ready jobs, and the queues that yielded nothing a moment ago. See
 docs/explanation/claim.md.
 """
@@ -12,34 +12,31 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, islice, takewhile
 
-from ..queries.claim import FIRST_PLACE, ClaimRequest, Look, Sight, Status
+from ..queries.claim import ClaimRequest, Look, Sight, Status
 from ..queries.gates import Place
-from ..queries.survey import Survey
+from ..queries.survey import FIRST_PLACE, Survey
 
 BLOCKED_SECONDS = 0.25
 """How long a full or paused queue is left alone, unless one of its jobs finishes here. Doubled:
-slots that others free, or operators add, are used later. Halved: it costs twice as much."""
-FOREIGN_SECONDS = 10.0
-"""How long a queue that this worker's filters leave out is not looked at."""
-BARREN_SECONDS = 0.01
-"""How long a queue is left alone that was locked and yielded nothing."""
+slots that other workers free, or operators add, are used later. Halved: it costs twice as much."""
+SHORT_REST_SECONDS = 0.02
+"""Longest wait before queues are looked at again that other sessions had locked. Doubled: they are
+found later. Halved: workers after the same queues make twice as many claims."""
+EDIT_SECONDS = BLOCKED_SECONDS * 8
+"""Shortest time between two searches that follow edits of queues."""
+FOREIGN_SECONDS = EDIT_SECONDS * 5
+"""How long a queue that this worker's filters exclude is ignored."""
 FEW_STEPS = 16
-"""Steps of each claim. A system with fewer places is seen whole by every claim."""
-MORE_STEPS = 50
-"""Most steps of a claim after a pause, and most blocked queues that it looks at again."""
+"""Steps of each claim of a busy worker. A claim sees the whole of a system with fewer places.
+Doubled: each claim costs more. Halved: jobs in unknown places are found later."""
 MOST_STEPS = 200
-"""Steps of each claim of a worker that knows nothing yet."""
-STEPS_PER_SECOND = 2000
-"""Twice as many: what others put back or let through is found in half the time in a system with
-thousands of places, for twice the cost."""
-EDIT_SECONDS = 2.0
-"""Shortest time between two searches that follow edits of queues. Halved: with thousands of blocked
-queues and steady edits, twice as much of a worker's time goes into them."""
-MOST_SKIPPED = 400
-"""Queue ids to skip that one claim is given."""
+"""Steps of each claim of a worker that knows no places yet. Doubled: its first claims take longer.
+Halved: it needs more of them."""
+MORE_STEPS = MOST_STEPS // 4
+"""Steps of a claim after a pause, and most blocked queues that it looks at again."""
 ARRIVAL_SECONDS = 1.0
-"""Jobs whose ids are younger than this are looked for by their ids: their transactions may have
-committed in another order."""
+"""How long new ids are looked at, because transactions may commit in another order. Halved: jobs of
+slower transactions are found by the steps. Doubled: each claim reads more ids."""
 
 
 class Places:
@@ -47,7 +44,9 @@ class Places:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.by_ids = False
-        """Least ids count: what is below them is not read. For as long as reading it is costly."""
+        """Places are read from their least ids on, because reading from the start is costly."""
+        self.is_searching = True
+        """A pass over all places is under way, without pauses."""
         self._clock = clock
         self._known: dict[Place, int] = {}
         """Places, and the least ids at which something may be ready; 0 unless `by_ids`."""
@@ -55,31 +54,30 @@ class Places:
         self._open: list[Place] = []
         """Known places that the next claims look at, in their order."""
         self._blocked: dict[int, float] = {}
-        """Full or paused queues, and until when they are left alone; in the order of that."""
+        """Full or paused queues, and until when they are left alone; in this order."""
         self._resting: dict[int, float] = {}
         """The same of queues that have used up their rate, or yielded nothing."""
         self._contended: set[int] = set()
-        """Queues that others had locked."""
+        """Queues that other sessions had locked."""
         self._misfits: set[int] = set()
-        """Queues that rest since none of their jobs fitted the room."""
+        """Resting queues with jobs for which there was no room of their kind."""
         self._foreign: dict[int, float] = {}
+        """Queues that the filters exclude, and until when they are ignored."""
         self._cursor = FIRST_PLACE
         self._is_small = False
-        """The last claim has seen all places there are."""
+        """The last claim saw all places."""
         self._last_ids: deque[tuple[float, int]] = deque()
-        """Times, and the last ids that jobs had been given then."""
+        """Times, and the last ids that had been given to jobs by then."""
         self._looked_at = clock()
         self._edits: int | None = None
         self._edits_at = 0.0
-        self.is_searching = True
-        """A pass over all places is under way, without pauses."""
 
-    # what a claim is given
+    # before a claim
 
     def fill(self, request: ClaimRequest, *, goes_on: bool = False) -> None:
         """Tell a claim where to look. `goes_on`: the last one found nothing, and more is left."""
         now = request.at = self._clock()
-        steps = int(min(max((now - self._looked_at) * STEPS_PER_SECOND, FEW_STEPS), MORE_STEPS))
+        steps = MORE_STEPS if now - self._looked_at >= SHORT_REST_SECONDS else FEW_STEPS
         if request.room_threads and request.room_async:
             self._reopen(self._misfits)
         if not goes_on:
@@ -90,26 +88,23 @@ class Places:
         request.by_ids = self.by_ids
         request.cursor = self._cursor
         request.most_steps = 0 if self.by_ids else steps
-        request.skip_queues = self._skipped()
+        skipped = chain(self._contended, self._resting, self._blocked, self._foreign)
+        request.skip_queues = list(islice(skipped, 2 * MOST_STEPS))
         if self._is_small:
             return
-        # enough to come to open queues behind those that are only looked at
+        # enough to reach open queues behind those that turn out to be blocked
         offered = self._in_turn(request, 2 * request.most_locks + steps)
         request.known = {place: self._known[place] for place in offered}
         if self._last_ids:
             request.arrivals_after = self._last_ids[0][1]
 
     def _expire(self, now: float, most: int) -> None:
-        """Open queues that have been left alone for long enough; `most` blocked ones."""
+        """Open queues that have been left alone for long enough; at most `most` blocked ones."""
         self._reopen([queue_id for queue_id, until in self._resting.items() if until <= now])
         for queue_id in [queue_id for queue_id, until in self._foreign.items() if until <= now]:
             del self._foreign[queue_id]
         due = takewhile(lambda queue_id: self._blocked[queue_id] <= now, self._blocked)
         self._reopen(islice(due, most))
-
-    def _skipped(self) -> list[int]:
-        skipped = chain(self._contended, self._resting, self._blocked, self._foreign)
-        return list(islice(skipped, MOST_SKIPPED))
 
     def _in_turn(self, request: ClaimRequest, most: int) -> list[Place]:
         """Return the open places that come next."""
@@ -125,26 +120,26 @@ class Places:
             at = end
         return offered
 
-    # what a claim has found
+    # after a claim
 
     def learn(self, request: ClaimRequest, look: Look) -> None:
-        """Remember what a claim saw."""
+        """Remember the places that a claim saw, and which queues to leave alone."""
         now = self._looked_at = self._clock()
         self.take(look.steps)
         self.take(look.arrivals)
         for sight in look.sights:
-            self._take(sight, now, is_known=sight.place in request.known)
+            self._take_sight(sight, now, is_known=sight.place in request.known)
         for queue_id, seconds in look.spent_seconds.items():
-            self.rest(queue_id, min(BLOCKED_SECONDS, seconds))
+            self._rest(queue_id, min(BLOCKED_SECONDS, seconds))
         for queue_id in look.contended:
             self._contended.add(queue_id)
             self._close(self._of_queue.get(queue_id, ()))
         if not self.by_ids:
-            self._go_on(request, look)
-        self._see(look.last_arrival, request.at, now)
+            self._advance(request, look)
+        self._note_last_id(look.last_arrival, request.at, now)
         self._note_edits(look.edits, now)
 
-    def _take(self, sight: Sight, now: float, *, is_known: bool) -> None:
+    def _take_sight(self, sight: Sight, now: float, *, is_known: bool) -> None:
         place, queue_id = sight.place, sight.place[1]
         if sight.first_id is None:
             self._drop(place)
@@ -160,8 +155,8 @@ class Places:
         elif sight.status is Status.BLOCKED:
             self.block(queue_id)
 
-    def _go_on(self, request: ClaimRequest, look: Look) -> None:
-        """Go on with the pass over all places, or begin the next one."""
+    def _advance(self, request: ClaimRequest, look: Look) -> None:
+        """Continue the pass over all places, or begin the next one."""
         was_small = self._is_small
         is_whole = look.is_pass and request.cursor == FIRST_PLACE
         if is_whole:
@@ -184,34 +179,31 @@ class Places:
             self.forget_blocked()
         self._edits = edits
 
-    def _see(self, last_id: int, looked_at: float, now: float) -> None:
+    def _note_last_id(self, last_id: int, looked_at: float, now: float) -> None:
         seen = self._last_ids
         if seen and last_id < seen[-1][1]:
             seen.clear()  # the sequence was set back
-        # what was known a second before a look has been looked at twice
+        # ids that were known a second before a look have been looked at twice
         while len(seen) > 1 and seen[1][0] + ARRIVAL_SECONDS <= looked_at:
             seen.popleft()
         if not seen or last_id > seen[-1][1]:
             seen.append((now, last_id))
 
     def add(self, place: Place, least_id: int) -> None:
-        """Take a place where jobs are ready, the first of them with this id."""
+        """Take a place where jobs are ready from this id on."""
         queue_id = place[1]
         if queue_id in self._foreign:
             return
         if place not in self._known:
             self._of_queue.setdefault(queue_id, set()).add(place)
-            if not self._is_closed(queue_id):
+            if not any(queue_id in one for one in (self._blocked, self._resting, self._contended)):
                 self._open_place(place)
         self._known[place] = min(least_id, self._known.get(place, least_id)) if self.by_ids else 0
 
     def take(self, places: Mapping[Place, int]) -> None:
-        """Take where jobs have become ready, and the least ids of these."""
+        """Take where jobs have become ready, and their least ids."""
         for place, job_id in places.items():
             self.add(place, job_id)
-
-    def _is_closed(self, queue_id: int) -> bool:
-        return any(queue_id in closed for closed in (self._blocked, self._resting, self._contended))
 
     def _drop(self, place: Place) -> None:
         if self._known.pop(place, None) is None:
@@ -243,7 +235,7 @@ class Places:
             self.add(place, least_id)
             self._known[place] = least_id
         now = self._clock()
-        self._see(survey.last_id, now, now)
+        self._note_last_id(survey.last_id, now, now)
 
     def read_all(self) -> None:
         """Look for jobs of all ids again, everywhere."""
@@ -259,8 +251,7 @@ class Places:
         self._blocked[queue_id] = self._clock() + BLOCKED_SECONDS
         self._close(self._of_queue.get(queue_id, ()))
 
-    def rest(self, queue_id: int, seconds: float) -> None:
-        """Leave a queue alone for some seconds."""
+    def _rest(self, queue_id: int, seconds: float) -> None:
         self._resting[queue_id] = self._clock() + seconds
         self._close(self._of_queue.get(queue_id, ()))
 
@@ -268,7 +259,7 @@ class Places:
         """Leave a queue alone that was locked and yielded nothing."""
         if is_misfit:
             self._misfits.add(queue_id)
-        self.rest(queue_id, BLOCKED_SECONDS if is_misfit else BARREN_SECONDS)
+        self._rest(queue_id, BLOCKED_SECONDS if is_misfit else SHORT_REST_SECONDS / 2)
 
     def _reopen(self, queue_ids: Iterable[int]) -> None:
         for queue_id in tuple(queue_ids):
@@ -279,23 +270,26 @@ class Places:
             for place in self._of_queue.get(queue_id, ()):
                 self._open_place(place)
 
+    def _reopen_all(self) -> None:
+        self._reopen([*self._blocked, *self._resting, *self._contended])
+
     def finished(self, queue_id: int) -> None:
-        """Note that a job of this queue ended here: it may have a free slot now."""
+        """Note that a job of this queue ended here: the queue may have a free slot now."""
         if queue_id not in self._resting:
             self._reopen([queue_id])
 
     def notified(self) -> None:
-        """Look at every queue again, if they are few: something may have changed.
+        """Look at every queue again if they are few: something may have changed.
 
-        With many of them, each job that comes would wait for a look at all. New ones are found by
-        their ids.
+        With many of them, each new job would wait for a look at all. New jobs are found by their
+        ids.
         """
         if len(self._blocked) + len(self._resting) <= FEW_STEPS:
-            self._reopen([*self._blocked, *self._resting, *self._contended])
+            self._reopen_all()
 
     def forget_blocked(self) -> None:
         """Look at all places again, without pauses."""
-        self._reopen([*self._blocked, *self._resting, *self._contended])
+        self._reopen_all()
         if not self.is_searching:
             self._cursor = FIRST_PLACE
             self.is_searching = True
@@ -307,7 +301,7 @@ class Places:
 
     @property
     def has_contended(self) -> bool:
-        """Whether there are ready jobs in queues that others had locked."""
+        """Whether there are ready jobs in queues that other sessions had locked."""
         return any(queue_id in self._of_queue for queue_id in self._contended)
 
     @property

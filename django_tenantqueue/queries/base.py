@@ -22,9 +22,9 @@ _INCLUDE = re.compile(rb"^-- include: (\w+)\n", re.MULTILINE)
 
 @cache
 def statement_files() -> dict[str, Path]:
-    """Return where each statement stands; no two folders have one of the same name.
+    """Return the path of each statement; no two folders have one of the same name.
 
-    sql/parts/ holds what several statements have in common, and is no statement.
+    sql/parts/ holds parts that several statements include.
     """
     paths = sorted(SQL_FOLDER.rglob("*.sql"))
     return {path.stem: path for path in paths if path.parent.name != "parts"}
@@ -32,16 +32,16 @@ def statement_files() -> dict[str, Path]:
 
 @cache
 def statement(name: str) -> bytes:
-    """Return the text of <name>.sql, in whichever folder of sql/ it stands.
+    """Return the text of <name>.sql in any folder of sql/.
 
-    Each line `-- include: <part>` in it stands for the text of parts/<part>.sql.
+    Each line `-- include: <part>` is replaced by the text of parts/<part>.sql.
     """
     return _whole(statement_files()[name])
 
 
 @cache
 def numbered(name: str) -> tuple[bytes, tuple[str, ...]]:
-    """Return the text of a statement with $1, $2, … and the names of what these stand for."""
+    """Return the text of a statement with $1, $2, … and the names of these parameters."""
     names: list[str] = []
 
     def number(match: re.Match[bytes]) -> bytes:
@@ -59,15 +59,15 @@ def _whole(path: Path) -> bytes:
 
 
 Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]
-"""On which connection a statement runs: see execute()."""
+"""The connection on which a statement runs: see execute()."""
 
 
 def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
     """Run statement `name` and return its cursor.
 
     `where` is the alias of a Django database, Django's connection to it, or a worker's own
-    connection. With one of Django's it runs inside whatever transaction is open there, with
-    server-side parameters, and raises Django's database errors; Unsupported when it is not
+    connection. With one of Django's it runs inside the transaction that is open there, with
+    server-side parameters, and raises Django's database errors. Raises Unsupported when it is not
     PostgreSQL.
     """
     if isinstance(where, psycopg.Connection):
@@ -75,7 +75,7 @@ def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Curso
     wrapper = connections[where] if isinstance(where, str) else where
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
-        # planned anew each time, for the size that the tables have then
+        # planned anew each time, for the current size of the tables
         return send_statement(raw, name, params, prepare=False)
 
 
@@ -88,8 +88,8 @@ def send_statement(
 ) -> psycopg.Cursor[Any]:
     """Run statement `name` on psycopg's connection and return its cursor.
 
-    `prepare`: None for whether the connection may prepare. The text has numbered parameters
-    already: psycopg would look for named ones in it each time, 0.2 ms for a claim.
+    `prepare`: None means that the connection decides. The text has numbered parameters, because
+    psycopg would search it for named ones each time, which takes 0.2 ms for a claim.
     """
     text, names = numbered(name)
     if prepare is None:
@@ -99,12 +99,12 @@ def send_statement(
 
 
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '200ms'"
-"""What bounds the wait for a lock behind a transaction pooler, where a session has no settings: see
-worker/connection.py. Without it a worker's claims and heartbeats would wait, too."""
+"""Bounds the wait for a lock behind a transaction pooler, where a session has no settings (see
+worker/connection.py). Without it a worker's claims and heartbeats would wait, too."""
 
 
 def is_pooled(connection: psycopg.Connection[Any]) -> bool:
-    """Whether a worker's own connection goes through a transaction pooler: nothing is prepared."""
+    """Whether a worker's own connection goes through a pooler, so nothing is prepared."""
     return connection.prepare_threshold is None
 
 
@@ -112,7 +112,7 @@ def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psyco
     """Like execute(), for a worker's statement that may have to wait for a row's lock.
 
     Raises psycopg.errors.LockNotAvailable on a worker's own connection when that takes 200 ms.
-    Behind a pooler it makes a transaction of its own, in one round trip, unless it is inside one.
+    Behind a pooler it is a separate transaction, in one round trip, unless it is inside one.
     """
     if (
         not isinstance(where, psycopg.Connection)
@@ -134,7 +134,7 @@ def execute_bounded(where: Where, name: str, params: Mapping[str, Any]) -> psyco
 
 
 def commits_alone(where: Where) -> bool:
-    """Whether the next statement is a transaction of its own, with which nothing else is committed.
+    """Whether the next statement is a transaction by itself.
 
     Waking workers then waits for neither disk nor standby: see wake_workers.sql.
     """
@@ -144,9 +144,9 @@ def commits_alone(where: Where) -> bool:
 
 
 def ready_connection(wrapper: BaseDatabaseWrapper) -> psycopg.Connection[Any]:
-    """Return psycopg's connection below one of Django's, opened and fit to run a statement.
+    """Return psycopg's connection of one of Django's, opened and ready to run a statement.
 
-    Raises Unsupported when it is not PostgreSQL, and what Django raises in a broken transaction.
+    Raises Unsupported when it is not PostgreSQL, and Django's error in a broken transaction.
     """
     if wrapper.vendor != "postgresql":
         raise Unsupported(

@@ -1,45 +1,42 @@
-"""Statements of a claim: what one asks for, and what it has seen."""
+"""The statements of a claim: their parameters and their answers."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from .base import (
-    array,
-)
+from .base import array
 from .gates import Place
 from .locks import LockClass
-from .survey import Taken, taken_params
+from .survey import FIRST_PLACE, Taken, taken_params
 
 MOST_ROOM = 200
-"""Jobs that one claim takes at most."""
+"""Most jobs that one claim takes. Doubled: a claim holds its locks for longer. Halved: a process
+with hundreds of free slots needs more claims to fill them."""
 BATCH_SECONDS = 0.05
-"""Starts of a queue with a rate are put off so long, if its burst is large enough to lose none: one
-claim then takes all that the rate has brought."""
+"""Starts of a queue with a rate are collected for this time if its burst is large enough to lose
+none. Halved: such a queue costs twice as many claims. Doubled: its starts come later."""
 MOST_PASSED = 1000
-"""Jobs of closed tasks that a claim reads past in one lane of a queue."""
+"""Most jobs of closed tasks that a claim reads past in one place. Halved: jobs behind more of them
+wait for PassedOver. Doubled: such a claim reads twice as much."""
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]
 """Priority and id of a job: the order inside a pair."""
-
-
-FIRST_PLACE: Place = (-32768, 0, -32768)
-"""Before all places."""
-NO_ARRIVALS = 2**63 - 1
+NO_ARRIVALS = sys.maxsize
 """An id that no job reaches."""
 MOST_ARRIVALS = 100
-"""Latest ids that a claim looks at. Halved: with thousands of busy queues, jobs of a bulk that is
-spread over many queues are found later. Doubled: each claim reads more."""
+"""Most ids of new jobs that a claim looks at. Halved: a bulk that is spread over thousands of
+queues is found later. Doubled: each claim reads more."""
 
 
 @dataclass(slots=True)
 class ClaimRequest:
-    """What one claim asks for, and where it looks."""
+    """The room for jobs of one claim, and the places where it looks."""
 
     worker_id: int
     room_threads: int
@@ -47,31 +44,31 @@ class ClaimRequest:
     at: float = 0.0
     """Monotonic time."""
     known: Mapping[Place, int] = field(default_factory=dict)
-    """Places that may have ready jobs, and the least ids there."""
+    """Places that may have ready jobs, and their least ids."""
     arrivals_after: int = NO_ARRIVALS
-    """It looks at jobs with higher ids, MOST_ARRIVALS at most."""
+    """The claim looks at jobs with higher ids, at most MOST_ARRIVALS."""
     cursor: Place = FIRST_PLACE
-    """It steps from this place to the next ones that have ready jobs."""
+    """The claim steps from this place to the next ones with ready jobs."""
     most_steps: int = 200
     by_ids: bool = False
-    """Jobs below the least ids of places have gone, and reading past what they left is costly."""
+    """Places are read from their least ids on, because finished jobs left many entries before."""
     taken: Mapping[int, Taken] = field(default_factory=dict)
     """Since when slots of some queues have been taken, with `by_ids`."""
     starts: dict[int, int] = field(default_factory=dict)
     """Lane -> queue served last in it."""
     first_start: int = 0
-    """Where the turns begin in a lane of which nothing is known."""
+    """Where the turns begin in other lanes."""
     skip_queues: Sequence[int] = ()
     last_lane: int = 0
     last_queue: int = 0
     last_used: int = 0
-    """The turn that the last claim left unfinished: its queue and the jobs it has had."""
+    """The turn that the last claim left unfinished: its queue, and the jobs served in it."""
     most_locks: int = 50
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
-    """Where ready jobs begin that are not passed over, for some lanes and queues."""
+    """Where claims begin to read in some lanes and queues: see PassedOver."""
 
     def is_filled_by(self, jobs: Sequence[ClaimedJob]) -> bool:
         """Whether `jobs` take all the room of at least one kind."""
@@ -113,7 +110,7 @@ class ClaimedJob:
 
 
 class Status(StrEnum):
-    """What a claim found at a place."""
+    """The state of a place when a claim looked at it."""
 
     OPEN = "open"
     EMPTY = "empty"
@@ -128,7 +125,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a claim found at one place."""
+    """One place as a claim saw it."""
 
     status: Status
     place: Place
@@ -139,27 +136,27 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the first half of a claim saw."""
+    """The answer of the first half of a claim."""
 
     locks: int = 0
     sights: Sequence[Sight] = ()
     """In the order in which they are served."""
     spent_seconds: Mapping[int, float] = field(default_factory=dict)
-    """Queue that has used up its rate -> in how many seconds to look again."""
+    """Queue that has used up its rate -> seconds until its next start is due."""
     steps: dict[Place, int] = field(default_factory=dict)
-    """The places it stepped to, in their order, and their first ready jobs."""
+    """The places that its steps reached, in their order, and their first ready jobs."""
     arrivals: Mapping[Place, int] = field(default_factory=dict)
-    """The places of the latest ready jobs, and the first of these."""
+    """The places of new ready jobs, and the first id of each."""
     is_pass: bool = True
-    """The steps came to the end: no place lies behind them."""
+    """The steps reached the last place."""
     last_arrival: int = 0
-    """The last id that a job was given."""
+    """The last id that was given to a job."""
     has_controls: bool = False
     """Some tasks are paused or capped: see PassedOver."""
     edits: int = 0
     """Updates of queues so far, by the server's statistics."""
     entries: int = 0
-    """Index entries that it read."""
+    """Index entries that the claim read."""
 
     @property
     def held_places(self) -> list[Place]:
@@ -171,14 +168,11 @@ class Look:
         """The queues that were locked."""
         return {queue_id for _, queue_id, _ in self.held_places}
 
-    def queues(self, status: Status) -> set[int]:
-        """Return the queues of that status."""
-        return {sight.place[1] for sight in self.sights if sight.status == status}
-
     @property
     def contended(self) -> set[int]:
-        """The queues that others had locked."""
-        return self.queues(Status.OPEN) - self.held
+        """The queues that other sessions had locked."""
+        opened = {sight.place[1] for sight in self.sights if sight.status is Status.OPEN}
+        return opened - self.held
 
 
 def lock_params(request: ClaimRequest) -> dict[str, Any]:
@@ -212,7 +206,7 @@ def lock_params(request: ClaimRequest) -> dict[str, Any]:
 
 
 def start_params(starts: Mapping[Pair, Key]) -> dict[str, Any]:
-    """Return the parameters that say where ready jobs begin that are not passed over."""
+    """Return the parameters that say where to begin to read in some lanes and queues."""
     return {
         "start_lanes": array(lane for lane, _ in starts),
         "start_queues": array(queue_id for _, queue_id in starts),
@@ -240,18 +234,18 @@ def claim_params(request: ClaimRequest) -> dict[str, Any]:
 
 
 def as_look(row: tuple[Any, ...] | None, request: ClaimRequest) -> Look:
-    """Return what the row of lock_queues.sql says."""
+    """Return the row of lock_queues.sql as a Look."""
     assert row is not None, "an aggregate has one row"
-    locks, statuses, lanes, queues, priorities, first_ids, held, spent_seconds, *rest = row
+    locks, *columns, spent_seconds, steps, arrivals, last_arrival, has_controls, edits, entries = (
+        row
+    )
     sights = [
         Sight(Status(status), (lane, queue_id, priority), first_id, is_held)
         for status, lane, queue_id, priority, first_id, is_held in zip(
-            *(column or () for column in (statuses, lanes, queues, priorities, first_ids, held)),
-            strict=True,
+            *(column or () for column in columns), strict=True
         )
     ]
     spent = [sight.place[1] for sight in sights if sight.status is Status.SPENT]
-    steps, arrivals, last_arrival, has_controls, edits, entries = rest
     stepped = {(step[0], step[1], step[2]): step[3] for step in steps or ()}
     return Look(
         locks=locks,

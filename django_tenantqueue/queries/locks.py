@@ -16,8 +16,6 @@ class LockClass(IntEnum):
     """Leaves of the history are made or dropped; 0."""
     MONITOR_ADDITION = 0x7471673F
     """Details are added to a monitor; the hash of its id."""
-    FULL_QUEUES = 0x74716C6F
-    """A worker watches the full queues; a hash of its filters."""
     QUEUE = 0x74717175
     """Claims from a queue without limit, shared; its id. The migrations' trigger
     tenantqueue_queue_limited takes it, too."""

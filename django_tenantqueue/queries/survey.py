@@ -1,7 +1,4 @@
-"""Where ready jobs begin, found by a look at all of them; and since when slots have been taken.
-
-Used while the server cannot clean up: see operations/surveys.py.
-"""
+"""Where ready jobs begin, and since when slots have been taken: see operations/surveys.py."""
 
 from __future__ import annotations
 
@@ -14,8 +11,11 @@ import psycopg
 from .base import array, execute
 from .gates import Place
 
+FIRST_PLACE: Place = (-32768, 0, -32768)
+"""Before all places."""
 TAKEN_MARGIN_SECONDS = 10.0
-"""What is known of taken slots holds if the server's clock is set back by less than this."""
+"""How far the server's clock may be set back before an answer about taken slots is wrong. Halved:
+answers are asked for more often. Doubled: more entries of finished jobs are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,20 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Where ready jobs begin, and what it took to find out."""
+    """Where ready jobs begin, and the cost of the survey."""
 
     places: dict[Place, int]
-    """The least id of each."""
+    """The first id of each."""
     last_id: int
     awake: int
     """Workers that do not sleep."""
     entries: int
     """Index entries that were read."""
+
+    @property
+    def dead_entries(self) -> int:
+        """Index entries of jobs that are not ready any more."""
+        return self.entries - len(self.places)
 
 
 def taken_params(taken: Mapping[int, Taken]) -> dict[str, Any]:
@@ -50,32 +55,28 @@ def taken_params(taken: Mapping[int, Taken]) -> dict[str, Any]:
 
 def first_taken_params(taken: Mapping[int, Taken]) -> dict[str, Any]:
     """Return the parameters of find_first_taken.sql."""
-    return {"margin_seconds": TAKEN_MARGIN_SECONDS, **taken_params(taken)}
+    return {"by_ids": True, "margin_seconds": TAKEN_MARGIN_SECONDS, **taken_params(taken)}
 
 
-def survey_ready(connection: psycopg.Connection[Any], *, most: int, seconds: float) -> Survey:
-    """Return where ready jobs begin, for at most `most` places.
+def survey_params(most: int) -> dict[str, Any]:
+    """Return the parameters of survey_ready.sql, for at most `most` places."""
+    lane, queue_id, priority = FIRST_PLACE
+    return {
+        "from_lane": lane,
+        "from_queue": queue_id,
+        "from_priority": priority,
+        "most_steps": most,
+    }
 
-    Raises psycopg.errors.QueryCanceled when that takes longer than `seconds`.
-    """
-    limit = b"SET LOCAL statement_timeout = %d" % int(1000 * seconds)
-    try:
-        with connection.pipeline():
-            prepare = connection.prepare_threshold is not None
-            connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED", prepare=prepare)
-            connection.execute(limit, prepare=prepare)
-            cursor = execute(connection, "survey_ready", {"most": most})
-            connection.execute(b"COMMIT", prepare=prepare)
-    except psycopg.Error:
-        if not connection.broken:
-            connection.rollback()
-        raise
-    return as_survey(cursor.fetchone())
+
+def survey_ready(connection: psycopg.Connection[Any], most: int) -> Survey:
+    """Return where ready jobs begin, for at most `most` places."""
+    return as_survey(execute(connection, "survey_ready", survey_params(most)).fetchone())
 
 
 def as_survey(row: tuple[Any, ...] | None) -> Survey:
-    """Return what the row of survey_ready.sql says."""
+    """Return the row of survey_ready.sql as a Survey."""
     assert row is not None, "an aggregate has one row"
-    lanes, queues, priorities, ids, last_id, awake, entries = row
-    places = zip(lanes or (), queues or (), priorities or (), strict=True)
-    return Survey(dict(zip(places, ids or (), strict=True)), last_id, awake, entries)
+    places, last_id, awake, entries = row
+    found = {(step[0], step[1], step[2]): step[3] for step in places or ()}
+    return Survey(found, last_id, awake, entries)

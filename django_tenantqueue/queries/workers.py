@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 
 from .base import array, execute, execute_bounded, fetch
-from .locks import LockClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +103,13 @@ def read_orders(connection: psycopg.Connection[Any], worker_ids: Sequence[int]) 
 
 def sleep_worker(
     connection: psycopg.Connection[Any], worker_id: int, seconds: float, *, renew: bool = False
-) -> bool:
-    """Announce that this worker sleeps for up to `seconds`, or `renew` what it has announced.
+) -> int:
+    """Announce that this worker sleeps for up to `seconds`, or `renew` the announcement.
 
-    False: somebody has ended the sleep meanwhile, so that there is nothing to renew.
+    Return the number of workers, at most 16; 0 when an enqueuer has ended the sleep meanwhile.
     """
     params = {"worker": worker_id, "seconds": seconds, "renew": renew}
-    return bool(fetch(connection, "sleep_worker", params))
+    return sum(row[0] for row in fetch(connection, "sleep_worker", params))
 
 
 def clear_sleep(connection: psycopg.Connection[Any], worker_id: int) -> None:
@@ -121,17 +120,6 @@ def clear_sleep(connection: psycopg.Connection[Any], worker_id: int) -> None:
 def take_lead(connection: psycopg.Connection[Any], key: int) -> bool:
     """Try to hold the advisory lock `key`; return whether this session does."""
     return bool(fetch(connection, "take_lead", {"key": key})[0][0])
-
-
-def take_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> bool:
-    """Become the worker that watches full queues; False: another one is."""
-    params = {"lock_class": LockClass.FULL_QUEUES, "key": key}
-    return bool(fetch(connection, "take_full_queue_watch", params)[0][0])
-
-
-def leave_full_queue_watch(connection: psycopg.Connection[Any], key: int) -> None:
-    """Let another worker watch."""
-    execute(connection, "leave_full_queue_watch", {"lock_class": LockClass.FULL_QUEUES, "key": key})
 
 
 def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:

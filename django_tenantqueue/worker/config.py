@@ -1,4 +1,4 @@
-"""What a worker was told on its command line."""
+"""The options of a worker's command line."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class WorkerConfig:
     shutdown_timeout: float = 30.0
     maintenance: bool = True
     max_jobs: int | None = None
-    """Jobs that a child runs before a new one takes its place."""
+    """Jobs that a child runs before it is replaced."""
     max_rss: int | None = None
-    """Bytes of memory beyond which a child ends what it runs and a new one takes its place."""
+    """Bytes of memory beyond which a child ends its jobs and is replaced."""
     kill_rss: int | None = None
     """Bytes of memory beyond which a child is killed."""
     heartbeat_file: str | None = None
 
     @property
     def filters(self) -> Filters:
-        """What the claim is to take."""
+        """The jobs that this worker takes."""
         return Filters(
             queues=list(self.queues) or None,
             exclude_queues=list(self.exclude_queues) or None,

@@ -1,9 +1,8 @@
-"""What a child tells its supervisor, in memory that both share: which jobs it has begun, when the
-process must be killed for one of them, when its loop turned last, that it wants a successor, that
-it ends under its jobs, and that its work is done.
+"""Memory that a child shares with its supervisor: the jobs it has begun and their limits, its last
+turn of the loop, and whether it wants a successor or ends.
 
-So the supervisor knows, when the child has died, which jobs must count an attempt, and no start
-costs a write to the database. Limits hold when the child is stopped, busy in C, or has no database.
+When the child has died, the supervisor knows which jobs must count an attempt, and no start costs a
+write to the database. Limits hold when the child is stopped, busy in C, or has no database.
 """
 
 from __future__ import annotations
@@ -13,18 +12,15 @@ import time
 from dataclasses import dataclass
 from enum import IntEnum
 
-WIDTH = 8
-HEADER = 4
-TURNED, RETIRING, LEAVING, DISMISSED = range(HEADER)
+HEADER = TURNED, RETIRING, LEAVING, DISMISSED = range(4)
 """The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
 process ends without waiting for its jobs, and whether no other process takes its place."""
-ENTRY = 4
-ID, BEGUN, LIMIT, WHY = range(ENTRY)
-"""A job: its id (0: free), when it was begun, when the process is to be killed for it, and why."""
+ENTRY = ID, BEGUN, LIMIT, WHY = range(4)
+"""A job: its id (0: free), when it began, when the process must be killed for it, and why."""
 
 
 class Why(IntEnum):
-    """What a job's limit stands for."""
+    """The reason for a limit of a job."""
 
     TIME = 0
     CANCEL = 1
@@ -44,8 +40,9 @@ class SharedMemory:
     """A table made before the fork; the child writes, the supervisor reads."""
 
     def __init__(self, size: int) -> None:
-        self._table = memoryview(mmap.mmap(-1, (HEADER + size * ENTRY) * WIDTH)).cast("q")
-        self._free = [HEADER + n * ENTRY for n in range(size)]
+        cells = len(HEADER) + size * len(ENTRY)
+        self._table = memoryview(mmap.mmap(-1, 8 * cells)).cast("q")
+        self._free = list(range(len(HEADER), cells, len(ENTRY)))
         self._places: dict[int, int] = {}
         self._table[TURNED] = time.monotonic_ns()
 
@@ -69,12 +66,12 @@ class SharedMemory:
         self._table[place + ID] = job_id
 
     def end(self, place: int) -> None:
-        """Lift the limit of a job that has ended, though its end is not stored yet."""
+        """Remove the limit of a job that has ended, although its end is not stored yet."""
         if place >= 0:
             self._table[place + LIMIT] = 0
 
     def limit(self, job_id: int, seconds: float, why: Why) -> None:
-        """Have the process killed for a job in so many seconds, if that is sooner."""
+        """Have the process killed for a job after `seconds`, if that is sooner."""
         place = self._places.get(job_id)
         if place is None or not self._table[place + ID]:
             return
@@ -85,7 +82,7 @@ class SharedMemory:
             self._table[place + LIMIT] = at
 
     def clear(self, job_id: int) -> None:
-        """Forget a job whose end is stored, or that was given back."""
+        """Remove a job whose end is stored, or that was given back."""
         place = self._places.pop(job_id, None)
         if place is not None:
             self._table[place + ID] = 0
@@ -97,11 +94,11 @@ class SharedMemory:
         self._table[TURNED] = time.monotonic_ns()
 
     def retire(self) -> None:
-        """Ask for a successor: this process ends what it runs and no more."""
+        """Ask for a successor: this process ends its jobs and claims no more."""
         self._table[RETIRING] = 1
 
     def leave(self) -> None:
-        """Note that this process is about to end: what it has begun is to be given back then."""
+        """Note that this process is about to end, and the jobs it has begun are given back."""
         self._table[LEAVING] = 1
 
     def dismiss(self) -> None:
@@ -112,7 +109,7 @@ class SharedMemory:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the child ends in good order, whatever it has begun."""
+        """Whether the child ends in good order, although jobs have begun."""
         return bool(self._table[LEAVING])
 
     @property
@@ -131,10 +128,10 @@ class SharedMemory:
         return (time.monotonic_ns() - self._table[TURNED]) / 1e9
 
     def begun(self) -> list[BegunJob]:
-        """Return the jobs that have begun and whose end is not known to be stored."""
+        """Return the jobs that have begun and whose ends are not known to be stored."""
         found = []
-        for place in range(HEADER, len(self._table), ENTRY):
-            job_id, begun, limit, why = self._table[place : place + ENTRY]
+        for place in range(len(HEADER), len(self._table), len(ENTRY)):
+            job_id, begun, limit, why = self._table[place : place + len(ENTRY)]
             if job_id:
                 at = limit / 1e9 if limit else None
                 found.append(BegunJob(job_id, begun / 1e9, at, Why(why)))

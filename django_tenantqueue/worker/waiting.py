@@ -1,4 +1,4 @@
-"""Sleep until the database or another thread has something to say."""
+"""Waits until the database or another thread has news."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import threading
 from collections.abc import Sequence
 
 FD_SETSIZE = 1024
-"""File descriptors from here on are beyond select(). Below, it is preferred: poll() counts
+"""File descriptors from here on are beyond select(). Below, select() is preferred: poll() counts in
 milliseconds, and most waits of a busy worker are shorter than five."""
 
 
 def pipe() -> tuple[int, int]:
-    """Return the ends, (read, write), of a pipe that blocks nobody; other programs get none."""
+    """Return the ends (read, write) of a non-blocking pipe that child programs do not inherit."""
     ends = os.pipe()
     for end in ends:
         os.set_blocking(end, False)
@@ -21,7 +21,7 @@ def pipe() -> tuple[int, int]:
 
 
 def wait_readable(watched: Sequence[int], seconds: float) -> list[int]:
-    """Wait up to `seconds` for file descriptors that can be read from; return them."""
+    """Wait up to `seconds` for readable file descriptors; return them."""
     seconds = max(0.0, seconds)
     if max(watched) < FD_SETSIZE or not hasattr(select, "poll"):
         return select.select(watched, [], [], seconds)[0]

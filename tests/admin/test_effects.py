@@ -28,7 +28,7 @@ def worker() -> Iterator[FakeWorker]:
 
 def claimed(worker: FakeWorker, room: int = 10) -> list[int]:
     """Return the ids of what a worker claims next, whatever it knew to be full."""
-    worker.claimer.forget_blocked()
+    worker.claimer.places.forget_blocked()
     return [job.id for job in worker.claim(room)]
 
 

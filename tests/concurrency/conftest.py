@@ -24,7 +24,6 @@ from django_tenantqueue.models import (
     UniqueKey,
     Worker,
 )
-from django_tenantqueue.operations import surveys
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.queries import survey as queries
 from django_tenantqueue.worker.connection import connect
@@ -64,7 +63,7 @@ def wipe() -> None:
 def manner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let workers read all ids; or survey, as when the server cannot clean up."""
     if request.param == "surveys":
-        monkeypatch.setattr(surveys, "CHEAP_ENTRIES", -1_000_000)
+        monkeypatch.setattr(queries.Survey, "dead_entries", 1_000_000)
         monkeypatch.setattr(queries, "TAKEN_MARGIN_SECONDS", 0.0)
         monkeypatch.setattr(FakeWorker, "surveys", True)
     return str(request.param)

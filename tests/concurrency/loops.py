@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
-
-import psycopg
 
 from django_tenantqueue.exceptions import TenantQueueError, UnknownTask
 from django_tenantqueue.execution.current_job import RunningJob
@@ -117,9 +115,6 @@ class FakeLoop:
     def close(self) -> None:
         """Close the connection and the pipe."""
         if not self.claim_loop.connection.closed:
-            # the server takes a moment until it frees a lock of a connection that was closed
-            with suppress(psycopg.Error):
-                self.claim_loop.full_queue_watcher.leave(self.claim_loop.connection)
             self.claim_loop.connection.close()
         self.claim_loop.waiter.close()
 

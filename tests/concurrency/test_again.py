@@ -69,7 +69,7 @@ def test_look_follows_at_once_when_a_queue_was_in_others_hands(worker, open_conn
 
 
 def test_loop_does_not_claim_at_once_when_there_is_no_more(monkeypatch):
-    monkeypatch.setattr(next_claim, "LATER_SECONDS", 60.0)
+    monkeypatch.setattr(next_claim, "GROUP_SECONDS", 60.0)
     make_jobs(make_queue(num_slots=10), 3)
     with turned_loop(threads=8) as loop:
         loop.take(3)

@@ -1,4 +1,4 @@
-"""Many workers after the same queues: they stand in line, and one looks for all."""
+"""Many workers after the same queues: they wait at a turnstile, and share looks at full queues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from django.db import connection
 
 from django_tenantqueue.execution.outcome import Outcome
 from django_tenantqueue.models import TenantQueue, Worker
-from django_tenantqueue.operations.claim import Filters, Verdict
+from django_tenantqueue.operations.claim import Verdict
+from django_tenantqueue.operations.places import BLOCKED_SECONDS
 from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.queries.locks import LockClass
-from django_tenantqueue.worker.child.full_queue_watcher import STANDBY_SECONDS, FullQueueWatcher
-from django_tenantqueue.worker.child.turnstile import MOST_DETOURS, MOST_REST_SECONDS, Turnstile
+from django_tenantqueue.worker.child.next_claim import MOST_DETOURS, Turnstile
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue
 from tests.process.workers import wait_until
@@ -25,12 +25,12 @@ from tests.timing import TooLate, assert_within
 
 def claim_in_line(worker: FakeWorker) -> list[int]:
     request = worker.claimer.request(1, 0)
-    answer = exchange_queries.exchange(worker.db, worker.id, request=request, in_line=True)
+    answer = exchange_queries.exchange(worker.db, worker.id, request=request, at_turnstile=True)
     return [job.id for job in answer.jobs]
 
 
 def stand_in_front(db: psycopg.Connection) -> None:
-    db.execute(exchange_queries.LINE_TIMEOUT)
+    db.execute(exchange_queries.TURNSTILE_TIMEOUT)
     db.execute(statement("wait_at_turnstile"), {"lock_class": LockClass.TURNSTILE})
 
 
@@ -80,7 +80,7 @@ def test_worker_in_line_sees_other_queues_when_its_turn_comes(worker, open_conne
 
 
 def test_wait_in_line_ends_when_it_takes_too_long(worker, open_connection, monkeypatch):
-    monkeypatch.setattr(exchange_queries, "LINE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
+    monkeypatch.setattr(exchange_queries, "TURNSTILE_TIMEOUT", b"SET LOCAL lock_timeout = 50")
     job = make_job()
     first = open_connection()
     with first.transaction():
@@ -99,7 +99,7 @@ def test_loop_stands_in_line_when_its_claim_found_all_in_others_hands(open_conne
             operator.execute(
                 "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
             )
-            loop.turn_until(lambda: loop.claim_loop.turnstile.expected)
+            loop.turn_until(lambda: loop.claim_loop.next_claim.turnstile.expected)
             with loop.claim_loop.connection.cursor() as cursor:
                 sent = cursor.connection.info.backend_pid
             first = open_connection()
@@ -123,7 +123,7 @@ def test_worker_that_runs_something_does_not_stand_in_line(open_connection):
             operator.execute(
                 "SELECT FROM tenantqueue_tenantqueue WHERE id = %s FOR UPDATE", [job.queue_id]
             )
-            loop.turn_until(lambda: loop.claim_loop.turnstile.expected)
+            loop.turn_until(lambda: loop.claim_loop.next_claim.turnstile.expected)
         first = open_connection()
         with first.transaction():
             stand_in_front(first)
@@ -135,7 +135,7 @@ def test_line_is_left_when_a_claim_finds_something():
     line = Turnstile()
     line.tried(Verdict.CONTENDED, found=False, beside_ends=False)
     assert line.expected
-    line.stood(Verdict.AGAIN, 0.5, found=True)
+    line.waited(Verdict.AGAIN, 0.5)
 
     assert not line.expected
     assert line.rest_seconds == 0.0
@@ -143,10 +143,10 @@ def test_line_is_left_when_a_claim_finds_something():
 
 def test_worker_stays_away_for_as_long_as_it_stood_in_vain():
     line = Turnstile()
-    line.stood(Verdict.CONTENDED, 0.03, found=False)
+    line.waited(Verdict.CONTENDED, 0.03)
     assert line.rest_seconds == 0.03
-    line.stood(Verdict.CONTENDED, 60.0, found=False)
-    assert line.rest_seconds == MOST_REST_SECONDS
+    line.waited(Verdict.CONTENDED, 60.0)
+    assert line.rest_seconds == BLOCKED_SECONDS
 
 
 def test_completions_do_without_a_claim_more_often_each_time_it_was_in_vain():
@@ -181,29 +181,42 @@ def full_queue() -> TenantQueue:
 
 
 def turn_until_resting(loop: FakeLoop) -> float:
-    """Turn the claim loop until it looks at full queues at its leisure; return the pause."""
+    """Turn the claim loop until it sleeps and has looked at full queues; return the pause."""
     end = time.monotonic() + 8
     while True:
         pause = loop.claim_loop.run_once()
-        if loop.claim_loop.sleep._until and pause > 0.1:
+        if loop.claim_loop.next_claim.sleep._until and pause > 0.1:
             return pause
         if time.monotonic() >= end:
             raise TooLate("the claim loop does not come to rest")
         loop.claim_loop.wait(pause)
 
 
-def test_one_looks_for_all_when_the_queues_are_full():
+def test_sleeping_workers_share_the_looks_at_full_queues(make_sleeper):
     full_queue()
-    with turned_loop() as first, turned_loop() as second:
-        assert turn_until_resting(first) <= 0.25
-        assert turn_until_resting(second) > 0.5 * STANDBY_SECONDS
+    with turned_loop() as alone:
+        assert turn_until_resting(alone) <= BLOCKED_SECONDS
+    for _ in range(7):
+        make_sleeper()
+    with turned_loop() as one_of_many:
+        assert turn_until_resting(one_of_many) > 6 * BLOCKED_SECONDS * 0.75
+        assert Worker.objects.get(pk=one_of_many.id).sleeping_until is not None
 
-        assert first.claim_loop.full_queue_watcher.is_held
-        assert not second.claim_loop.full_queue_watcher.is_held
-        assert Worker.objects.get(pk=second.id).sleeping_until is not None
+
+def test_worker_that_made_the_last_start_of_a_rate_makes_the_next_one_in_time(make_sleeper):
+    queue = make_queue(max_per_second=5.0, burst=1)
+    make_jobs(queue, 5)
+    for _ in range(15):
+        make_sleeper()
+    with turned_loop() as loop:
+        loop.take(1)
+        began = time.monotonic()
+        loop.take(4)
+
+        assert_within(2.0, time.monotonic() - began)
 
 
-def test_raised_slots_reach_the_sleepers_when_the_one_who_looks_has_no_more_room():
+def test_raised_slots_reach_the_sleepers_when_the_first_to_look_has_no_more_room():
     queue = full_queue()
     with turned_loop(threads=1) as first, turned_loop(threads=1) as second:
         turn_until_resting(first)
@@ -215,32 +228,15 @@ def test_raised_slots_reach_the_sleepers_when_the_one_who_looks_has_no_more_room
         second.take(1)
 
         assert_within(1.0, time.monotonic() - began)
-        assert not first.claim_loop.full_queue_watcher.is_held
 
 
-def test_another_one_looks_when_the_one_who_did_is_gone():
-    full_queue()
-    with turned_loop() as second:
-        with turned_loop() as first:
-            turn_until_resting(first)
-            turn_until_resting(second)
-            assert not second.claim_loop.full_queue_watcher.is_held
-            first.claim_loop.connection.close()  # it dies, and says nothing
-        second.claim_loop.next_claim.due_at = 0.0
-
-        second.turn_until(lambda: second.claim_loop.full_queue_watcher.is_held)
-
-        assert turn_until_resting(second) <= 0.25
-
-
-def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection):
+def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection, make_sleeper):
     first, second = make_jobs(make_queue(num_slots=1), 2)
     watcher = open_connection()
+    for _ in range(15):
+        make_sleeper()
     with turned_loop(threads=2) as loop:
-        loop.claim_loop.full_queue_watcher.is_held = False
-        assert FullQueueWatcher(loop.claim_loop.config.filters).seconds(watcher, 0.2) == 0.2
         (running,) = loop.take(1)
-        # somebody else looks at full queues
         loop.turn_until(lambda: loop.claim_loop.next_claim.due_at > time.monotonic() + 1.0)
 
         ended = Finished(first, running.claimed.claim_seq, "success", 0.1)
@@ -250,15 +246,3 @@ def test_next_job_is_taken_at_once_when_an_atomic_one_has_ended(open_connection)
 
         loop.turn_until(lambda: loop.executor.jobs, seconds=1.0)
         assert [running.id for running in loop.executor.jobs] == [second]
-
-
-def test_workers_with_other_filters_look_for_themselves(open_connection):
-    first, second, third = open_connection(), open_connection(), open_connection()
-    everything = FullQueueWatcher(Filters())
-
-    assert everything.seconds(first, 0.2) == 0.2
-    assert FullQueueWatcher(Filters(queues=["mail"])).seconds(second, 0.2) == 0.2
-    assert FullQueueWatcher(Filters()).seconds(third, 0.2) > 0.2
-    assert everything.leave(first)
-    assert not everything.leave(first)
-    assert FullQueueWatcher(Filters()).seconds(third, 0.2) == 0.2

@@ -14,7 +14,6 @@ from django.db import connection
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import surveys, task_gate
 from django_tenantqueue.operations.task_control import cap_task
-from django_tenantqueue.worker import survey as worker_survey
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_jobs, make_queue, state_of
@@ -31,7 +30,7 @@ def rare_surveys(monkeypatch: pytest.MonkeyPatch) -> None:
 def survey_anew(turned: FakeLoop) -> None:
     """Survey; ids that are known by then are not looked at any more."""
     turned.claim_loop.claimer.surveys.leave()
-    worker_survey.survey(turned.claim_loop.connection, turned.claim_loop.claimer.surveys)
+    turned.claim_loop.claimer.surveys.run_once(turned.claim_loop.connection)
     assert turned.claim_loop.claimer.surveys.is_active
 
 
@@ -93,10 +92,10 @@ def test_worker_surveys_between_the_announcement_of_its_sleep_and_the_sleep(
     """Who made the job ready saw no sleeper, and so has woken nobody."""
     come_and_go(make_queue())
     with turned_loop() as turned:
-        memory, sleep = turned.claim_loop.claimer.surveys, turned.claim_loop.sleep
+        memory, sleep = turned.claim_loop.claimer.surveys, turned.claim_loop.next_claim.sleep
         turned.turn_until(lambda: memory.is_active)
         survey_anew(turned)
-        worker_survey.survey(turned.claim_loop.connection, memory)
+        memory.run_once(turned.claim_loop.connection)
         announce = sleep._announce
 
         def release_and_announce(*args):
@@ -113,7 +112,7 @@ def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
     with turned_loop() as turned:
         turned.turn_until(lambda: turned.claim_loop.claimer.surveys.is_active)
         turned.turn_until_asleep()
-        sleeps = turned.claim_loop.sleep._sleeps
+        sleeps = turned.claim_loop.next_claim.sleep._sleeps
         end = time.monotonic() + 0.2
         while time.monotonic() < end:
             make_jobs(queue, 1)
@@ -129,7 +128,7 @@ def test_worker_that_could_sleep_often_announces_it_rarely(snapshot):
             for _ in range(6):
                 turned.claim_loop.wait(min(0.003, turned.claim_loop.run_once()))
 
-        assert turned.claim_loop.sleep._sleeps <= sleeps + 1
+        assert turned.claim_loop.next_claim.sleep._sleeps <= sleeps + 1
 
 
 def test_ends_are_stored_and_jobs_claimed_when_a_survey_fails(snapshot, monkeypatch):
@@ -139,7 +138,7 @@ def test_ends_are_stored_and_jobs_claimed_when_a_survey_fails(snapshot, monkeypa
     def fail(*_args: object, **_options: object) -> None:
         raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
 
-    monkeypatch.setattr(worker_survey, "survey_ready", fail)
+    monkeypatch.setattr(surveys, "survey_ready", fail)
     ids = make_jobs(queue, 3)
     with turned_loop(threads=1) as turned:
         for job_id in ids:

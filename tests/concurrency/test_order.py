@@ -40,7 +40,7 @@ def test_jobs_come_by_priority_and_id_when_one_slot_is_claimed_by_many_workers(
     def race(worker, room):
         while Job.objects.unfinished().exists():
             worker.finish(worker.claim(room))
-            worker.claimer.forget_blocked()
+            worker.claimer.places.forget_blocked()
 
     for thread in [threads.start(race, worker_factory(), room) for room in (1, 1, 3, 10)]:
         thread.result(60)
@@ -188,5 +188,5 @@ def test_later_job_of_a_queue_is_held_back_when_an_earlier_one_has_no_executor(w
     coroutine = make_job(queue, is_async=True)
 
     assert worker.claim(0, 5) == []
-    worker.claimer.forget_blocked()
+    worker.claimer.places.forget_blocked()
     assert [job.id for job in worker.claim(2, 5)] == [blocking.pk, coroutine.pk]

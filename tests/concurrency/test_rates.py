@@ -44,7 +44,7 @@ def let_pass(queue: TenantQueue, seconds: float) -> None:
 
 
 def look_again(worker: FakeWorker, room: int = 10) -> int:
-    worker.claimer.forget_blocked()
+    worker.claimer.places.forget_blocked()
     return len(worker.claim(room))
 
 

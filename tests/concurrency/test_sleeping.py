@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.operations import enqueue
+from django_tenantqueue.operations.places import BLOCKED_SECONDS
 from django_tenantqueue.queries import workers as queries
 from django_tenantqueue.queries.enqueue import wake_any_workers, wake_workers
+from django_tenantqueue.worker.child import next_claim
 from django_tenantqueue.worker.child import sleep as sleeping
 from django_tenantqueue.worker.child.sleep import Sleep
-from django_tenantqueue.worker.child.turnstile import MOST_REST_SECONDS
 from django_tenantqueue.worker.waiting import wait_readable
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_job, make_queue
@@ -81,7 +82,7 @@ def test_sleepers_are_looked_for_again_when_the_insert_took_long(make_sleeper, m
 
 def test_worker_looks_once_more_when_a_quick_insert_may_have_missed_it(worker, monkeypatch):
     assert sleeping.SETTLE_SECONDS > enqueue.QUICK_SECONDS
-    sleep = Sleep(worker.id)
+    sleep = Sleep(worker.id, worker.claimer.surveys)
     now = time.monotonic()
     for pause in sleeping.QUICK_LOOKS:
         assert sleep.next_look(worker.db, now) == pause
@@ -95,7 +96,7 @@ def test_worker_looks_once_more_when_a_quick_insert_may_have_missed_it(worker, m
 
 
 def test_announcement_ends_when_the_last_claim_found_work(worker):
-    sleep = Sleep(worker.id)
+    sleep = Sleep(worker.id, worker.claimer.surveys)
     for _ in range(len(sleeping.QUICK_LOOKS) + 1):
         sleep.next_look(worker.db, 1000.0)
 
@@ -106,7 +107,7 @@ def test_announcement_ends_when_the_last_claim_found_work(worker):
 
 def test_announcement_of_before_ends_when_work_is_found_on_a_new_connection(worker):
     """Else somebody would notify this worker, which does not listen, not one that sleeps."""
-    sleep = Sleep(worker.id)
+    sleep = Sleep(worker.id, worker.claimer.surveys)
     for _ in range(len(sleeping.QUICK_LOOKS) + 1):
         sleep.next_look(worker.db, 1000.0)
     sleep.reconnected()
@@ -142,7 +143,7 @@ def test_sleep_that_an_enqueuer_has_ended_is_not_renewed(make_sleeper):
 
 
 def test_burst_worker_announces_no_sleep_when_it_is_idle(worker):
-    sleep = Sleep(worker.id, burst=True)
+    sleep = Sleep(worker.id, worker.claimer.surveys, burst=True)
 
     assert [sleep.next_look(worker.db, 1000.0) for _ in range(5)][-1] is None
     assert Worker.objects.get(pk=worker.id).sleeping_until is None
@@ -156,7 +157,7 @@ def test_loop_looks_at_once_when_it_is_notified_behind_a_statement_after_the_cla
     def next_look(*_, **__):
         loop.claim_loop.notified()
 
-    monkeypatch.setattr(loop.claim_loop.sleep, "next_look", next_look)
+    monkeypatch.setattr(loop.claim_loop.next_claim.sleep, "next_look", next_look)
     loop.claim_loop.next_claim.hurry()
     loop.claim_loop.run_once()
 
@@ -221,7 +222,7 @@ def test_loop_takes_the_jobs_of_a_locked_queue_when_the_lock_ends(loop: FakeLoop
         )
         for _ in range(20):
             pause = loop.claim_loop.run_once()
-            assert pause <= MOST_REST_SECONDS, "it would sleep on a contended queue"
+            assert pause <= BLOCKED_SECONDS, "it would sleep on a contended queue"
         assert not loop.executor.jobs
 
     loop.turn_until(lambda: loop.executor.jobs)
@@ -244,15 +245,15 @@ def test_free_worker_gets_the_job_when_the_one_that_was_woken_is_full():
         free.take(1)
 
 
-def test_worker_that_was_woken_in_vain_announces_no_sleep_for_a_while(monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.worker.child.sleep.SILENT_SECONDS", 30.0)
+def test_worker_that_was_woken_for_nothing_announces_no_sleep_for_a_while(monkeypatch):
     with turned_loop(threads=1) as full:
         noop.using(tenant="a").delay()
         full.take(1)
         full.turn_until(lambda: is_announced(full))
+        monkeypatch.setattr(next_claim, "SEARCH_SECONDS", 30.0)
         noop.using(tenant="a").delay()
 
-        full.turn_until(lambda: full.claim_loop.sleep._silent_until > 0)
+        full.turn_until(lambda: full.claim_loop.next_claim.due_at > time.monotonic() + 10)
 
         for _ in range(20):
             full.claim_loop.wait(min(0.02, full.claim_loop.run_once()))

@@ -179,7 +179,7 @@ def test_limits_hold_when_many_workers_race(worker_factory, threads):
                     held[job.queue_id] += 1
                     most[job.queue_id] = max(most[job.queue_id], held[job.queue_id])
             idle = 0 if jobs or Job.objects.waiting().exists() else idle + 1
-            worker.claimer.forget_blocked()
+            worker.claimer.places.forget_blocked()
             with lock:
                 held.subtract(job.queue_id for job in jobs)
             worker.finish(jobs)
@@ -207,7 +207,7 @@ def test_limit_in_force_holds_when_slots_change_while_workers_race(worker_factor
     def race(worker, room):
         while Job.objects.unfinished().exists():
             worker.finish(worker.claim(room))
-            worker.claimer.forget_blocked()
+            worker.claimer.places.forget_blocked()
 
     def tune():
         while not done.is_set():

@@ -174,7 +174,7 @@ def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_throug
 
     assert claim(after) == []
     end(before, jobs[:1])
-    after.claimer.forget_blocked()
+    after.claimer.places.forget_blocked()
     assert len(claim(after)) == 1
 
 

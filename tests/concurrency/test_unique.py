@@ -315,7 +315,7 @@ def test_waiting_job_starts_after_the_commit_of_those_who_rely_on_it(mode, threa
         end_first(True)
         assert worker.claim() == []
         end_second(False)
-        worker.claimer.forget_blocked()
+        worker.claimer.places.forget_blocked()
         assert [claimed.id for claimed in worker.claim()] == [job.pk]
 
 
@@ -414,7 +414,7 @@ def test_waiting_twin_is_there_again_when_its_replacement_is_rolled_back(threads
         end(False)
 
     assert wanting("until_executed").delay().pk == old.pk
-    worker.claimer.forget_blocked()
+    worker.claimer.places.forget_blocked()
     assert [claimed.id for claimed in worker.claim()] == [old.pk]
 
 

@@ -59,7 +59,7 @@ def test_limit_waits_for_the_claims_that_are_under_way(worker_factory, threads, 
 
     limited.result(20)
     assert active() == 6
-    late.claimer.forget_blocked()
+    late.claimer.places.forget_blocked()
     queue.refresh_from_db()
     assert len(late.claim()) == (1 if queue.max_per_second else 0)
 
@@ -123,6 +123,6 @@ def test_slots_are_counted_when_a_queue_has_a_limit_again(worker):
 
     tune_queue(queue.pk, num_slots=5)
 
-    worker.claimer.forget_blocked()
+    worker.claimer.places.forget_blocked()
     assert len(worker.claim(4)) == 1
     assert TenantQueue.objects.get().num_slots == 5

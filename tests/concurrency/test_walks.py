@@ -20,7 +20,7 @@ def settle(worker: FakeWorker) -> None:
 def claim_next(worker: FakeWorker, *, forget: bool) -> list[int]:
     """Claim until something is taken, finish it, and return the ids."""
     if forget:
-        worker.claimer.forget_blocked()
+        worker.claimer.places.forget_blocked()
     while not (taken := worker.claim(5)):
         pass
     worker.finish(taken)

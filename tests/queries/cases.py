@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
-from django_tenantqueue.queries.survey import first_taken_params
+from django_tenantqueue.queries.survey import first_taken_params, survey_params
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -64,11 +64,9 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
-    "take_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),
     ],
-    "leave_full_queue_watch": [Case(lambda _: {"lock_class": 1, "key": 7}, worker=True)],
     "fail_jobs": [Case(failed_jobs, HOT_KEY, 4000)],
     "cancel_waiting_jobs": [Case(ids("ready", error=None), HOT_KEY, 4000)],
     "claim_jobs": [
@@ -447,7 +445,7 @@ CASES: dict[str, list[Case]] = {
             before="lock_queues",
         )
     ],
-    "survey_ready": [Case(lambda _: {"most": 2000}, READY, DEAD_ROWS, worker=True)],
+    "survey_ready": [Case(lambda _: survey_params(2000), READY, DEAD_ROWS, worker=True)],
     "next_due": both(lambda _: {}, DUE, 3000),
     "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "promote_jobs": [

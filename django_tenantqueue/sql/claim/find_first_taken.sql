@@ -1,17 +1,12 @@
--- For each queue that lock_queues.sql has locked: since when jobs have been queued that hold a slot of
--- it (`queued_at`, microseconds), at least `margin_seconds` before the clock, `as_of`. Runs in the
--- claim's transaction, after it, so every earlier claim is seen and later ones are queued later.
+-- For each queue that lock_queues.sql has locked: the `queued_at` of the oldest job that holds a
+-- slot, but at least `margin_seconds` before the clock, and the clock, `as_of` (microseconds). It
+-- runs in the claim's transaction, after the claim. So it sees every earlier claim, and jobs of
+-- later claims are queued later.
 -- A queue without a limit is left out.
 -- Index: tenantqueue_job_slots, up to its first living entry.
 -- Reasoning: docs/explanation/claim.md.
-WITH known AS MATERIALIZED (
-    SELECT
-        since.queue_id,
-        'epoch'::timestamptz + since.microseconds * interval '1 microsecond' AS queued_at
-    FROM unnest(%(taken_queues)s::integer[], %(taken_since)s::bigint[])
-        AS since (queue_id, microseconds)
-    WHERE 'epoch'::timestamptz + %(taken_as_of)s::bigint * interval '1 microsecond' <= clock_timestamp()
-)
+WITH
+-- include: taken_since
 SELECT
     handed.queue_id,
     (
@@ -26,12 +21,12 @@ SELECT
 FROM (
     SELECT DISTINCT unnest(current_setting('tenantqueue.queues')::integer[]) AS queue_id
 ) handed
-LEFT JOIN known ON known.queue_id = handed.queue_id
+LEFT JOIN since ON since.queue_id = handed.queue_id
 LEFT JOIN LATERAL (
     SELECT j.queued_at
     FROM tenantqueue_job_hot j
     WHERE j.queue_id = handed.queue_id AND j.state IN ('queued', 'running')
-        AND j.queued_at >= coalesce(known.queued_at, '-infinity')
+        AND j.queued_at >= coalesce(since.taken_at, '-infinity')
     ORDER BY j.queue_id, j.queued_at
     LIMIT 1
 ) taken ON true

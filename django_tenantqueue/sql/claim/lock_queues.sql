@@ -82,7 +82,7 @@ SELECT
                 arrival.lane, arrival.queue_id, arrival.priority,
                 -- there may be earlier ones that were not read
                 CASE
-                    WHEN %(arrivals_after)s::bigint < min(began.last_id) - %(most_arrivals)s::integer
+                    WHEN min(began.last_id) - %(most_arrivals)s::integer > %(arrivals_after)s::bigint
                     THEN 0
                     ELSE min(arrival.id)
                 END AS id

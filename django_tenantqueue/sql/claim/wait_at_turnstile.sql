@@ -1,4 +1,4 @@
--- Wait in line before a claim, for a worker that has found all that is ready in others' hands: of those
--- only one at a time claims, however many there are. Its place ends with the transaction.
--- Locks: one advisory lock, which no other statement takes; nothing is held while it waits.
+-- Wait for a turn to claim. One worker at a time has its turn, which ends with its transaction. A
+-- worker goes to the turnstile after a claim that found all queues locked.
+-- Locks: one advisory lock, which no other statement takes; nothing is held during the wait.
 SELECT pg_advisory_xact_lock(%(lock_class)s::integer, 0)

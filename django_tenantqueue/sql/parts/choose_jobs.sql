@@ -1,4 +1,5 @@
--- The jobs to claim: read and locked in each place, ranked by lane, turn and place, and cut to the room.
+-- The jobs to claim: read and locked in each place, ranked by lane, turn and place, and cut to the
+-- room.
 candidate AS MATERIALIZED (
     SELECT
         share.*, job.id, job.is_async,
@@ -8,7 +9,7 @@ candidate AS MATERIALIZED (
         ) AS nth_of_queue
     FROM share
     LEFT JOIN LATERAL (
-        -- how far to read past jobs of closed tasks; without such tasks nothing is looked for
+        -- how far to read past jobs of closed tasks; empty when no task is closed
         SELECT j.id
         FROM tenantqueue_job_hot j
         WHERE (SELECT cardinality(closed.names) FROM closed) > 0

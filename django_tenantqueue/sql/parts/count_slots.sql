@@ -1,4 +1,4 @@
--- The locked places, and how many slots and how much of their rate their queues have left.
+-- The locked places, the free slots of their queues, and the debts of their rates.
 place AS MATERIALIZED (
     SELECT
         handed.*,
@@ -24,20 +24,8 @@ place AS MATERIALIZED (
         queue.burst, queue.as_of,
         CASE
             WHEN queue.as_of IS NOT NULL
-            THEN coalesce(
-                (
-                    SELECT greatest(
-                        0,
-                        least(rate.debt, queue.burst) - queue.max_per_second * greatest(
-                            0, extract(epoch FROM queue.as_of - rate.as_of)::float8
-                        )
-                    )
-                    FROM tenantqueue_queuerate rate
-                    WHERE rate.queue_id = queue.id
-                        AND rate.as_of <= queue.as_of + interval '1 second'
-                ),
-                0
-            )
+            THEN
+-- include: debt
         END AS debt
     FROM (
         SELECT
@@ -49,19 +37,20 @@ place AS MATERIALIZED (
         OFFSET 0
     ) met
     CROSS JOIN LATERAL (
-        SELECT q.id, q.weight, q.num_slots, q.max_per_second,
-        coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
-        CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
-        CASE
-            WHEN q.num_slots IS NOT NULL
-            THEN (
-                SELECT count(*)
-                FROM tenantqueue_job_hot j
-                WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
-                    AND j.queued_at >= coalesce(met.taken_since, '-infinity')
-            )
-        END AS taken,
-        q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
+        SELECT
+            q.id, q.weight, q.num_slots, q.max_per_second,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+            CASE WHEN q.max_per_second IS NOT NULL THEN clock_timestamp() END AS as_of,
+            CASE
+                WHEN q.num_slots IS NOT NULL
+                THEN (
+                    SELECT count(*)
+                    FROM tenantqueue_job_hot j
+                    WHERE j.queue_id = met.queue_id AND j.state IN ('queued', 'running')
+                        AND j.queued_at >= coalesce(met.taken_since, '-infinity')
+                )
+            END AS taken,
+            q.id = ANY (current_setting('tenantqueue.unlimited')::integer[]) AS is_shared
         FROM tenantqueue_tenantqueue q
         WHERE q.id = met.queue_id AND NOT q.paused
         OFFSET 0

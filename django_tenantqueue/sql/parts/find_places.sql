@@ -1,29 +1,8 @@
--- Places with ready jobs: those the worker knows, and all there are if the steps through the index
--- see them all. `arrival`: the latest jobs, whose places the worker is told.
-began AS MATERIALIZED (
-    SELECT
-        coalesce(pg_sequence_last_value('tenantqueue_job_id_seq'::regclass), 0) AS last_id,
-        pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))
-        + pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_slots')) AS entries
-), step AS (
-    SELECT
-        (%(from_lane)s)::smallint AS lane, %(from_queue)s::integer AS queue_id,
-        (%(from_priority)s)::smallint AS priority, began.last_id AS id, 0 AS nth
-    FROM began
-    UNION ALL
-    SELECT next.lane, next.queue_id, next.priority, next.id, step.nth + 1
-    FROM step
-    CROSS JOIN LATERAL (
-        SELECT j.lane, j.queue_id, j.priority, j.id
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-            AND (j.lane, j.queue_id, j.priority) > (step.lane, step.queue_id, step.priority)
-        ORDER BY j.lane, j.queue_id, j.priority, j.id
-        LIMIT 1
-    ) next
-    WHERE step.nth < %(most_steps)s::integer
-), arrival AS MATERIALIZED (
-    -- not by state, or another index might be read, with the entries of jobs that have gone
+-- Places with ready jobs: the known ones, and those of the steps if these see all places there are.
+-- `arrival`: the latest jobs, whose places are returned to the worker.
+-- include: steps
+, arrival AS MATERIALIZED (
+    -- without a condition on the state, which might make the planner choose another index
     SELECT j.id, j.state, j.lane, j.queue_id, j.priority
     FROM tenantqueue_job_hot j
     WHERE j.id > (
@@ -43,7 +22,7 @@ began AS MATERIALIZED (
             %(known_priorities)s::smallint[], %(known_ids)s::bigint[]
         ) AS known (lane, queue_id, priority, least_id)
         UNION ALL
-        -- all places there are; if they are not all, they are for later claims, in their order
+        -- if the steps do not see all places, these are served by later claims, in their order
         SELECT step.lane, step.queue_id, step.priority, step.id, step.id
         FROM step
         WHERE step.nth > 0 AND %(is_first)s::boolean

@@ -39,6 +39,7 @@ seen AS MATERIALIZED (
         SELECT
             q.id, q.paused, q.num_slots, q.max_per_second,
             coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst,
+            statement_timestamp() AS as_of,
             (SELECT since.taken_at FROM since WHERE since.queue_id = q.id) AS taken_since
         FROM tenantqueue_tenantqueue q
         WHERE q.id = ready.queue_id AND ready.first_id IS NOT NULL
@@ -52,17 +53,8 @@ seen AS MATERIALIZED (
             count(*) AS slots,
             CASE
                 WHEN queue.max_per_second IS NOT NULL
-                THEN (
-                    SELECT greatest(
-                        0,
-                        least(rate.debt, queue.burst) - queue.max_per_second * greatest(
-                            0, extract(epoch FROM statement_timestamp() - rate.as_of)::float8
-                        )
-                    )
-                    FROM tenantqueue_queuerate rate
-                    WHERE rate.queue_id = queue.id
-                        AND rate.as_of <= statement_timestamp() + interval '1 second'
-                )
+                THEN
+-- include: debt
             END AS debt
         FROM (
             SELECT

@@ -1,5 +1,5 @@
--- Since when slots are taken of the queues that the worker has for itself: older entries of the index
--- of slots are those of jobs that have ended, which the count need not read.
+-- Since when slots of a queue are taken, as far as the worker knows. Older entries of the index of
+-- slots belong to jobs that have ended. The count does not read them.
 since AS MATERIALIZED (
     SELECT
         known.queue_id,

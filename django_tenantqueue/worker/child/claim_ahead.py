@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 AHEAD_SECONDS = 0.05
-"""At most so much expected work waits in a process."""
-MOST_AHEAD_SECONDS = 0.2
-"""So much where the server takes that long to answer and slots are ample: else the threads would
-wait for their next jobs. Less than the age at which a claim that was not begun is given back."""
-AMPLE_SLOTS = 100
-"""A queue with so many slots left is short of none."""
+"""Most expected work that waits in a process. Halved: threads wait for short jobs on a busy server.
+Doubled: jobs that another process could run wait for longer."""
+MOST_AHEAD_SECONDS = AHEAD_SECONDS * 4
+"""The same when the server takes that long to answer and the queues have many free slots. Otherwise
+the threads would wait for their next jobs."""
 MOST_AHEAD = 64
-ENOUGH = 20
-"""Runs seen before anything is claimed ahead."""
+"""Most jobs claimed ahead. Halved: threads wait between the shortest jobs. Doubled: another process
+gets its share of a small backlog later."""
 
 
 class ClaimAhead:
-    """Follows how long blocking jobs take, and says how many more than there are threads to claim.
+    """Follows how long blocking jobs take, and says how many to claim beyond the free threads.
 
-    A slow job weighs at once, fast ones only by and by, so that the buffer empties quickly when
-    the work changes.
+    A slow job counts at once and fast ones gradually, so the buffer empties quickly when the work
+    changes.
     """
+
+    AMPLE_SLOTS = 100
+    """Free slots of a queue that is not short of them."""
+    ENOUGH = 20
+    """Runs seen before anything is claimed ahead."""
 
     def __init__(self, threads: int) -> None:
         self.ahead = 0
@@ -29,8 +33,8 @@ class ClaimAhead:
         self._ahead_seconds = AHEAD_SECONDS
 
     def answered(self, seconds: float, *, slots_left: int) -> None:
-        """Take into account how long a claim took, and the fewest slots that it left to a queue."""
-        ample = slots_left >= AMPLE_SLOTS
+        """Take into account how long a claim took, and the fewest slots left in a queue."""
+        ample = slots_left >= self.AMPLE_SLOTS
         most = MOST_AHEAD_SECONDS if ample else AHEAD_SECONDS
         self._ahead_seconds = min(most, max(AHEAD_SECONDS, seconds))
 
@@ -41,12 +45,12 @@ class ClaimAhead:
             self._expected = seconds
         else:
             self._expected += 0.05 * (seconds - self._expected)
-        if self._seen < ENOUGH:
+        if self._seen < self.ENOUGH:
             return
         expected = max(self._expected, 1e-6)
         self.ahead = min(MOST_AHEAD, int(self._threads * self._ahead_seconds / expected))
 
     def stalled(self) -> None:
-        """Claim nothing ahead until another job has ended: what was claimed ahead got stuck."""
+        """Claim nothing ahead until another job has ended: jobs claimed ahead got stuck."""
         self.ahead = 0
         self._expected = max(self._expected, AHEAD_SECONDS)

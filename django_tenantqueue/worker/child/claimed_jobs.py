@@ -1,4 +1,4 @@
-"""The jobs that this process has claimed and not ended: how many of which kind, and where."""
+"""The jobs that this process has claimed and not ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("django_tenantqueue")
 def hard_limit(running: RunningJob) -> float | None:
     """Return the seconds of run after which a job's process is killed; None: never.
 
-    The default is no column of the job: a change of the setting holds for jobs that wait, too.
+    A default is not stored with the job, so a changed setting applies to waiting jobs, too.
     """
     claimed, settings = running.claimed, get_settings()
     if claimed.hard_timeout_seconds is not None:
@@ -32,13 +32,13 @@ def hard_limit(running: RunningJob) -> float | None:
 
 
 class Executor(Protocol):
-    """What runs jobs of one kind."""
+    """Runs jobs of one kind."""
 
     def submit(self, jobs: list[RunningJob]) -> None:
         """Run jobs."""
 
     def revoke(self, running: RunningJob) -> bool:
-        """Take back a job that was not begun; False when it is too late."""
+        """Take back a job that has not started; False when it is too late."""
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs."""
@@ -47,7 +47,7 @@ class Executor(Protocol):
 class ClaimedJobs:
     """The claimed jobs of one worker process.
 
-    Changed by the claim loop's thread alone; executors only mark what they begin and end.
+    Only the claim loop's thread changes them; executors mark what they begin and end.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class ClaimedJobs:
         self.threads: Executor | None = None
         self.loop: Executor | None = None
         self.draining = False
-        """No more are claimed."""
+        """No more jobs are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
         """Delay in seconds -> claims (id, claim_seq) to give back."""
         self.reasons: dict[tuple[int, int], str] = {}
-        """Claim to give back -> JSON text of the error that says why."""
+        """Claim to give back -> JSON text of the error that is the reason."""
         self._thread_slots = threads
         self._async_slots = async_slots
         self._jobs: dict[int, RunningJob] = {}
@@ -106,7 +106,7 @@ class ClaimedJobs:
                 executor.submit(part)
 
     def remove(self, running: RunningJob) -> bool:
-        """Take a job out that has ended; False when it was taken back before."""
+        """Remove a job that has ended; False when it was taken back before."""
         if self._jobs.pop(running.id, None) is None:
             return False
         self._count_out(running)
@@ -129,12 +129,12 @@ class ClaimedJobs:
         return [r for r in self._jobs.values() if r.ended is None]
 
     def claims(self) -> set[tuple[int, int]]:
-        """Return the claims (id, claim_seq) of the claimed jobs and of those to be given back."""
+        """Return the claims (id, claim_seq) of the claimed jobs and of those to give back."""
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
         return returned | {(r.id, r.claimed.claim_seq) for r in self._jobs.values()}
 
     def take_back(self, running: RunningJob) -> bool:
-        """Take a job back from its executor; False when it has been begun."""
+        """Take a job back from its executor; False when it has started."""
         executor = self.loop if running.claimed.is_async else self.threads
         if executor is None or not executor.revoke(running):
             return False
@@ -144,21 +144,30 @@ class ClaimedJobs:
         return True
 
     def give_back(self, running: RunningJob, delay_seconds: float = 0.0) -> bool:
-        """Give a job that was not begun back to the queue; False when it is too late."""
+        """Give a job that has not started back to the queue; False when it is too late."""
         if not self.take_back(running):
             return False
         self.claim_ahead.stalled()
         self.to_return(running, delay_seconds)
         return True
 
+    def return_claims(
+        self,
+        claims: Iterable[tuple[int, int]],
+        delay_seconds: float = 0.0,
+        reason: str | None = None,
+    ) -> None:
+        """Give claims (id, claim_seq) back to the queue soon, with the error that says why."""
+        for claim in claims:
+            self.to_give_back.setdefault(delay_seconds, []).append(claim)
+            if reason is not None:
+                self.reasons[claim] = reason
+
     def to_return(
         self, running: RunningJob, delay_seconds: float, reason: str | None = None
     ) -> None:
-        """Note a claim that is to be given back to the queue, with the error that says why."""
-        claim = (running.id, running.claimed.claim_seq)
-        self.to_give_back.setdefault(delay_seconds, []).append(claim)
-        if reason is not None:
-            self.reasons[claim] = reason
+        """Give the claim of a job back to the queue soon, with the error that says why."""
+        self.return_claims([(running.id, running.claimed.claim_seq)], delay_seconds, reason)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""

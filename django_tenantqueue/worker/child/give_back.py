@@ -1,4 +1,4 @@
-"""Giving claims back: those that were not begun, and those whose answer never came."""
+"""Giving claims back: those that were not started, and those whose answer never came."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ...conf import get_settings
 from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
 from .claimed_jobs import ClaimedJobs
-from .completions import Completions
+from .completions import RETRY_SECONDS, Completions
 
 logger = logging.getLogger("django_tenantqueue")
 
 DOUBT_SECONDS = 90.0
-"""How long after a failed statement a worker looks for claims of which it has had no answer: longer
-than the server may go on with a statement whose connection is lost."""
-RETURN_SECONDS = 0.5
-"""Wait before a job is given back again whose row somebody had locked."""
+"""How long after a failed statement a worker looks for claims that it does not know of. Longer than
+a statement may run on after its connection was lost. Halved: such jobs would wait until their
+worker ends. Doubled: one more statement with each heartbeat."""
+RETURN_SECONDS = RETRY_SECONDS * 5
+"""Wait before giving a job back is retried because its row was locked."""
 RETRIABLE = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.DeadlockDetected,
@@ -29,7 +30,7 @@ RETRIABLE = (
 
 
 class GiveBack:
-    """Gives back what one worker process has claimed and will not run."""
+    """Gives back the jobs that one worker process has claimed and will not run."""
 
     def __init__(self, worker_id: int, claimed_jobs: ClaimedJobs, completions: Completions) -> None:
         self._worker_id = worker_id
@@ -40,36 +41,36 @@ class GiveBack:
 
     @property
     def next_at(self) -> float | None:
-        """When something is to be given back (monotonic time); None when there is nothing."""
+        """When the next claims are given back (monotonic time); None when there are none."""
         return self._next_at if self._claimed_jobs.to_give_back else None
 
     def doubt(self) -> None:
-        """Look for unknown claims for a while: a statement has failed."""
+        """Look for unknown claims for some time: a statement has failed."""
         self._doubt_until = time.monotonic() + DOUBT_SECONDS
 
     def find_unknown(self, connection: psycopg.Connection[Any]) -> None:
-        """Note claims that were committed but whose answer never came: nobody runs them."""
+        """Find claims that were committed but whose answer never came: no process runs them."""
         if time.monotonic() >= self._doubt_until:
             return
         held = finish_queries.find_claims(connection, self._worker_id)
-        for claim in held - self._claimed_jobs.claims() - self._completions.claims():
-            logger.warning(
-                "job %s was claimed in a transaction without answer: given back", claim[0]
-            )
-            self._claimed_jobs.to_give_back.setdefault(0.0, []).append(claim)
+        unknown = held - self._claimed_jobs.claims() - self._completions.claims()
+        for job_id, _ in unknown:
+            logger.warning("job %s was claimed in a transaction without answer: given back", job_id)
+        self._claimed_jobs.return_claims(unknown)
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
-        """Give claims back; those whose rows somebody has locked are left for a later round."""
+        """Give claims back; those whose rows are locked are left for a later round."""
         for delay, claims in list(self._claimed_jobs.to_give_back.items()):
+            left: list[tuple[int, int]] = []
             try:
                 self._return(connection, claims, delay)
-                del self._claimed_jobs.to_give_back[delay]
             except RETRIABLE:
                 left = [c for c in claims if not self._returned_singly(connection, c, delay)]
-                self._claimed_jobs.to_give_back[delay] = left
-                if not left:
-                    del self._claimed_jobs.to_give_back[delay]
                 self._next_at = time.monotonic() + RETURN_SECONDS
+            if left:
+                self._claimed_jobs.to_give_back[delay] = left
+            else:
+                del self._claimed_jobs.to_give_back[delay]
 
     def _returned_singly(
         self, connection: psycopg.Connection[Any], claim: tuple[int, int], delay: float

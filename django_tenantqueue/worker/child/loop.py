@@ -1,7 +1,7 @@
-"""The database side of a worker process: claim, hand out, collect, finish, again.
+"""The database side of a worker process: claim, hand out, collect, finish, and again.
 
-One thread, one connection. A round of the loop is `run_once()`: it stores what has ended and
-claims what there is room for, in one transaction.
+One thread, one connection. A round of the loop is `run_once()`. It stores the jobs that have ended
+and claims as many as there is room for, in one transaction.
 """
 
 from __future__ import annotations
@@ -22,26 +22,20 @@ from ...queries import workers as worker_queries
 from ..config import WorkerConfig
 from ..connection import is_lost
 from ..shared_memory import SharedMemory
-from ..survey import survey
 from ..waiting import Waiter
 from .claimed_jobs import ClaimedJobs
 from .completions import RETRY_SECONDS, Completions
-from .full_queue_watcher import FullQueueWatcher
 from .give_back import RETRIABLE, GiveBack
 from .heartbeat import Heartbeat
 from .next_claim import NextClaim
-from .release_after_finish import ReleaseAfterFinish
 from .round_trip import RoundTrip
 from .running_jobs import RunningJobs
-from .sleep import Sleep
-from .turnstile import Turnstile
 
 logger = logging.getLogger("django_tenantqueue")
 
 GROUP_SIZE = 100
-"""So many completions are written at once."""
-FAREWELL_SECONDS = 3.0
-"""How long a process that ends tries to give its jobs back when somebody has locked their rows."""
+"""Most completions that wait for each other. Halved: more transactions under load. Doubled: more
+are stored singly when the server refuses one."""
 
 
 class ClaimLoop:
@@ -63,37 +57,24 @@ class ClaimLoop:
         )
         self.claimed_jobs = ClaimedJobs(config.threads, config.async_slots, shared_memory)
         self.completions = Completions(worker_id)
-        self.sleep = Sleep(worker_id, burst=config.burst)
         self.give_back = GiveBack(worker_id, self.claimed_jobs, self.completions)
         self.running_jobs = RunningJobs(worker_id, self.claimed_jobs, self.completions)
         self.heartbeat = Heartbeat(worker_id, max_jobs=config.max_jobs, max_rss=config.max_rss)
-        self.turnstile = Turnstile()
-        self.full_queue_watcher = FullQueueWatcher(config.filters)
-        self.next_claim = NextClaim(
-            self.claimer,
-            self.claimed_jobs,
-            self.sleep,
-            self.turnstile,
-            self.full_queue_watcher,
-            burst=config.burst,
-        )
+        self.next_claim = NextClaim(self.claimer, self.claimed_jobs, burst=config.burst)
         self.waiter = Waiter()
         self._reconnect = reconnect
-        self._release_after_finish = ReleaseAfterFinish()
         self.round_trip = RoundTrip(
-            worker_id,
             self.claimer,
             self.claimed_jobs,
             self.completions,
-            self._release_after_finish,
             self.heartbeat,
-            self.turnstile,
             self.next_claim,
-            doubt=self._doubt,
+            self._doubt,
         )
+        self._release_after_finish = self.round_trip.release_after_finish
         self._ended: deque[tuple[RunningJob, Outcome]] = deque()
         self._wanted = 1
-        """So many completions end the wait."""
+        """This many completions end the wait."""
         self._attend_notifications()
 
     # called by executors
@@ -107,14 +88,14 @@ class ClaimLoop:
     # one round
 
     def run_once(self) -> float:
-        """Do what is due; return the seconds until something may be due again."""
+        """Do everything that is due; return the seconds until the next round."""
         try:
             return self._round(time.monotonic())
         except psycopg.Error as error:
             if is_lost(self.connection, error):
                 self._reopen(error)
                 return 0.0
-            logger.warning("a statement of the worker failed, it is repeated: %s", error)
+            logger.warning("a statement of the worker failed and is retried: %s", error)
             self._doubt(error)
             self.next_claim.put_off(1.0)
             return 0.1
@@ -133,10 +114,11 @@ class ClaimLoop:
             return self._rest(now)
         pause = self.round_trip.at + self.round_trip.group_seconds - now
         if waiting and pause > 0 and waiting < GROUP_SIZE and len(self.claimed_jobs):
-            # nobody needs to wake this thread before the group is full, or nothing runs any more
+            # this thread sleeps until the group is full, or nothing runs any more
             self._wanted = min(GROUP_SIZE - waiting, len(self.claimed_jobs))
             return pause
-        if waiting and claim and not len(self.claimed_jobs) and self.turnstile.is_crowded():
+        is_idle = not len(self.claimed_jobs)
+        if waiting and claim and is_idle and self.next_claim.turnstile.is_crowded():
             claim = False
             self.next_claim.hurry(now)
         is_done = self.round_trip.exchange(self.connection, claim=claim)
@@ -145,9 +127,9 @@ class ClaimLoop:
         return 0.0
 
     def _survey(self) -> None:
-        """Look for all places where jobs are ready, and claim again."""
+        """Find all places where jobs are ready, and claim again."""
         try:
-            survey(self.connection, self.claimer.surveys)
+            self.claimer.surveys.run_once(self.connection)
         except psycopg.Error as error:
             if is_lost(self.connection, error):
                 raise
@@ -167,21 +149,17 @@ class ClaimLoop:
         return any(self.claimed_jobs.room())
 
     def _rest(self, now: float) -> float:
-        """Return how long there is nothing to do."""
-        due = [self.heartbeat.next_at]
-        if len(self.claimed_jobs):
-            due.append(self.running_jobs.next_at)
-        if self.completions.next_try_at is not None:
-            due.append(self.completions.next_try_at)
-        if self._release_after_finish.next_at is not None:
-            due.append(self._release_after_finish.next_at)
-        if self.give_back.next_at is not None:
-            due.append(self.give_back.next_at)
-        if self.claimer.passed_over.next_at is not None:
-            due.append(self.claimer.passed_over.next_at)
-        if self._may_claim():
-            due.append(self.next_claim.due_at)
-        return max(0.0, min(due) - now)
+        """Return the seconds until something is due."""
+        due = [
+            self.heartbeat.next_at,
+            self.running_jobs.next_at if len(self.claimed_jobs) else None,
+            self.completions.next_try_at,
+            self._release_after_finish.next_at,
+            self.give_back.next_at,
+            self.claimer.passed_over.next_at,
+            self.next_claim.due_at if self._may_claim() else None,
+        ]
+        return max(0.0, min(at for at in due if at is not None) - now)
 
     # completions
 
@@ -193,14 +171,14 @@ class ClaimLoop:
             claimed = running.claimed
             self.round_trip.ended.append(claimed.id)
             self.heartbeat.count_job()
-            self.claimer.finished(claimed.queue_id)
+            self.claimer.places.finished(claimed.queue_id)
             record = outcome.finished or outcome.failed
             if record is not None:
                 self.completions.add(record)
                 continue
             if outcome.stored and claimed.gates:
                 self._release_after_finish.note([(claimed.id, JobGates.read(claimed.gates))])
-            # nothing is left to store, as with an atomic task: its place is free all the same
+            # nothing is left to store, as with an atomic task, but there is room for a job
             self.next_claim.hurry(self.round_trip.at + self.round_trip.group_seconds)
             if outcome.give_back is not None:
                 logger.warning(
@@ -229,24 +207,23 @@ class ClaimLoop:
             self.claimed_jobs.draining = True
             self.claimed_jobs.shared_memory.retire()
         if self.claimed_jobs.draining:
-            self.full_queue_watcher.leave(self.connection)
-            self.sleep.retire(self.connection)
+            self.next_claim.sleep.retire(self.connection)
 
     def _beat(self, now: float) -> None:
-        """Give a sign of life; when somebody has locked this worker's row, the next one does."""
+        """Write a heartbeat, unless this worker's row is locked."""
         try:
             wanted = self.heartbeat.beat(self.connection, now, len(self.claimed_jobs.running()))
         except RETRIABLE as error:
-            logger.warning("the heartbeat is left out: %s", error)
+            logger.warning("the heartbeat is skipped: %s", error)
         else:
             if wanted:
                 self.claimed_jobs.draining = True
                 self.claimed_jobs.shared_memory.dismiss()
 
     def _doubt(self, error: psycopg.Error) -> None:
-        """Compare the claims in the rows with those known here, now and for a while.
+        """Compare the claims in the rows with those known here, now and for some time.
 
-        The error is told in this worker's row, for operators to see.
+        The error is written to this worker's row, where operators see it.
         """
         self.give_back.doubt()
         self.heartbeat.note_error(str(error))
@@ -255,11 +232,11 @@ class ClaimLoop:
     # notifications
 
     def _attend_notifications(self) -> None:
-        """Hear notifications that arrive together with the answer to a statement, too."""
+        """Take notifications that arrive together with the answer to a statement, too."""
         self.connection.add_notify_handler(lambda _notification: self.notified())
 
     def _hear(self) -> None:
-        """Read what the server sent while nothing was asked: notifications, or its end."""
+        """Read what the server sent without being asked: notifications, or its end."""
         try:
             self.connection.pgconn.consume_input()
         except psycopg.Error as error:
@@ -270,8 +247,8 @@ class ClaimLoop:
     def _has_heard(self) -> bool:
         """Take the notifications that were read already; return whether there were any.
 
-        One that arrives behind the answer to a statement may be read with it and lie there: the
-        socket then has nothing to say.
+        One that arrives behind the answer to a statement may be read together with it. The socket
+        is not readable then.
         """
         raw, heard = self.connection.pgconn, False
         while not self.connection.closed and raw.notifies():
@@ -280,7 +257,7 @@ class ClaimLoop:
         return heard
 
     def notified(self) -> None:
-        """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
+        """Claim at once: an enqueuer has ended this worker's sleep."""
         self.next_claim.notified()
 
     # connection
@@ -300,9 +277,8 @@ class ClaimLoop:
                 time.sleep(pause)
                 pause = min(2.0, pause * 2)
         self._attend_notifications()
-        self.sleep.reconnected()
-        self.full_queue_watcher.reconnected()
         self.claimer.surveys.leave()  # it may be another server, with another clock
+        self.next_claim.sleep.reconnected()
         self.next_claim.hurry()
 
     # the end
@@ -318,20 +294,20 @@ class ClaimLoop:
         )
 
     def return_unstarted(self) -> None:
-        """Give back what was claimed but not begun."""
+        """Give back the jobs that were claimed but have not started."""
         for running in self.claimed_jobs.unfinished():
             if running.started is None:
                 self.claimed_jobs.give_back(running)
 
     def abandon(self) -> int:
-        """Store what has ended and give back what was not begun; return how many jobs still run.
+        """Store ended jobs and give back unstarted ones; return how many jobs still run.
 
-        Those keep their claims until this process is gone: the supervisor gives them back, lest
-        they begin elsewhere beside their old runs.
+        These keep their claims until this process is gone. Then the supervisor gives them back, so
+        that they do not start elsewhere beside their old runs.
         """
         self.give_back.find_unknown(self.connection)
         self.return_unstarted()
-        end = time.monotonic() + FAREWELL_SECONDS
+        end = time.monotonic() + 3.0  # if rows are locked
         while True:
             self._collect()
             self.completions.take_held_back(time.monotonic())
@@ -349,7 +325,7 @@ class ClaimLoop:
     def close(self) -> None:
         """Sign off, wake a worker that may go on, and close the connection."""
         try:
-            self.sleep.retire(self.connection)
+            self.next_claim.sleep.retire(self.connection)
             worker_queries.delete_worker(self.connection, self.worker_id)
         except psycopg.Error as error:
             logger.warning("signing off failed: %s", error)

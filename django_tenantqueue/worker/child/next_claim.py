@@ -1,78 +1,117 @@
-"""When a worker process claims next, after what its last claim found."""
+"""When a worker process claims next, after the result of its last claim."""
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
 import psycopg
 
+from ...conf import get_settings
 from ...operations.claim import Claimer, Verdict
+from ...operations.places import BLOCKED_SECONDS
 from ...queries.claim import ClaimRequest
 from ...queries.exchange import Exchange
 from .claimed_jobs import ClaimedJobs
-from .full_queue_watcher import FullQueueWatcher
-from .sleep import Sleep
-from .turnstile import Turnstile
+from .completions import GROUP_SECONDS
+from .sleep import SLEEP_SECONDS, Sleep
 
-SEARCH_SECONDS = 0.5
-"""Pause before the first look for coroutines while all threads are taken; doubled each time."""
-MOST_SEARCH_SECONDS = 2.0
-"""Longest pause between two of them."""
-MOST_SEARCHES = 3
-"""So many of them before a worker whose threads are all taken may go to sleep."""
-LATER_SECONDS = 0.005
-"""Pause after a claim that took all there was. What ends meanwhile is stored with the next claim,
-which then costs no transaction of its own."""
+SEARCH_SECONDS = 1.0
+"""Pause before a look for coroutines alone while all threads are taken, and before a worker that
+was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
+claims. Doubled: a coroutine beside blocking jobs may start later."""
+MOST_DETOURS = 16
+"""Most claims in a row made through the turnstile without trying a direct claim. Halved: a crowded
+fleet makes more claims that find nothing. Doubled: it notices later that the crowd has gone."""
 
 Connection = psycopg.Connection[Any]
 
 
-class NextClaim:
-    """Tells one claim loop when to claim, and calls other workers for what it leaves to them."""
+class Turnstile:
+    """Decides when one worker process waits for its turn to claim.
 
-    def __init__(
-        self,
-        claimer: Claimer,
-        claimed_jobs: ClaimedJobs,
-        sleep: Sleep,
-        turnstile: Turnstile,
-        full_queue_watcher: FullQueueWatcher,
-        *,
-        burst: bool,
-    ) -> None:
+    A claim that finds all ready jobs locked costs as much as one that takes some. So a worker that
+    has nothing else to do makes its next claim at a turnstile, which admits one worker at a time.
+    However many wait there, they cost as much as one. See docs/explanation/fleets.md.
+    """
+
+    def __init__(self) -> None:
+        self.expected = False
+        """The next claim waits at the turnstile, because the last one found all queues locked."""
+        self.rest_seconds = 0.0
+        """How long the worker stays away from the turnstile."""
+        self._detours = 0
+        self._longest = 1
+
+    def is_crowded(self) -> bool:
+        """Whether to store completions without a claim, and to claim at the turnstile afterwards.
+
+        A claim beside a completion that found all queues locked makes the next completions do so,
+        more of them each time.
+        """
+        if self._detours == 0:
+            return False
+        self._detours -= 1
+        self.expected = True
+        return True
+
+    def waited(self, verdict: Verdict, seconds: float) -> None:
+        """Learn from a claim that waited at the turnstile for this long."""
+        self._expect(verdict)
+        self.rest_seconds = min(BLOCKED_SECONDS, seconds) if self.expected else 0.0
+
+    def tried(self, verdict: Verdict, *, found: bool, beside_ends: bool) -> None:
+        """Learn from a direct claim; `beside_ends`: it stored completions, too."""
+        self._expect(verdict)
+        self.rest_seconds = 0.0
+        if not beside_ends:
+            return
+        if self.expected:
+            self._detours = self._longest
+            self._longest = min(MOST_DETOURS, 2 * self._longest)
+        elif found:
+            self._longest = max(1, self._longest // 2)
+
+    def _expect(self, verdict: Verdict) -> None:
+        # behind a pooler, each waiting worker would occupy one of its connections
+        self.expected = verdict is Verdict.CONTENDED and not get_settings().pooler
+
+
+class NextClaim:
+    """Decides when one claim loop claims, and wakes other workers for the jobs it leaves."""
+
+    def __init__(self, claimer: Claimer, claimed_jobs: ClaimedJobs, *, burst: bool) -> None:
         self.due_at = time.monotonic()
         """When the next claim is due (monotonic time); sooner with something to store."""
         self.idle_rounds = 0
         """Claims in a row that found nothing ready."""
+        self.sleep = Sleep(claimer.worker_id, claimer.surveys, burst=burst)
+        self.turnstile = Turnstile()
         self._claimer = claimer
         self._claimed_jobs = claimed_jobs
-        self._sleep = sleep
-        self._turnstile = turnstile
-        self._full_queue_watcher = full_queue_watcher
         self._burst = burst
-        self._searches = 0
-        """Looks for coroutines alone, one after the other, that found nothing."""
         self._was_notified = False
+        self._found_at = 0.0
 
     def hurry(self, at: float = 0.0) -> None:
         """Claim at a time (monotonic) at the latest; at once unless one is given."""
         self.due_at = min(self.due_at, at)
 
     def put_off(self, seconds: float) -> None:
-        """Claim no sooner than in so many seconds: a statement has failed."""
+        """Claim no sooner than after this time: a statement has failed."""
         self.due_at = time.monotonic() + seconds
 
     def notified(self) -> None:
-        """Claim at once: somebody has enqueued, and has ended this worker's sleep."""
-        self._sleep.notified()
-        self._claimer.notified()
+        """Claim at once: an enqueuer has ended this worker's sleep."""
+        self.sleep.notified()
+        self._claimer.places.notified()
         self._claimer.surveys.hurry()
         self._was_notified = True
         self.hurry()
 
     def released(self) -> None:
-        """Claim at once: gates have let jobs through, for which a worker in burst mode stays."""
+        """Claim at once: gates have released jobs, for which a worker in burst mode stays."""
         self.idle_rounds = 0
         self._claimer.surveys.hurry()
         self.hurry()
@@ -87,91 +126,92 @@ class NextClaim:
         began: float,
         now: float,
     ) -> None:
-        """Take in what a claim brought that was sent at `began` and answered by `now`."""
+        """Learn from a claim that was sent at `began` and answered at `now`."""
         was_notified, self._was_notified = self._was_notified, False
         if answer.jobs:
             self.idle_rounds = 0
-            self._claimer.surveys.found_work()
-            self._sleep.found_work(connection)
+            self._found_at = now
+            self.sleep.found_work(connection)
             if request.is_filled_by(answer.jobs):
-                self._call_others(connection, answer, now)
-            self._searches = 0
-        elif was_notified and verdict is Verdict.BLOCKED and request.room_threads == 0:
-            # it may be a job for a thread, and another worker may have one free
-            self._sleep.pass_on(connection, now)
-        if self._is_searching(verdict, answer):
-            self.due_at = now + min(MOST_SEARCH_SECONDS, SEARCH_SECONDS * 2.0**self._searches)
-            self._searches = min(10, self._searches + 1)
-        elif verdict is Verdict.AGAIN:
-            self.due_at = now
-        elif verdict is Verdict.LATER:
-            self.due_at = now + LATER_SECONDS
-        elif verdict is Verdict.CONTENDED:
-            self.due_at = now + max(self._claimer.wait_seconds, self._turnstile.rest_seconds)
-        else:
-            self.due_at = now + self._seconds_to_look(connection, verdict, request, began, now)
+                self._wake_another(connection, answer, now)
+        self.due_at = now + self._pause(connection, verdict, request, was_notified, began, now)
         if self._was_notified:  # behind the answer to a statement of this method
             self.due_at = now
 
-    def _seconds_to_look(
+    def _pause(
         self,
         connection: Connection,
         verdict: Verdict,
         request: ClaimRequest,
+        was_notified: bool,
         began: float,
         now: float,
     ) -> float:
-        """Return the pause after a claim that left nothing for this worker."""
-        surveys = self._claimer.surveys
-        if self._burst and surveys.is_active:
-            surveys.leave()  # it ends when there is nothing anywhere
+        if verdict is Verdict.BLOCKED and was_notified and request.room_threads == 0:
+            # it may be a job for a thread of another worker; without the pause, two full workers
+            # would wake each other in turn
+            self.sleep.wake_another(connection, now)
+            return SEARCH_SECONDS
+        if self._is_full_for(verdict):
+            return SEARCH_SECONDS
+        if verdict is Verdict.AGAIN:
             return 0.0
-        if verdict is Verdict.EMPTY:
-            self.idle_rounds += 1
-            self._full_queue_watcher.leave(connection)
-        elif self._burst and not len(self._claimed_jobs):
-            # paused, without slots, or full of others' jobs: not for this worker, if the next look
-            # at all of them says the same
-            self.idle_rounds += 1
-            self._claimer.forget_blocked()
-        blocked = verdict is Verdict.BLOCKED
-        if self._sleep.can_be_notified and not self._sleep.number:
-            look = surveys.pause()
-            if look is not None:
-                return min(look, self._claimer.wait_seconds) if blocked else look
-        number = self._sleep.number
-        look = self._sleep.next_look(connection, now, looked_at=began, blocked=blocked)
-        if self._sleep.number != number:
-            surveys.announced()
-        if look is not None:
-            return look
-        if not blocked:
-            return self._sleep.seconds
-        look = self._claimer.wait_seconds
-        if self._sleep.can_be_notified and request.room_threads and request.room_async:
-            look = self._full_queue_watcher.seconds(connection, look)
-        return look
+        if verdict is Verdict.LATER:
+            return GROUP_SECONDS
+        if verdict is Verdict.CONTENDED:
+            return max(self._claimer.wait_seconds, self.turnstile.rest_seconds)
+        return self._idle_pause(connection, began, now, blocked=verdict is Verdict.BLOCKED)
 
-    def _call_others(self, connection: Connection, answer: Exchange, now: float) -> None:
-        """Wake another worker for what this one leaves, since it has no more room."""
-        ended = len(answer.finished) + len(answer.rescheduled)
-        if self._full_queue_watcher.leave(connection):
-            self._sleep.wake_now(connection, now)
-        elif len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
-            # not when they only follow those that have ended: nothing has changed for the others
-            self._sleep.wake_another(connection, now)
+    def _is_full_for(self, verdict: Verdict) -> bool:
+        """Whether another claim would bring nothing urgent: no thread is free.
 
-    def _is_searching(self, verdict: Verdict, answer: Exchange) -> bool:
-        """Whether a claim could only bring what is not urgent here: no thread is free.
-
-        Either the room is for coroutines, and none have come lately, or for claiming ahead, and
-        others are at the queues. A completion claims anyway.
+        Either there is room for coroutines alone, and none have come lately, or for claiming ahead,
+        and other workers hold the queues. A completion claims anyway.
         """
         if self._claimed_jobs.free_threads() or self._claimer.expects_coroutines:
             return False
         if verdict in (Verdict.AGAIN, Verdict.LATER):
-            found = any(job.is_async for job in answer.jobs)
-            return self._claimed_jobs.room()[0] == 0 and not found
-        return verdict is Verdict.CONTENDED or (
-            self._claimed_jobs.room()[0] == 0 and self._searches < MOST_SEARCHES
-        )
+            return self._claimed_jobs.room()[0] == 0
+        return verdict is Verdict.CONTENDED
+
+    def _idle_pause(
+        self, connection: Connection, began: float, now: float, *, blocked: bool
+    ) -> float:
+        """Return the pause after a claim that left nothing for this worker."""
+        if self._burst and self._claimer.surveys.is_active:
+            self._claimer.surveys.leave()  # it ends when there is nothing anywhere
+            return 0.0
+        if not blocked:
+            self.idle_rounds += 1
+        elif self._burst and not len(self._claimed_jobs):
+            # the ready jobs are not for this worker if the next look at all of them says the same
+            self.idle_rounds += 1
+            self._claimer.places.forget_blocked()
+        look = self.sleep.next_look(connection, now, looked_at=began, blocked=blocked)
+        if not blocked:
+            return self.sleep.seconds if look is None else look
+        if look is not None:
+            return min(look, self._claimer.wait_seconds)
+        return self._blocked_pause(now)
+
+    def _blocked_pause(self, now: float) -> float:
+        """Return the pause of a sleeping worker before it looks at full queues again.
+
+        A slot that becomes free is used at once by the worker whose job has ended, and a
+        notification ends the sleep. All workers together look for other changes every
+        BLOCKED_SECONDS, and each of them every 4 s.
+        """
+        wait, idle = self._claimer.wait_seconds, now - self._found_at
+        is_due_sooner = wait < BLOCKED_SECONDS and idle < SLEEP_SECONDS
+        if not self.sleep.can_be_notified or is_due_sooner:
+            return wait  # the worker that made the last starts of a rate makes the next one in time
+        # a worker that has found jobs a moment ago looks more often
+        longest = min(BLOCKED_SECONDS * self.sleep.workers, idle / 4)
+        return max(wait, longest * random.uniform(0.75, 1.0))
+
+    def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
+        """Wake another worker for the jobs that this one has no room for."""
+        ended = len(answer.finished) + len(answer.rescheduled)
+        # nothing has changed for others when jobs only follow those that have ended
+        if len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):
+            self.sleep.wake_another(connection, now)

@@ -27,32 +27,29 @@ from .loop import ClaimLoop
 
 logger = logging.getLogger("django_tenantqueue")
 
-PR_SET_PDEATHSIG = 1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""What tells a supervisor to stop. It passes the first one on to its children as SIGTERM."""
+"""Signals that stop a supervisor. It passes the first one on to its children as SIGTERM."""
 STOP_AT_ONCE = signal.SIGQUIT
-"""What the supervisor passes on when it is told again. It is another signal on purpose: a terminal
-and systemd signal every process, and the child must not take that for a second one."""
+"""The signal that the supervisor passes on for the second one. It is another signal on purpose: a
+terminal and systemd signal every process, and the child must not take that for a second one."""
 DRAIN = signal.SIGUSR1
-"""What the supervisor passes on when an operator wants the child to drain, without a time limit."""
+"""The signal that makes a child drain without a time limit, by an operator's order."""
 HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
-"""What waits while a child is forked, until it can handle it."""
-FAILED = 70
+"""Signals that are held back while a child is forked, until it can handle them."""
+FAILED = os.EX_SOFTWARE
 """The exit code of a process that has failed by itself."""
-BURST_EMPTY_ROUNDS = 2
-"""Claims in a row that find nothing before a burst worker ends."""
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Have the kernel kill this process when its supervisor dies (Linux; elsewhere nothing)."""
+    """Have the kernel kill this process when its supervisor dies (on Linux only)."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent_pid:
             os._exit(1)
 
 
 def _end_at_once() -> NoReturn:
-    """End the process whatever its other threads do, also one that blocks the event loop."""
+    """End the process even if other threads run, or one blocks the event loop."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -60,10 +57,10 @@ def _end_at_once() -> NoReturn:
 
 
 def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
-    """Let a process that a job forks be no copy of this worker; called in the loop's thread.
+    """Keep a process that a job forks from acting as this worker; called in the loop's thread.
 
-    Signals are blocked during the fork. The pipe that both share would tell this process of a
-    signal that came to the copy too early, and the copy would not end.
+    Signals are blocked during the fork. A signal that reached the copy too early would be reported
+    to this process by the pipe that both share, and the copy would not end.
     """
     numbers, masks = {*HELD_SIGNALS, STOP_AT_ONCE}, threading.local()
 
@@ -81,8 +78,8 @@ def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
 def _leave_to_original(loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
     """In a process that a job has forked: leave signals and coroutines to the original.
 
-    The pipe that tells the loop of signals is shared. The copy may run code of its own for as long
-    as it likes; when it comes back to the loop, which has the coroutines of other jobs, it ends.
+    The pipe that reports signals to the loop is shared. The copy may run its own code for any time.
+    When it comes back to the loop, which has the coroutines of other jobs, it ends.
     """
     signal.set_wakeup_fd(-1)
     for number in (*HELD_SIGNALS, STOP_AT_ONCE):
@@ -102,7 +99,7 @@ def _end_copy() -> None:
 
 
 class WorkerProcess:
-    """Runs jobs until it is told to stop, or, in burst mode, until nothing is left."""
+    """Runs jobs until it is stopped, or, in burst mode, until none are left."""
 
     def __init__(
         self, config: WorkerConfig, name: str, worker_id: int, shared_memory: SharedMemory
@@ -144,7 +141,7 @@ class WorkerProcess:
         return 0
 
     def _sign_on(self) -> psycopg.Connection[Any]:
-        """Connect and write who this is, however long the server is away."""
+        """Connect and write the process id, however long the server is away."""
         pause = 0.1
         while True:
             try:
@@ -152,14 +149,14 @@ class WorkerProcess:
                 queries.sign_on_worker(connection, self._worker_id, os.getpid())
                 return connection
             except psycopg.OperationalError as error:
-                logger.warning("%s: signing on is tried again: %s", self.name, error)
+                logger.warning("%s: signing on is retried: %s", self.name, error)
             time.sleep(pause)
             pause = min(2.0, pause * 2)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the event loop until the claim loop has ended, whatever jobs do to it.
+        """Run the event loop until the claim loop has ended, even if jobs stop or break it.
 
-        What stops a coroutine that blocks the loop may arrive just after the coroutine has ended.
+        The exception that stops a blocking coroutine may arrive after the coroutine has ended.
         """
         while not self._is_done:
             try:
@@ -174,7 +171,7 @@ class WorkerProcess:
                 logger.exception("%s: a job raised in the event loop, which goes on", self.name)
 
     def _attend_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have the loop handle signals, those included that were held during the fork."""
+        """Have the loop handle signals, also those that were held back during the fork."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         loop.add_signal_handler(signal.SIGTERM, self._ask_stop)
         loop.add_signal_handler(STOP_AT_ONCE, self._ask_stop, True)
@@ -197,7 +194,7 @@ class WorkerProcess:
         self._drain()
 
     def _drive(self, claim_loop: ClaimLoop, loop: asyncio.AbstractEventLoop) -> None:
-        """Turn the claim loop until the process is to end."""
+        """Run the claim loop until the process must end."""
         try:
             while not self._is_over(claim_loop):
                 claim_loop.wait(claim_loop.run_once())
@@ -225,5 +222,6 @@ class WorkerProcess:
         if claim_loop.claimed_jobs.draining:
             return claim_loop.drained()
         if self.config.burst:
-            return claim_loop.drained() and claim_loop.next_claim.idle_rounds >= BURST_EMPTY_ROUNDS
+            # two claims in a row have found nothing
+            return claim_loop.drained() and claim_loop.next_claim.idle_rounds >= 2
         return False

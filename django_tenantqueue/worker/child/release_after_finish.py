@@ -1,4 +1,4 @@
-"""What the ends of jobs make room for: others at their gates, and their unique keys."""
+"""Releases other jobs at the gates of ended jobs, and frees the unique keys of ended jobs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from ...operations.unique import keys_to_free
 from ...queries.finish import Failed, Finished
 from ...queries.gates import Keys, Released
 from ...queries.unique import free_keys
+from .completions import GROUP_SECONDS
 
-POSTPONE_SECONDS = 0.02
-"""So long a monitor that somebody else was feeding waits for the transaction of this worker's next
-completions, before it is fed in one of its own."""
+POSTPONE_SECONDS = GROUP_SECONDS * 4
+"""How long a monitor that another session was feeding waits for the transaction of this worker's
+next completions. After that it is fed in a transaction of its own."""
 
 Ended = list[tuple[int, JobGates]]
 """Jobs that have ended, with their gates."""
 
 
 def read_ends(ends: Iterable[Finished | Failed]) -> Ended:
-    """Return those of some jobs that have gates, or a unique key."""
+    """Return the jobs that have gates or a unique key."""
     return [(end.id, JobGates.read(end.gates)) for end in ends if end.gates]
 
 
 class ReleaseAfterFinish:
-    """Remembers jobs whose ends are stored until others have been let through their gates."""
+    """Remembers jobs whose ends are stored until others have been released at their gates."""
 
     def __init__(self) -> None:
         self._keys: Keys = {}
@@ -38,30 +39,30 @@ class ReleaseAfterFinish:
         self._postponed_until = 0.0
 
     def note(self, ended: Ended, *, but: str = "") -> None:
-        """Take jobs whose ends are stored; their gates of the kind `but` have been seen to."""
+        """Take jobs whose ends are stored; gates of the kind `but` are handled elsewhere."""
         keys = keys_of(gates for _, gates in ended)
         keys.pop(but, None)
         self.note_keys(keys)
         self._unique += keys_to_free(ended)
 
     def note_keys(self, keys: Keys) -> None:
-        """Take gates that may let others through."""
+        """Take gates at which jobs may be released."""
         for kind, found in keys.items():
             if found:
                 self._keys.setdefault(kind, set()).update(found)
 
     @property
     def next_at(self) -> float | None:
-        """When something is to be let through (monotonic time); None when there is nothing."""
+        """When the next release is due (monotonic time); None when there is none."""
         return self._postponed_until if self._postponed else None
 
     def postpone(self, monitors: Iterable[str], now: float) -> None:
-        """Take monitors that somebody else is feeding, who may not see what has ended here."""
+        """Take monitors that another session is feeding, which may not see what has ended here."""
         self._postponed.update(monitors)
         self._postponed_until = now + POSTPONE_SECONDS
 
     def take_monitors(self, ended: Ended) -> list[str]:
-        """Hand out the monitors that ends are about to make room for, and those postponed."""
+        """Hand out the monitors of jobs whose ends are about to be stored, and postponed ones."""
         found = {gates.monitor for _, gates in ended if gates.monitor is not None}
         found |= self._postponed
         self._postponed.clear()

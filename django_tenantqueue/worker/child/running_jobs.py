@@ -1,6 +1,4 @@
-"""Look after jobs that run for longer: write their starts and progress, see whether they are still
-wanted, enforce their time limits.
-"""
+"""Looks after running jobs: writes starts and progress, notices cancellations, enforces limits."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from ...execution.current_job import RunningJob
 from ...queries import finish as finish_queries
 from ...queries.finish import RunRecord, Watched
 from ...states import State
+from .claim_ahead import AHEAD_SECONDS, MOST_AHEAD_SECONDS
 from .claimed_jobs import ClaimedJobs
 from .completions import Completions, ended_early
 from .give_back import RETRIABLE
@@ -26,11 +25,13 @@ from .give_back import RETRIABLE
 logger = logging.getLogger("django_tenantqueue")
 
 RECORD_SECONDS = 0.2
-"""How often starts and progress of running jobs are written."""
+"""Time between two writes of starts and progress. Halved: twice as many writes, and more jobs that
+need one. Doubled: operators see starts and progress later."""
 WATCH_SECONDS = 0.5
-"""How often a worker asks whether its jobs were cancelled, paused or lost."""
-STALE_SECONDS = 0.25
-"""A job claimed ahead that no thread has begun for so long is given back."""
+"""Time between two looks at which jobs were cancelled, paused or lost. Halved: twice as many reads.
+Doubled: cancellations take effect later."""
+STALE_SECONDS = MOST_AHEAD_SECONDS + AHEAD_SECONDS
+"""Age at which a job claimed ahead is given back if no thread has started it."""
 
 
 class RunningJobs:
@@ -59,27 +60,27 @@ class RunningJobs:
             self._look(connection, now)
 
     def _record(self, connection: psycopg.Connection[Any]) -> None:
-        """Write true starts and progress of jobs that have been running for a while.
+        """Write true starts and progress of jobs that have run for some time.
 
-        What is not written, since its row is locked, say, is written with a later look.
+        A record that is not written, because its row is locked for example, is written later.
         """
-        told = sorted(self._new_records(), key=lambda pair: pair[1].id)
-        if not told:
+        found = sorted(self._new_records(), key=lambda pair: pair[1].id)
+        if not found:
             return
         written: set[int] = set()
         try:
-            written = self._write(connection, [record for _, record in told])
+            written = self._write(connection, [record for _, record in found])
         except RETRIABLE as error:
             logger.info("starts and progress are written later: %s", error)
         finally:
-            for running, record in told:
+            for running, record in found:
                 if record.id in written:
                     running.recorded = True
                 else:
                     running.dirty = True
 
     def _write(self, connection: psycopg.Connection[Any], records: list[RunRecord]) -> set[int]:
-        """Write records; return the ids that need no other look."""
+        """Write records; return the ids that are done."""
         try:
             return finish_queries.record_runs(connection, self._worker_id, records)
         except psycopg.DataError:
@@ -89,7 +90,7 @@ class RunningJobs:
         for running in self._claimed_jobs.running():
             if running.age_seconds < RECORD_SECONDS or (running.recorded and not running.dirty):
                 continue
-            running.dirty = False  # before it is read: what is said meanwhile is told next time
+            running.dirty = False  # before it is read: later changes are written next time
             said = running.said()
             claimed = running.claimed
             extra = _encode(said)
@@ -104,7 +105,7 @@ class RunningJobs:
         return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """See what has become of the claims: cancelled, paused, lost, too old."""
+        """Look for claims that were cancelled, paused or lost, or are too old."""
         self._stop_overdue()
         watched = self._claimed_jobs.unfinished()
         if not watched:
@@ -128,7 +129,7 @@ class RunningJobs:
             self._claimed_jobs.give_back(running)
 
     def _stop_overdue(self) -> None:
-        """Stop the jobs that have passed their time limit; needs no database."""
+        """Stop the jobs that have passed their time limits; needs no database."""
         for running in self._claimed_jobs.running():
             limit = running.claimed.timeout_seconds
             if limit is not None and running.age_seconds > limit:
@@ -146,9 +147,9 @@ class RunningJobs:
 
 
 def _encode(said: dict[str, Any]) -> str | None:
-    """Return progress and statistics as JSON text, without what cannot be stored.
+    """Return progress and statistics as JSON text, without values that cannot be stored.
 
-    That is judged at the end of the run, when it says the same again.
+    Those are rejected at the end of the run, when they are reported again.
     """
     if not said:
         return None

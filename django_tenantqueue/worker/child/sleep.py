@@ -1,14 +1,13 @@
 """Sleeping and waking: how an idle worker hears of new work without asking for it.
 
 A worker that found nothing announces its sleep (a timestamp in its row, committed), claims once
-more, and waits for a notification. An enqueuer looks for sleepers after its commit, clears one's
-announcement and notifies it. So either the worker's last claim saw the job, or the enqueuer saw
-the announcement.
+more, and waits for a notification. An enqueuer looks for sleepers after its commit, clears the
+announcement of one and notifies it. So either the worker's last claim saw the job, or the enqueuer
+saw the announcement. See docs/explanation/sleeping.md.
 """
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from typing import Any
@@ -16,50 +15,46 @@ from typing import Any
 import psycopg
 
 from ...conf import get_settings
+from ...operations.enqueue import QUICK_SECONDS
+from ...operations.surveys import Surveys
 from ...queries import workers as queries
 from ...queries.enqueue import wake_any_workers
 
-logger = logging.getLogger("django_tenantqueue")
-
 SLEEP_SECONDS = 10.0
-"""How long an idle worker that can be notified sleeps at most before it looks for work."""
-ANNOUNCED_SECONDS = 60.0
-"""How long an announcement of a sleep holds, unless it is made anew."""
-RENEW_SECONDS = 15.0
-"""It is when that much is left of it: nobody wakes a worker whose announcement has run out."""
+"""Longest sleep of an idle worker that can be notified. Halved: an idle fleet makes twice as many
+claims. Doubled: a job whose enqueuer died before it could notify a worker waits for longer."""
+ANNOUNCED_SECONDS = SLEEP_SECONDS * 6
+"""How long an announcement of a sleep holds. It is renewed when a quarter of that is left."""
 QUICK_LOOKS = (0.002, 0.003)
-"""Pauses before the looks that precede a sleep: under load there is soon more to claim, and two
+"""Pauses before the looks that precede a sleep. Under load there is soon more to claim, and two
 commits for each short sleep would cost more than a few looks."""
-SETTLE_SECONDS = 0.005
+SETTLE_SECONDS = QUICK_SECONDS * 2.5
 """How long after announcing its sleep a worker looks once more.
 
-A single INSERT in autocommit mode looks for sleepers in its own snapshot, and leaves it at that
-when it took at most QUICK_SECONDS (operations/enqueue.py). If it missed this worker's announcement,
-its snapshot is older than that, so it had committed by QUICK_SECONDS after it: this look sees its
-job.
+A single INSERT in autocommit mode looks for sleepers in its own snapshot, and does no more if it
+took at most QUICK_SECONDS. If it missed this worker's announcement, its snapshot is older. So it
+committed at most QUICK_SECONDS after the announcement, and this look sees its job.
 """
-SILENT_SECONDS = 1.0
-"""How long a worker that was woken in vain announces no sleep. It looks for work meanwhile."""
-VAIN_LOOK_SECONDS = 0.1
-"""How often it does."""
 WAKE_SECONDS = 0.05
-"""How often a worker that is full may wake another."""
-
-assert RENEW_SECONDS > SLEEP_SECONDS
+"""Shortest time between two wake-ups by a worker that is full. Halved: a burst reaches a large
+fleet in half the time, for twice as many wake-ups."""
 
 
 class Sleep:
     """The sleep of one worker process."""
 
-    def __init__(self, worker_id: int, *, burst: bool = False) -> None:
+    def __init__(self, worker_id: int, surveys: Surveys, *, burst: bool = False) -> None:
         settings = get_settings()
+        self.workers = 1
+        """The number of workers when this one announced its sleep, at most 16."""
         self.can_be_notified = settings.notify and not settings.pooler and not burst
         self._worker_id = worker_id
+        self._surveys = surveys
         self._until = 0.0
         self._settle_at = 0.0
         self._wake_at = 0.0
-        self._silent_until = 0.0
-        self._quick_looks = 0
+        self._looks = 0
+        """Looks in a row that found nothing, before the sleep."""
         self._listening = False
         self._sleeps = 0
         self._is_announced = False
@@ -68,16 +63,13 @@ class Sleep:
 
     @property
     def seconds(self) -> float:
-        """How long to wait for work at most.
-
-        It varies, lest a fleet started together ask at once.
-        """
+        """How long to wait for work at most. It varies, to spread the looks of a fleet."""
         longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
         return longest * random.uniform(0.8, 1.0)
 
     @property
     def number(self) -> int:
-        """Which of its sleeps the worker sleeps; 0 when it is awake."""
+        """The number of the current sleep; 0 while the worker is awake."""
         return self._sleeps if self._is_announced and self._until > 0.0 else 0
 
     def next_look(
@@ -91,24 +83,26 @@ class Sleep:
         """Return the seconds to wait before looking again for work that may just have come.
 
         None: the worker sleeps, announced, and need not look before `seconds` have passed.
-        `looked_at`: when the look before began, None for `now`. `blocked`: there is work, in queues
-        that are full or paused, so quick looks win nothing.
+        `looked_at`: when the last look began, None for `now`. `blocked`: there is work, in queues
+        that are full or paused, so quick looks gain nothing.
         """
         if looked_at is None:
             looked_at = now
-        if not blocked and self._quick_looks < len(QUICK_LOOKS) and not self._until > now:
-            self._quick_looks += 1
-            return QUICK_LOOKS[self._quick_looks - 1]
+        is_asleep = self._until > now
+        if not blocked and not is_asleep and self._looks < len(QUICK_LOOKS):
+            self._looks += 1
+            return QUICK_LOOKS[self._looks - 1]
         if not self.can_be_notified:
             return None
-        if self._silent_until > now:
-            return VAIN_LOOK_SECONDS
-        if self._until <= now:
+        if not is_asleep:
+            if (most_pause := self._surveys.most_pause) is not None:
+                self._looks = min(self._looks + 1, 20)
+                return min(most_pause, QUICK_LOOKS[0] * 1.5**self._looks)
             self._announce(connection, now)
             return SETTLE_SECONDS if blocked else 0.0
         if self._settle_at > looked_at:
             return max(0.0, self._settle_at - now)
-        if self._until < now + RENEW_SECONDS and not self._renew(connection, now):
+        if self._until < now + ANNOUNCED_SECONDS / 4 and not self._renew(connection, now):
             return 0.0
         return None
 
@@ -117,11 +111,12 @@ class Sleep:
             queries.listen(connection, self._worker_id)
             self._listening = True
         self._was_notified = False
-        queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
+        self.workers = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS)
         if not self._was_notified:  # before the answer was read
             self._is_announced = True
             self._until = now + ANNOUNCED_SECONDS
             self._sleeps += 1
+            self._surveys.announced()
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 
     def _renew(self, connection: psycopg.Connection[Any], now: float) -> bool:
@@ -130,16 +125,18 @@ class Sleep:
         False: an enqueuer has ended it, and its notification is on its way.
         """
         self._was_notified = False
-        holds = queries.sleep_worker(connection, self._worker_id, ANNOUNCED_SECONDS, renew=True)
-        if not holds or self._was_notified:
+        seconds = ANNOUNCED_SECONDS
+        workers = queries.sleep_worker(connection, self._worker_id, seconds, renew=True)
+        if not workers or self._was_notified:
             self.notified()
             return False
+        self.workers = workers
         self._until = now + ANNOUNCED_SECONDS
         return True
 
     def found_work(self, connection: psycopg.Connection[Any]) -> None:
-        """End the announced sleep, so that nobody notifies a worker that is busy."""
-        self._quick_looks = 0
+        """End the announced sleep, so that no enqueuer notifies a busy worker."""
+        self._looks = 0
         self._until = 0.0
         if self._is_announced:
             queries.clear_sleep(connection, self._worker_id)
@@ -150,30 +147,16 @@ class Sleep:
         self._was_notified = True
         self._is_announced = False
         self._until = 0.0
-        self._quick_looks = 0
+        self._looks = 0
 
     def wake_another(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """This worker is full: there may be work for one that sleeps."""
-        if now >= self._wake_at:
-            self.wake_now(connection, now)
-
-    def wake_now(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Wake another, however lately one was woken."""
-        if self.can_be_notified:
+        """Wake another worker for jobs that this one leaves, at most every WAKE_SECONDS."""
+        if self.can_be_notified and now >= self._wake_at:
             self._wake_at = now + WAKE_SECONDS
             wake_any_workers(connection, most=1, worker_id=self._worker_id)
 
-    def pass_on(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Wake another: what this worker was woken for is not for it.
-
-        It announces no sleep for a while, lest two of them wake each other in turn.
-        """
-        if self.can_be_notified:
-            self._silent_until = now + SILENT_SECONDS
-            wake_any_workers(connection, most=1, worker_id=self._worker_id)
-
     def retire(self, connection: psycopg.Connection[Any]) -> None:
-        """Sleep no more: this worker drains, and whoever notified it meant one that claims."""
+        """End the sleep for good: this worker drains. Another one takes its last notification."""
         if self.can_be_notified:
             self._until = 0.0
             queries.clear_sleep(connection, self._worker_id)
@@ -183,7 +166,7 @@ class Sleep:
     def reconnected(self) -> None:
         """Start anew on another connection.
 
-        What the row says is not known: the announcement stands yet, or stands again after a crash.
+        The row is unknown: the announcement may still stand, or stand again after a crash.
         """
         self._is_announced = self.can_be_notified
         self._listening = False

@@ -3,11 +3,14 @@
 Sleeping: the last look counts from the announcement, which is renewed before it runs out.
 """
 
+import time
 from types import SimpleNamespace
 
 import pytest
 from django.test import override_settings
 
+from django_tenantqueue.operations.places import Places
+from django_tenantqueue.operations.surveys import Surveys
 from django_tenantqueue.worker.child import sleep
 from django_tenantqueue.worker.child.sleep import (
     ANNOUNCED_SECONDS,
@@ -18,10 +21,15 @@ from django_tenantqueue.worker.child.sleep import (
 )
 
 
+def new_sleep() -> Sleep:
+    """Return the sleep of a worker that does not survey."""
+    return Sleep(1, Surveys(time.monotonic, Places(time.monotonic)))
+
+
 @pytest.mark.parametrize("change", [{"NOTIFY": False}, {"POOLER": True}])
 def test_looks_are_spread_below_the_interval_when_nobody_can_be_notified(change):
     with override_settings(TENANTQUEUE={**change, "POLL_INTERVAL": 2.0}):
-        waits = {Sleep(1).seconds for _ in range(50)}
+        waits = {new_sleep().seconds for _ in range(50)}
 
     assert len(waits) > 10
     assert 1.6 <= min(waits) <= max(waits) <= 2.0
@@ -36,7 +44,7 @@ def test_last_look_comes_after_the_announcement_when_that_takes_long(monkeypatch
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(sleep.queries, "listen", take_long)
     monkeypatch.setattr(sleep.queries, "sleep_worker", take_long)
-    sleeper = Sleep(1)
+    sleeper = new_sleep()
     for _ in QUICK_LOOKS:
         sleeper.next_look(None, clock.now)
     assert sleeper.next_look(None, clock.now) == 0.0
@@ -62,7 +70,7 @@ def announced(monkeypatch) -> list[tuple[float, bool]]:
 def test_announcement_holds_when_nothing_comes_for_an_hour(announced, monkeypatch):
     clock, looks = SimpleNamespace(now=100.0), 0
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    sleeper = Sleep(1)
+    sleeper = new_sleep()
 
     while clock.now < 3700.0:
         look = sleeper.next_look(lambda: clock.now, clock.now)
@@ -81,7 +89,7 @@ def test_worker_looks_at_once_when_its_sleep_was_ended_before_it_could_be_renewe
     monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
     monkeypatch.setattr(sleep.queries, "sleep_worker", lambda *_, renew=False: not renew)
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: 100.0))
-    sleeper = Sleep(1)
+    sleeper = new_sleep()
     for _ in (*QUICK_LOOKS, "announced"):
         sleeper.next_look(None, 100.0)
 
@@ -90,7 +98,7 @@ def test_worker_looks_at_once_when_its_sleep_was_ended_before_it_could_be_renewe
 
 
 def test_looks_of_sleeping_workers_are_spread():
-    waits = {Sleep(1).seconds for _ in range(50)}
+    waits = {new_sleep().seconds for _ in range(50)}
 
     assert len(waits) > 10
     assert 0.8 * SLEEP_SECONDS <= min(waits) <= max(waits) <= SLEEP_SECONDS
@@ -101,7 +109,7 @@ def test_sleep_is_over_when_it_was_ended_right_after_the_announcement(monkeypatc
     """The notification is read with the answer to the announcement."""
     monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: 100.0))
-    sleeper = Sleep(1)
+    sleeper = new_sleep()
 
     def sleep_worker(*_, renew=False):
         if renew is renewed:
@@ -123,7 +131,7 @@ def test_last_look_is_one_that_began_after_the_announcement_had_settled(monkeypa
     monkeypatch.setattr(sleep, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(sleep.queries, "listen", lambda *_: None)
     monkeypatch.setattr(sleep.queries, "sleep_worker", lambda *_, **__: True)
-    sleeper = Sleep(1)
+    sleeper = new_sleep()
     for _ in (*QUICK_LOOKS, "announced"):
         sleeper.next_look(None, 100.0)
 
