@@ -4,7 +4,7 @@ They stand in `tests/mutants/*.toml`, one file per subject::
 
     [[mutant]]
     name = "queue_lock_waits"
-    promise = "is passed over for this claim"
+    promise = "is skipped by this claim"
     breaks = "A claim waits for a queue that another claim has locked."
     file = "lock_queues.sql"
     old = "FOR NO KEY UPDATE SKIP LOCKED"
