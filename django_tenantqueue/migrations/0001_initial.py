@@ -321,6 +321,15 @@ class Migration(migrations.Migration):
                 "verbose_name": "session",
                 "verbose_name_plural": "sessions",
                 "ordering": ("tenant", "kind", "key"),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(
+                            ("paused", True), ("halted_at__isnull", False), _connector="OR"
+                        ),
+                        fields=["id"],
+                        name="tenantqueue_session_stopped",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("gate_key", "kind"), name="tenantqueue_session_unique"

@@ -97,6 +97,13 @@ class Session(models.Model):
         verbose_name = _("session")
         verbose_name_plural = _("sessions")
         ordering = ("tenant", "kind", "key")
+        indexes = (
+            models.Index(
+                fields=("id",),
+                condition=Q(paused=True) | Q(halted_at__isnull=False),
+                name="tenantqueue_session_stopped",
+            ),
+        )
         constraints = (
             models.UniqueConstraint(fields=("gate_key", "kind"), name="tenantqueue_session_unique"),
             models.CheckConstraint(

@@ -403,7 +403,11 @@ CASES: dict[str, list[Case]] = {
     "list_stuck_lines": [
         Case(
             lambda _: {"most": 500},
-            (*(line for line in LINES if "exclusive" not in line), *DETAIL_ENDS, *SESSION_KEY),
+            (
+                *(line for line in LINES if "exclusive" not in line),
+                *DETAIL_ENDS,
+                "tenantqueue_session_stopped",
+            ),
             DEAD_ROWS + 10_000,
             settings=ORDERED,
         )
