@@ -1,11 +1,9 @@
--- As wake_workers.sql, whatever the worker takes: after promotion, and by a worker that claimed all
--- it had room for and so may have left some. Nobody knows here for which queues: up to `most` are
--- woken of each kind of workers, those that take the same queues and tenants, or one for whom there
--- is nothing would be woken in place of the one that has to.
--- The kinds are read from 1000 sleepers with filters at most, and of at most 51 kinds some are woken.
--- Index: tenantqueue_worker_sleeping.
--- `is_alone`: the statement is a transaction of its own, which commits as in sleep_worker.sql.
--- A row without id: see wake_workers.sql; for each kind here.
+-- Wake sleeping workers when it is not known which queues have new jobs: after a promotion, and by a
+-- worker that left jobs. Up to `most` of each kind, which is the set of workers that take the same
+-- queues and tenants; else a worker that can take none of the jobs might be woken in place of one that
+-- can. The kinds are read from at most 1000 sleepers with filters, and at most 51 kinds are woken.
+-- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping.
+-- A row without id: see wake_workers.sql; here one for each kind.
 WITH picky AS MATERIALIZED (
     SELECT w.queues, w.exclude_queues, w.tenants
     FROM tenantqueue_worker w
@@ -29,18 +27,8 @@ WITH picky AS MATERIALIZED (
         LIMIT %(most)s
         FOR NO KEY UPDATE SKIP LOCKED
     ) found
-), woken AS (
-    UPDATE tenantqueue_worker AS w
-    SET sleeping_until = NULL
-    FROM sleeper
-    WHERE w.id = sleeper.id
-        -- not redundant: see finish_jobs.sql
-        AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
-    RETURNING
-        w.id,
-        pg_notify('tenantqueue_' || w.id, ''),
-        CASE WHEN %(is_alone)s::boolean THEN set_config('synchronous_commit', 'off', true) END
-)
+),
+-- include: woken
 SELECT woken.id FROM woken
 UNION ALL
 SELECT NULL

@@ -1,56 +1,44 @@
--- Take up to `most` sleeping workers that may run jobs of one of these queues (`tenants`, `queues`:
--- pairs), clear their sleep and notify each on a channel of its own. Runs after the commit of the
--- enqueue, in a transaction of its own.
--- Locks: worker rows, SKIP LOCKED: two enqueuers never wake the same worker or wait for each other.
--- Index: tenantqueue_worker_sleeping, from now on: expired sleepers are not looked at. (A condition
--- on clock_timestamp() could not use the index: it is volatile.)
--- `is_alone`: the statement is a transaction of its own, which commits as in sleep_worker.sql.
--- With several queues, one more for each: the first ones may all have filters that leave a queue out.
--- Parameters stand in subqueries, so that a plan for these very values looks no cheaper than one for all:
--- else the statement, prepared though it is, would be planned each time (0.6 ms, longer than it runs).
--- A row without id says that nobody was woken although somebody sleeps: that row is locked just now,
--- by the worker's own heartbeat, say.
-WITH anybody AS MATERIALIZED (
+-- Wake up to `most` sleeping workers that take jobs of one of these queues (pairs of `tenants` and
+-- `queues`), and with several queues one more for each: the filters of the first workers may all leave
+-- out the same queue. Runs after the commit of the enqueue, in a transaction of its own.
+-- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping, which shows no expired sleepers
+-- (a condition on clock_timestamp(), which is volatile, could not use it).
+-- Parameters stand in subqueries: a plan for these values then looks no cheaper than one for all, and
+-- the prepared statement is not planned again for each call (0.6 ms).
+-- A row without id: a worker sleeps, and its row is locked at the moment, for example by its heartbeat.
+WITH filled AS MATERIALIZED (
+    SELECT queue.tenant, queue.queue
+    FROM unnest((SELECT %(tenants)s::text[]), (SELECT %(queues)s::text[])) AS queue (tenant, queue)
+), for_any_queue AS MATERIALIZED (
     SELECT w.id
     FROM tenantqueue_worker w
     WHERE w.sleeping_until > statement_timestamp()
         AND EXISTS (
             SELECT
-            FROM unnest((SELECT %(tenants)s::text[]), (SELECT %(queues)s::text[])) AS filled (tenant, queue)
-            WHERE (w.queues = '{}' OR filled.queue = ANY (w.queues))
-                AND NOT filled.queue = ANY (w.exclude_queues)
-                AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+            FROM filled
+            WHERE
+-- include: takes_filled
         )
     LIMIT (SELECT %(most)s::integer)
     FOR NO KEY UPDATE SKIP LOCKED
-), somebody AS MATERIALIZED (
+), one_per_queue AS MATERIALIZED (
     SELECT found.id
-    FROM unnest((SELECT %(tenants)s::text[]), (SELECT %(queues)s::text[])) AS filled (tenant, queue)
+    FROM filled
     CROSS JOIN LATERAL (
         SELECT w.id
         FROM tenantqueue_worker w
-        WHERE w.sleeping_until > statement_timestamp()
-            AND (w.queues = '{}' OR filled.queue = ANY (w.queues))
-            AND NOT filled.queue = ANY (w.exclude_queues)
-            AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+        WHERE w.sleeping_until > statement_timestamp() AND
+-- include: takes_filled
         LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED
     ) found
     WHERE cardinality((SELECT %(queues)s::text[])) > 1
 ), sleeper AS MATERIALIZED (
-    SELECT id FROM anybody
+    SELECT id FROM for_any_queue
     UNION
-    SELECT id FROM somebody
-), woken AS (
-    UPDATE tenantqueue_worker AS w
-    SET sleeping_until = NULL
-    FROM sleeper
-    WHERE w.id = sleeper.id
-    RETURNING
-        w.id,
-        pg_notify('tenantqueue_' || w.id, ''),
-        CASE WHEN %(is_alone)s::boolean THEN set_config('synchronous_commit', 'off', true) END
-)
+    SELECT id FROM one_per_queue
+),
+-- include: woken
 SELECT woken.id FROM woken
 UNION ALL
 SELECT NULL
@@ -61,9 +49,8 @@ WHERE NOT EXISTS (SELECT FROM sleeper)
         WHERE w.sleeping_until > statement_timestamp()
             AND EXISTS (
                 SELECT
-                FROM unnest((SELECT %(tenants)s::text[]), (SELECT %(queues)s::text[])) AS filled (tenant, queue)
-                WHERE (w.queues = '{}' OR filled.queue = ANY (w.queues))
-                    AND NOT filled.queue = ANY (w.exclude_queues)
-                    AND (w.tenants = '{}' OR filled.tenant = ANY (w.tenants))
+                FROM filled
+                WHERE
+-- include: takes_filled
             )
     )
