@@ -45,7 +45,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         default=0.0,
         metavar="SECONDS",
-        help="before each measurement, wait so long at most for other programs to be quiet",
+        help="before each measurement, wait at most this long for other programs to be quiet",
     )
     add("--case", action="append", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     add("--markdown", action="store_true", help="print the report as Markdown")

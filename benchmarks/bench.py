@@ -27,7 +27,7 @@ from .workers import Workers
 UNLIMITED = None
 """Slots of a queue that is not meant to be limited."""
 STALL_SECONDS = 60.0
-"""Jobs of which none ends for so long are taken for lost."""
+"""Seconds without an end after which jobs count as lost."""
 LOOK_SECONDS = 0.03
 SPARE_CONNECTIONS = 15
 """Connections that a fleet leaves to the benchmark itself."""

@@ -45,7 +45,7 @@ LONGEST_WAIT = 60.0
 
 
 class Places:
-    """An executor with so many places, in each of which a job stays for `seconds`.
+    """An executor with a number of places. A job stays in its place for `seconds`.
 
     Turned by the thread of its claim loop. Times are those of an executor that never waits for it:
     a job begins when it was handed out, or when the one before it in its place ended.

@@ -14,7 +14,7 @@ from .bench import Bench
 from .bench_app import tasks
 
 MONTHS = 6
-"""So many leaves share the history, this month's included."""
+"""Number of leaves that share the history, this month's included."""
 CHUNK = 250_000
 PRIORITY = 240
 

@@ -21,7 +21,7 @@ _numbers = count(1)
 
 
 class Fleet(Processes):
-    """So many workers, each with the connection, the row and the claim loop of a real one.
+    """Workers, each with the connection, the row and the claim loop of a real one.
 
     See crew.py. They are spread over up to MOST_PROCESSES processes, a thread for each, which spend
     nearly all their time in the kernel: waiting for the server, for a job's end, or asleep.

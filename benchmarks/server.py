@@ -114,7 +114,7 @@ class Server:
 def _thread_cpu(process: psutil.Process) -> float:
     """Return the CPU time of a process of one thread, to the microsecond where the kernel tells it.
 
-    Its other counters go in steps of 10 ms for each process, of which a big fleet has hundreds.
+    Its other counters go in steps of 10 ms for each process, and a big fleet has hundreds.
     """
     try:
         spent = int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[0])

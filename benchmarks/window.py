@@ -43,7 +43,7 @@ class Feeder:
             self._next_id += made
             self.added += made
             if empty:
-                # These rows came by SQL, which wakes nobody.
+                # These rows came by SQL, which wakes no worker.
                 self.times_empty += 1
                 wake_any_workers("default", most=1000)
 

@@ -192,7 +192,7 @@ class Task(Generic[P, R]):
         return (call,), {}
 
     def wants_retry(self, error: BaseException) -> bool:
-        """Whether a run that raised `error` is to be repeated."""
+        """Whether to retry a run that raised `error`."""
         if self.retry_when is None:
             return True
         if isinstance(self.retry_when, tuple):

@@ -20,7 +20,7 @@ CLAIM_WITHIN = 1.5
 
 @dataclass(slots=True)
 class Place:
-    """So many waiting jobs beside so many ended ones."""
+    """A number of waiting jobs beside a number of ended ones."""
 
     database: str
     waiting: int

@@ -28,7 +28,7 @@ def run(bench: Bench) -> Iterator[Row]:
 
 
 def fill(bench: Bench, jobs: dict[int, int]) -> None:
-    """Put so many jobs of each tenant into paused queues with three slots each."""
+    """Put `each` jobs of each tenant into paused queues with three slots each."""
     bench.reset()
     bench.make_queues([f"t{tenant}" for tenant in jobs], num_slots=NUM_SLOTS)
     for tenant, count in jobs.items():

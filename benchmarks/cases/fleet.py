@@ -24,7 +24,7 @@ QUEUES = 20
 
 @dataclass(slots=True)
 class Place:
-    """So many workers with so many threads each on so many queues."""
+    """A number of workers and threads on a number of queues."""
 
     workers: int
     threads: int
@@ -124,7 +124,7 @@ def _cpu_per_job(sample: Sample) -> float:
 
 
 def measure(bench: Bench, place: Place, jobs: int, seconds: float) -> Sample:
-    """Let a fleet that is warm work on so many jobs, for so many seconds at most."""
+    """Let a warm fleet work on `jobs` jobs, for at most `seconds`."""
     bench.reset()
     tenants = [f"t{number}" for number in range(place.queues)]
     bench.make_queues(tenants, num_slots=place.num_slots, paused=False)
@@ -198,7 +198,7 @@ def _warm_up(bench: Bench, fleet: Fleet, place: Place, tenants: list[str]) -> in
 
 
 def _wait(bench: Bench, fleet: Fleet, seconds: float) -> None:
-    """Wait until nothing is left, for so many seconds at most."""
+    """Wait until nothing is left, for at most `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and bench.value("SELECT EXISTS (SELECT FROM tenantqueue_job_hot)"):
         fleet.check()

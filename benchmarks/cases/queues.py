@@ -31,7 +31,7 @@ SLOTS_OF_FULL = 1
 
 @dataclass(slots=True)
 class Place:
-    """So many queues with so many jobs each."""
+    """A number of queues with a number of jobs each."""
 
     what: str
     database: str

@@ -14,7 +14,7 @@ from .backlog import CLAIM_WITHIN, claim_sample, sample_ratios
 
 
 def run(bench: Bench) -> Iterator[Row]:
-    """Measure both in turns: the claim takes jobs without a session, of which as many wait."""
+    """Measure both in turns: the claim takes jobs without a session. As many of them wait."""
     bench.use("main")
     jobs = bench.size(10_000, 2_000)
     pairs = bench.rounds(lambda: (_claim(bench, jobs, 0), _claim(bench, jobs, jobs)))

@@ -21,7 +21,7 @@ BLOCKS = 10
 BACKLOG = 10_000
 """Jobs that wait already."""
 MOST_DUPLICATE = 2.0
-"""A duplicate may cost so many times what a plain job costs."""
+"""Largest cost of a duplicate, as a multiple of a plain job."""
 
 Times = dict[str, float]
 AUTOCOMMIT, EACH, ONE = "autocommit", "a transaction each", "inside one transaction"

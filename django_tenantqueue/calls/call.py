@@ -29,7 +29,7 @@ class Call:
 
 _SHAPES = (
     "give task.call(…), (instance or class, 'method', args, kwargs) or (queryset, 'method', args, "
-    "kwargs), of which args and kwargs may be left out"
+    "kwargs); args and kwargs may be left out"
 )
 
 
@@ -93,7 +93,7 @@ def _checked(call: object, where: str) -> Call:
 def _of_rows(
     rows: QuerySet[Any], method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Iterator[Call]:
-    """Return a call for each row, of which only the primary key is read."""
+    """Return a call for each row. Only primary keys are read."""
     source_of = describe_rows(rows.model, method, rows.db, args, kwargs)
     options = Options()
     for key in rows.values_list("pk", flat=True).iterator(chunk_size=CHUNK_ROWS):

@@ -18,7 +18,7 @@ from .unique import Unique
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How one job is to be run. None means: take the default of the task or the settings."""
+    """How one job runs. None: the default of the task or the settings."""
 
     tenant: str | None = None
     queue: str | None = None

@@ -45,7 +45,7 @@ class RegisteredTask(Protocol):
     hooks: object | None
 
     def wants_retry(self, error: BaseException) -> bool:
-        """Whether a run that raised `error` is to be repeated."""
+        """Whether to retry a run that raised `error`."""
 
     def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt; None: as the settings say."""

@@ -8,7 +8,7 @@ from django.db import connections, transaction
 
 
 class Hook(Protocol):
-    """What is to be done after a commit, gathered while the transaction goes on."""
+    """An action after a commit, collected while the transaction is open."""
 
     savepoints: set[str]
     """Savepoints that were open when it was registered: a rollback to one of them drops it."""

@@ -36,7 +36,7 @@ BULK_BYTES = 4_000_000
 """One bulk INSERT takes no more than about so much JSON: PostgreSQL limits an array of it."""
 
 QUICK_SECONDS = 0.002
-"""An INSERT in autocommit mode that took no longer, and saw no sleeper, wakes nobody.
+"""An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker.
 
 A worker that fell asleep while it ran looks once more, later than this: see worker/child/loop.py.
 """
@@ -266,7 +266,7 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
-    """Return the job that has the key. All but its state is loaded when somebody asks."""
+    """Return the job that has the key. Other fields than its state are loaded on access."""
     state = ModelState()
     state.adding = False
     state.db = target.using
@@ -278,7 +278,7 @@ def _as_twin(placed: Placed, target: Target) -> Job:
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    """Return the Job of a new row. What is not known here is loaded when somebody asks.
+    """Return the Job of a new row. Fields that are not known here are loaded on access.
 
     Made without Model.__init__, which would cost more than all else that Python does here.
     """

@@ -99,7 +99,7 @@ def make_leaf(using: str, month: date) -> bool:
     """Make the leaf of a month aside, move stray rows of it out of the default, and attach it.
 
     Return whether it was missing. Raises psycopg.errors.LockNotAvailable when the default leaf is
-    being read, or somebody else is changing the partitions.
+    being read, or another session is changing the partitions.
     """
     name = sql.Identifier(leaf_name(month))
     start = sql.Literal(datetime(month.year, month.month, 1, tzinfo=UTC).isoformat())
@@ -140,7 +140,7 @@ def make_leaf(using: str, month: date) -> bool:
 
 
 def empty_leaf(using: str, leaf: Leaf) -> None:
-    """Free the space of a leaf, if it is there. Raises LockNotAvailable while somebody reads it.
+    """Free the space of a leaf, if it is there. Raises LockNotAvailable while it is being read.
 
     Monitors that have stopped after failures are paused: the failures may be among what goes.
     """

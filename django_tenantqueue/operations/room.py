@@ -13,11 +13,11 @@ from time import monotonic
 from ..queries.enqueue import count_waiting
 
 MOST_SECONDS = 1.0
-"""So long a count is remembered at most."""
+"""Longest time for which a count is used."""
 LEAST_SECONDS = 0.01
-"""So long it is remembered at least."""
+"""Shortest time for which a count is used."""
 SHARE = 20
-"""It is remembered for so many times the time that it took: counting stays below a twentieth."""
+"""A count is used for this multiple of the time it took, so counting takes at most a twentieth."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ def is_limited(using: str, queue_id: int) -> bool:
 
 
 def take_room(using: str, queue_id: int, count: int) -> int | None:
-    """Take room for so many jobs; return None, or `max_waiting` when there is not enough.
+    """Take room for `count` jobs; return None, or `max_waiting` when there is not enough.
 
     The jobs are counted in the caller's transaction, unless this process did so a moment ago.
     """

@@ -30,11 +30,11 @@ from .gates import release_later
 logger = logging.getLogger("django_tenantqueue")
 
 PATIENCE_SECONDS = 5.0
-"""A job that has been due for so long is kept from starting by one transaction at a time."""
+"""Seconds after which only one transaction at a time may keep a due job from starting."""
 SETTLE_SECONDS = 0.5
-"""So long an enqueue in a transaction tries to learn what becomes of a waiting job that somebody
-has locked: a claim or a release has it for milliseconds. Then it takes the key over: two jobs that
-wait are better than an update that is lost."""
+"""How long an enqueue in a transaction retries while another session has locked the waiting job: a
+claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
+are better than a lost update."""
 RETRY_SECONDS = 0.002
 PRUNE_KEYS = 2000
 """Keys that one step of the pruning looks at."""
@@ -65,11 +65,11 @@ def place(
     """Insert a job for each call whose key is free, in the caller's transaction.
 
     `row` is what they have in common. `find_queue` looks their queue up again when nothing could be
-    inserted, and takes room for so many jobs there. Returned is what became of each call by the
-    strategy, in order: the first of the calls with the same key counts, with `replace` the last.
+    inserted, and takes room in it. Returns what became of each call by the strategy, in order. Of
+    calls with the same key the first counts, with `replace` the last.
 
-    Waits for another uncommitted insert of the same key, and some milliseconds where somebody is
-    changing a job that waits. Raises DuplicateJob, QueueRetired and QueueFull.
+    Waits for another uncommitted insert of the same key, and for some milliseconds while another
+    session changes a waiting job. Raises DuplicateJob, QueueRetired and QueueFull.
     """
     if unique.on_conflict in (REPLACE, REJECT):
         with transaction.atomic(using=using):
@@ -143,7 +143,7 @@ class _Placing:
             left = [nth for nth in left if nth not in done]
             if not left:
                 return [done[nth] for nth in range(len(calls))]
-            if missing:  # a key was lost to somebody, or the queue is not as it was thought to be
+            if missing:  # another session took a key, or the queue has changed
                 self.find_queue(self.row, missing)
             if time.monotonic() > end:
                 self.passed_over |= changed
@@ -191,7 +191,7 @@ class _Placing:
         """Cancel waiting existing jobs and return them all.
 
         The keys of those cancelled are free, also one that would outlive its job; others have
-        begun, or somebody has them locked.
+        begun, or another session has locked them.
         """
         if ids:
             error = json.dumps(
@@ -255,7 +255,7 @@ def keys_to_free(ended: Iterable[tuple[int, JobGates]]) -> list[tuple[str, int]]
 
 @dataclass(slots=True)
 class KeyPruning:
-    """Deletes keys that block nobody any more, a bounded number in each step."""
+    """Deletes keys that no longer block, a bounded number in each step."""
 
     after: str = ""
 

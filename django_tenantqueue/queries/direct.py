@@ -87,7 +87,7 @@ def _fetch(
             known.add(key)
         result = raw.pgconn.exec_prepared(key, values)
         if result.status != pq.ExecStatus.TUPLES_OK and _state(result) == _MISSING:
-            # somebody has sent DISCARD or DEALLOCATE; a transaction open since is lost, as it would
+            # DISCARD or DEALLOCATE was sent; a transaction open since is lost, as it would
             # be with any other statement that was prepared before
             known.clear()
             if raw.pgconn.transaction_status == _IDLE:

@@ -18,7 +18,7 @@ from .direct import fetch_prepared
 from .lists import read_in_order
 
 LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
-"""Pauses before somebody who sleeps is woken once more whose row was locked."""
+"""Pauses before another attempt to wake a sleeping worker whose row was locked."""
 
 
 class NewJob(TypedDict):
@@ -160,7 +160,7 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
     """Wake sleeping workers for new jobs; return how many.
 
     `filled` maps (tenant, queue) to the number of jobs. As many workers are woken as there are
-    jobs, if so many sleep that take one of these queues.
+    jobs, if enough workers sleep that take one of these queues.
     """
     params = {
         "tenants": [tenant for tenant, _ in filled],
@@ -183,7 +183,7 @@ def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_
 def _wake(send: Callable[[], list[tuple[Any, ...]]]) -> int:
     """Wake workers, again when all who sleep had their rows locked; return how many.
 
-    Such a lock is that of a heartbeat or of somebody else who wakes, and gone in a moment.
+    Such a lock belongs to a heartbeat or to another wake-up, and lasts for a moment.
     """
     woken = 0
     for pause in (*LOCKED_SECONDS, None):

@@ -39,7 +39,7 @@ class Placed(NamedTuple):
 def insert_unique_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob) -> dict[int, Placed]:
     """Insert a job for each element of `args` whose key is free; return all by their places.
 
-    One that is missing has lost its key to somebody else between two looks, or its queue is retired
+    A job is missing when another session took its key between two looks, or its queue is retired
     or not visible.
     """
     rows = fetch_prepared(wrapper, "insert_unique_jobs", job)
@@ -92,7 +92,7 @@ def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:
 
 
 def retake_keys(using: str, ids: Sequence[int]) -> list[int]:
-    """Give jobs that were brought back their keys where nobody has them; return these jobs."""
+    """Give jobs that were brought back their keys where these are free; return these jobs."""
     params = {"ids": array(ids), "passed_over": "{}"}
     return [row[0] for row in fetch(using, "retake_keys", params)]
 

@@ -75,7 +75,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--flights",
         type=_at_least_one,
         metavar="N",
-        help="when the data is loaded: only so many flights",
+        help="load at most this many flights",
     )
     add(
         "--data-dir",

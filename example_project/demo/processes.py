@@ -82,7 +82,7 @@ class Processes:
         while not condition():
             self.check()
             if time.monotonic() > end:
-                raise ProcessEnded(f"Waited {seconds:g} s for {what}, in vain.")
+                raise ProcessEnded(f"{what} did not happen within {seconds:g} s.")
             time.sleep(0.05)
 
     def stop(self, name: str) -> int:

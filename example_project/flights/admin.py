@@ -39,15 +39,15 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds records."""
+        """Records are not added here."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes records."""
+        """Records are not changed."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes records."""
+        """Records are not deleted."""
         return False
 
 

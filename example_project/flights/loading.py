@@ -73,7 +73,7 @@ class Loaded:
 def load(most_flights: int | None = None, directory: Path | None = None) -> Loaded:
     """Load everything in one transaction, unless it is there, and make the airlines' queues.
 
-    `most_flights` loads only so many, spread over the year.
+    `most_flights` limits their number; they are spread over the year.
     """
     source = directory or data_directory()
     with transaction.atomic():

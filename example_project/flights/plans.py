@@ -6,7 +6,7 @@ REPORTS = "reports"
 HEAVY = "heavy"
 LOGBOOKS = "logbooks"
 """Queues. Heavy reports have one of their own, so that light ones never wait behind them, and so
-have the logbooks, of which there are hundreds at once."""
+have the logbooks. There are hundreds of them at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ FLIGHTS_OF_TEAM = 10_000
 
 
 def plan_for(flights: int, total: int) -> Plan:
-    """Return the plan that an airline with so many of all flights would buy."""
+    """Return the plan that an airline with this share of all flights would buy."""
     yearly = flights * 336_776 // max(total, 1)
     if yearly >= FLIGHTS_OF_ENTERPRISE:
         return ENTERPRISE

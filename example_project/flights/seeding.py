@@ -21,7 +21,7 @@ from .models import Airline, Batch, BatchJob
 
 CREATED_BY = "seeder"
 BACKLOG = 60
-"""A queue in which so many reports wait gets no more of them, so that a demo can run for days."""
+"""A queue with this many waiting reports gets no more of them, so that a demo can run for days."""
 BURST_SECONDS = 15.0
 FLEET_SECONDS = 40.0
 """So often an airline has the logbooks of its planes written."""
@@ -115,7 +115,7 @@ SERIES: Sequence[tuple[Task[..., Any], list[dict[str, Any]]]] = (
     (tasks.punctuality, [{"tolerance": minutes} for minutes in (0, 5, 10, 15, 30, 60)]),
     (tasks.weather_delays, [{"measure": name} for name in ("wind", "visibility", "rain")]),
 )
-# Who asks: somebody who waits for it, an analyst, an administrator, the nightly schedule.
+# The requester: a waiting user, an analyst, an administrator, the nightly schedule.
 PRIORITIES = (
     (30, Priority.USER_HIGH),
     (40, Priority.USER),

@@ -168,7 +168,7 @@ def request_report(request: HttpRequest, airline: str, report: str) -> HttpRespo
         if wants_json:
             return JsonResponse({"errors": form.errors}, status=400)
         return _dashboard(request, form, entry)
-    # Somebody waits for it. The tenant is the request's airline: TENANT_RESOLVER knows.
+    # A user waits for it. The tenant is the request's airline: TENANT_RESOLVER knows.
     options: dict[str, Any] = {"created_by": _visitor(request), "unique": ASKED_TWICE}
     if entry.task.options.priority == Priority.USER:
         options["priority"] = Priority.USER_HIGH

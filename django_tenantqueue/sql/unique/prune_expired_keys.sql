@@ -1,4 +1,4 @@
--- Delete up to `most` keys whose time is over; they block nobody any more.
+-- Delete up to `most` keys that have expired. They no longer block.
 -- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_due, tenantqueue_uniquekey_pkey.
 WITH over AS MATERIALIZED (
     SELECT k.key, k.job_id

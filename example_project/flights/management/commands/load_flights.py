@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
-        parser.add_argument("--most", type=int, metavar="N", help="load only so many flights")
+        parser.add_argument("--most", type=int, metavar="N", help="load at most N flights")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Load, and say what is there."""
