@@ -1,4 +1,4 @@
-"""For development: run the worker in a process of its own, and start it anew when code changes."""
+"""For development: run the worker in its own process and restart it when code changes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from types import FrameType
 from django.apps import apps
 from django.utils.autoreload import StatReloader
 
-LOOK_SECONDS = 0.5
-"""How often files are looked at."""
 OPTION = "--reload"
 
 
@@ -61,7 +59,7 @@ class Reloader:
             changed = first_change(before, snapshot())
             if changed is not None:
                 return changed
-            time.sleep(LOOK_SECONDS)
+            time.sleep(0.5)
 
     def _on_stop(self, number: int, frame: FrameType | None) -> None:
         self._stopped = True

@@ -12,8 +12,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 
 from django_tenantqueue.worker.config import WorkerConfig
 from django_tenantqueue.worker.supervisor import children
-from django_tenantqueue.worker.supervisor.children import Children
-from django_tenantqueue.worker.supervisor.database_options import PATIENT_KEEPALIVE
+from django_tenantqueue.worker.supervisor.children import PATIENT_KEEPALIVE, Children
 from django_tenantqueue.worker.supervisor.lease import KEEPALIVE, Lease
 
 POOL = {"max_size": 3}
