@@ -13,9 +13,6 @@ from ..exceptions import InvalidArgument, InvalidOption
 from .options import Options
 from .sources import Source, describe_method, describe_rows
 
-CHUNK_ROWS = 2000
-"""Rows of a queryset that are in memory at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -96,7 +93,7 @@ def _of_rows(
     """Return a call for each row. Only primary keys are read."""
     source_of = describe_rows(rows.model, method, rows.db, args, kwargs)
     options = Options()
-    for key in rows.values_list("pk", flat=True).iterator(chunk_size=CHUNK_ROWS):
+    for key in rows.values_list("pk", flat=True).iterator(chunk_size=2000):
         yield Call(source_of(key), options, args, kwargs)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from ..conf import TEN_YEARS
 from ..exceptions import InvalidOption
 from ..text import is_storable
 
@@ -35,8 +36,6 @@ STRATEGIES = (RETURN, RAISE, REJECT, REPLACE, RESCHEDULE, LOG)
 
 MOST_KEY = 200
 """Longest key, in characters."""
-MOST_TTL = 10 * 365 * 86400
-"""Longest ttl, in seconds."""
 
 Key = str | Callable[..., str | int]
 
@@ -85,7 +84,7 @@ class Unique:
                     f"Unique({self.mode!r}) needs a ttl: how many seconds after the enqueue the "
                     "key expires"
                 )
-        elif isinstance(self.ttl, bool) or not 0 < seconds < MOST_TTL:
+        elif isinstance(self.ttl, bool) or not 0 < seconds < TEN_YEARS:
             raise InvalidOption(
                 f"Unique(ttl={self.ttl!r}): it must be seconds or a timedelta, above 0 and below "
                 "ten years"

@@ -13,9 +13,6 @@ from .arguments import encode_args
 from .sources import Source, find_task, signature_of
 from .unique import Unique, check_key
 
-NAME_CHARACTERS = 80
-"""So much of the task's name is seen in its keys."""
-
 
 def make_key(
     unique: Unique,
@@ -46,7 +43,7 @@ def _default_key(
     digest = hashlib.blake2b(
         json.dumps(what, sort_keys=True, separators=(",", ":")).encode(), digest_size=16
     )
-    return f"{source.name[-NAME_CHARACTERS:]}:{digest.hexdigest()}"
+    return f"{source.name[-80:]}:{digest.hexdigest()}"
 
 
 def _with_all_arguments(

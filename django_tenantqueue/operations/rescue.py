@@ -18,18 +18,13 @@ from ..stored_error import stored_error
 logger = logging.getLogger("django_tenantqueue")
 
 SETTLE_SECONDS = 10.0
-"""So long after the server's start nobody is taken for dead: supervisors reconnect meanwhile."""
+"""How long after the server's start no worker counts as dead: supervisors reconnect meanwhile.
+Halved: a slow network makes a living worker look dead. Doubled: rescue begins later."""
 LEASE_SECONDS = 30.0
-"""A worker without a lock (behind a transaction pooler) is dead after so long without heartbeat."""
+"""Time without heartbeat after which a worker without a lock (behind a pooler) is dead."""
 LOOK_SECONDS = 3.0
-"""A worker must look dead twice, so far apart. A supervisor that cannot hold the locks of its
-children has killed them by then: see worker/supervisor/lease.py, which compares the delays."""
-
-
-APART_SECONDS = 1.0
-"""A job in whose presence processes crash again and again waits this long at least, and up to twice
-as long: what else may be the reason has begun without it by then. Half as long: a slow machine
-starts them together again, and the wrong one counts the attempt. Twice as long: it runs later."""
+"""Time between the two looks at which a worker must look dead. A supervisor that cannot hold the
+locks of its children has killed them by then: worker/supervisor/lease.py compares the delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +87,8 @@ def _verdict(job: Held, counted: bool, death: DeathReport) -> Verdict:
         if death.culprit is not None:
             delay = backoff_seconds(job.attempt)
         elif death.crashed and job.crashes:
-            apart = APART_SECONDS * random.uniform(1.0, 2.0)
-            delay = max(apart, backoff_seconds(job.crashes))
+            # long enough for other suspects to begin without it
+            delay = max(random.uniform(1.0, 2.0), backoff_seconds(job.crashes))
     return Verdict(job.id, ends, counted, delay)
 
 

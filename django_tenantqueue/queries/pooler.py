@@ -7,9 +7,6 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-LOOKS = 3
-"""How often the sessions of two connections are compared: others may come in between."""
-
 
 def is_transaction_pooler(alias: str) -> bool:
     """Whether the connections of `alias` get another session with each transaction.
@@ -24,7 +21,9 @@ def is_transaction_pooler(alias: str) -> bool:
         return False
     second = first.copy()
     try:
-        return any(_session(second) == session or _session(first) != session for _ in range(LOOKS))
+        return any(
+            _session(second) == session or _session(first) != session for _ in range(3)
+        )  # another client may come in between
     finally:
         second.close()
 

@@ -10,14 +10,11 @@ from .base import fetch, ready_connection
 
 TABLES = {"tenantqueue_job_hot": "max_attempts", "tenantqueue_uniquekey": "mode"}
 """What they are, each with a column whose own statistics no plan depends on."""
-LEAST_PAGES = 64
-GROWTH = 4
-"""A table has grown when it has more than LEAST_PAGES, and GROWTH times what it was seen with."""
 
 
-def find_grown_tables(using: str) -> list[str]:
-    """Return the tables that have grown since their statistics were made."""
-    params = {"tables": list(TABLES), "least_pages": LEAST_PAGES, "growth": GROWTH}
+def find_grown_tables(using: str, *, least_pages: int = 64, growth: int = 4) -> list[str]:
+    """Return tables of at least `least_pages` that have grown `growth` times since analysed."""
+    params = {"tables": list(TABLES), "least_pages": least_pages, "growth": growth}
     return [name for (name,) in fetch(using, "find_grown_tables", params)]
 
 

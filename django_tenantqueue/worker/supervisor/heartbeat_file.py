@@ -14,14 +14,9 @@ from .child import Child
 
 logger = logging.getLogger("django_tenantqueue")
 
-WRITE_SECONDS = 1.0
-"""How often the file is written."""
-STUCK_SECONDS = 60.0
-"""A child whose loop has not turned for so long is not ready (it is stopped, or busy in C code)."""
-
 
 class HeartbeatFile:
-    """A small JSON file, replaced whole each time."""
+    """A small JSON file, replaced whole every second."""
 
     def __init__(self, path: str | None) -> None:
         self._path = Path(path) if path else None
@@ -32,7 +27,7 @@ class HeartbeatFile:
         now = time.monotonic()
         if self._path is None or now < self._write_at:
             return
-        self._write_at = now + WRITE_SECONDS
+        self._write_at = now + 1.0
         why = reason or _why_not_ready(children, wanted)
         content = {
             "pid": os.getpid(),
@@ -55,12 +50,18 @@ class HeartbeatFile:
                 self._path.unlink()
 
 
-def _why_not_ready(children: Collection[Child], wanted: int) -> str | None:
+def _why_not_ready(
+    children: Collection[Child], wanted: int, *, stuck_after: float = 60.0
+) -> str | None:
+    """Say why the worker is not ready, if it is not.
+
+    A child whose loop has not turned for `stuck_after` seconds is stopped, or busy in C code.
+    """
     serving = [child for child in children if not child.is_dismissed]
     if len({child.number for child in serving}) < wanted:
         return f"{len(serving)} of {wanted} processes run"
     for child in serving:
         stuck = child.shared_memory.stuck_seconds
-        if stuck > STUCK_SECONDS:
+        if stuck > stuck_after:
             return f"process {child.pid} has not answered for {stuck:.0f} s"
     return None

@@ -37,10 +37,8 @@ KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 1000 * USER_TIMEOUT,
 }
-SERVER_KEEPALIVE = (
-    b"SET tcp_keepalives_idle = 8; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3"
-)
-SERVER_SECONDS = 8 + 3 * 2
+SERVER_KEEPALIVE = {"idle": 8, "interval": 2, "count": 3}
+SERVER_SECONDS = SERVER_KEEPALIVE["idle"] + SERVER_KEEPALIVE["count"] * SERVER_KEEPALIVE["interval"]
 """On a dead path the client gives up USER_TIMEOUT seconds after the first probe or keepalive that
 was not answered, that is 13 s after the last that was; the server after SERVER_SECONDS."""
 PROBE_SECONDS = 1.0
@@ -145,7 +143,10 @@ class Lease:
             if self.uses_locks:
                 if not is_first or queries.has_followed(connection):
                     self._changed_at = time.monotonic()
-                connection.execute(SERVER_KEEPALIVE, prepare=False)
+                for name, value in SERVER_KEEPALIVE.items():
+                    connection.execute(
+                        f"SET tcp_keepalives_{name} = {value}".encode(), prepare=False
+                    )
                 self._missing = set(self._held)
                 self._take_missing(connection)
             self.connection = connection

@@ -31,27 +31,24 @@ logger = logging.getLogger("django_tenantqueue")
 STANDBY_SECONDS = 1.0
 """How often the other supervisors try to take the lock. Doubled: a dead leader is replaced a second
 later. Halved: an idle fleet costs the server about a third more."""
-LONGEST_PAUSE = 0.5
-"""How often due jobs are looked for at least."""
 LOCKED_SECONDS = 0.05
-"""How often due jobs are tried again whose rows somebody has locked."""
-RECORD_SECONDS = 10.0
-"""How often a duty that finds nothing to do is recorded."""
-
+"""How often due jobs are tried again while their rows are locked."""
 LOCK_MILLISECONDS = 500
-"""A duty waits no longer for a lock: the same thread looks after the children."""
+"""Longest wait of a duty for a lock: the same thread looks after the children."""
 
 
 @dataclass(slots=True)
 class Duty:
-    """One thing that is done for the whole fleet, in bounded steps, again and again."""
+    """One duty for the whole fleet, done in bounded steps at an interval."""
 
     name: str
     step: Callable[[str], object]
-    """Does one step; returns something true when it found something to do."""
+    """Does one step. The result is true when it found something to do."""
     interval: float
+    full_step: int | None = None
+    """The result of a step that has left something to do: the next one follows at once."""
     pause_after: Callable[[object], float] | None = None
-    """Seconds to wait after a step that returned this, at most `interval`."""
+    """Returns the seconds to wait after a step with this result, at most `interval`."""
     due_at: float = 0.0
     runs: int = 0
     """Runs that are not recorded yet."""
@@ -61,11 +58,13 @@ class Duty:
 class Maintenance:
     """Runs each duty when it is due, if this process holds the lock.
 
-    The lock is held on the supervisor's own connection, so it is free as soon as that dies. One of
-    the others is the deputy, who looks often whether it is; behind a transaction pooler, where no
-    session keeps a lock, each looks as often. What each duty did last is recorded for operators
-    (`tenantqueue_duty`).
+    The lock is held on the supervisor's own connection, so it is free as soon as that dies. Behind
+    a transaction pooler, where no session keeps a lock, it is held for each round. The last result
+    of each duty is stored for operators (`tenantqueue_duty`).
     """
+
+    RECORD_SECONDS = 10.0
+    """How often a duty that finds nothing to do is recorded."""
 
     def __init__(self, lease: Lease, name: str = "") -> None:
         self.alias = lease.alias
@@ -82,14 +81,14 @@ class Maintenance:
         self._sweep = Sweep()
         self._feeder = Feeder()
         self._duties = [
-            Duty("promote", self._promote, LONGEST_PAUSE, self._until_next_due),
-            Duty("expire", self._expire, 1.0, _until_next_expiry),
-            Duty("let_through", self._let_through, 0.5, _until_next_sweep),
+            Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
+            Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
+            Duty("let_through", self._let_through, 0.5, OPENED_ROWS),
             Duty("feed", self._feed, 0.5),
             Duty("rescue", self._rescue, 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
-            Duty("prune_keys", KeyPruning().step, 5.0, _until_next_prune),
-            Duty("refresh_statistics", maintain.refresh_statistics, 10.0, _until_next_size),
+            Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
+            Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
         ]
@@ -134,10 +133,12 @@ class Maintenance:
         pause = duty.interval
         if duty.pause_after is not None and not error:
             pause = duty.pause_after(done)
+        elif duty.full_step is not None and isinstance(done, int) and done >= duty.full_step:
+            pause = 0.0
         duty.due_at = now + min(duty.interval, pause)
         duty.runs += 1
         if done or error or duty.record_at <= now:
-            duty.record_at = now + RECORD_SECONDS
+            duty.record_at = now + self.RECORD_SECONDS
             self._record(duty, now - began, done, error)
 
     @contextmanager
@@ -209,10 +210,10 @@ class Maintenance:
 
     def _until_next_due(self, promoted: object) -> float:
         if self._due_in is None:
-            return LONGEST_PAUSE
+            return inf
         if self._due_in > 0.0:
             return self._due_in
-        return 0.0 if promoted else LOCKED_SECONDS  # what is left lies under somebody's lock
+        return 0.0 if promoted else LOCKED_SECONDS  # the rows of the other due jobs are locked
 
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(
@@ -256,25 +257,6 @@ class Maintenance:
     def close(self) -> None:
         """Close what is open besides the supervisor's own connection."""
         self._let_go()
-
-
-def _until_next_prune(pruned: object) -> float:
-    return 0.1 if isinstance(pruned, int) and pruned >= PRUNE_KEYS else 5.0
-
-
-def _until_next_expiry(expired: object) -> float:
-    """Return 0 after a full step."""
-    return 0.0 if expired == maintain.EXPIRE_ROWS else 1.0
-
-
-def _until_next_size(grown: object) -> float:
-    """Return 1, and more after a step that autovacuum may have kept from what it was to do."""
-    return 10.0 if grown else 1.0
-
-
-def _until_next_sweep(ready: object) -> float:
-    """Return 0 when a step ended at its most rows."""
-    return 0.0 if isinstance(ready, int) and ready >= OPENED_ROWS else 0.5
 
 
 def _told(done: object) -> str:

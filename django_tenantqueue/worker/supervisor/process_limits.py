@@ -17,9 +17,6 @@ from ..memory import rss_bytes
 from ..shared_memory import BegunJob, Why
 from .child import Child
 
-MEASURE_SECONDS = 0.1
-"""How often the memory of children is looked at, when it is limited."""
-
 
 class ProcessLimits:
     """Finds children that must be killed."""
@@ -41,7 +38,7 @@ class ProcessLimits:
     def seconds_to_next(self, children: Iterable[Child]) -> float:
         """Return how long nothing needs to be looked at."""
         if self._kill_rss is not None:
-            return MEASURE_SECONDS
+            return 0.1  # memory grows fast
         now = time.monotonic()
         limits = (
             begun_job.limit_at for child in children for begun_job in child.shared_memory.begun()

@@ -30,14 +30,9 @@ from .process_limits import ProcessLimits
 logger = logging.getLogger("django_tenantqueue")
 
 KILL_SECONDS = 5.0
-"""A child that is still there so long after its shutdown timeout is killed."""
-FAREWELL_SECONDS = 3.0
-"""How long a supervisor that ends tries to give jobs back when somebody has locked their rows."""
-RETRY_SECONDS = 0.1
-REPORT_SECONDS = 5.0
-"""How often a stopping supervisor says what it waits for."""
-REPORTED = 5
-"""Jobs named in such a report."""
+"""A child that is still there this long after its shutdown timeout is killed. A stopping supervisor
+says as often what it waits for. Halved: a child that is slow to store its last ends is cut off.
+Doubled: a stop that hangs takes longer."""
 
 
 class Supervisor:
@@ -138,7 +133,7 @@ class Supervisor:
             pass
 
     def _rescue_dead(self) -> None:
-        """Take back what dead children held; what they had not begun loses no attempt."""
+        """Take back the jobs of dead children. Jobs that had not begun lose no attempt."""
         dead, self._dead = self._dead, []
         for child, death in dead:
             try:
@@ -152,15 +147,15 @@ class Supervisor:
             self._dead.append((child, death))
 
     def _rescue_last(self) -> None:
-        """Take back what the last children held; others must take for dead what is left."""
-        end = time.monotonic() + FAREWELL_SECONDS
+        """Take back the jobs of the last children for 3 s. Other workers rescue the rest."""
+        end = time.monotonic() + 3.0
         self._rescue_dead()
         while self._dead and time.monotonic() < end:
-            time.sleep(RETRY_SECONDS)
+            time.sleep(0.1)
             self._rescue_dead()
 
     def _obey(self, orders: list[Orders]) -> None:
-        """Hand on what operators want of the children."""
+        """Pass the orders of operators on to the children."""
         wanted = {order.worker_id: order for order in orders}
         for child in self._children:
             order = wanted.get(child.worker_id)
@@ -201,21 +196,21 @@ class Supervisor:
         self._children.send(signal.SIGTERM if self._stops == 1 else STOP_AT_ONCE)
 
     def _report_stop(self) -> None:
-        """Say now and then what a stopping worker waits for."""
+        """Say from time to time which jobs a stopping worker waits for."""
         now = time.monotonic()
         if self._report_at == 0.0:
             self._report_at = now + 1.0
         if now < self._report_at:
             return
-        self._report_at = now + REPORT_SECONDS
+        self._report_at = now + KILL_SECONDS
         begun = sorted(
             (begun_job for child in self._children for begun_job in child.shared_memory.begun()),
             key=lambda begun_job: begun_job.begun_at,
         )
         if not begun:
             return
-        named = ", ".join(f"{m.job_id} ({now - m.begun_at:.0f} s)" for m in begun[:REPORTED])
-        more = f" and {len(begun) - REPORTED} more" if len(begun) > REPORTED else ""
+        named = ", ".join(f"{m.job_id} ({now - m.begun_at:.0f} s)" for m in begun[:5])
+        more = f" and {len(begun) - 5} more" if len(begun) > 5 else ""
         left = max(0.0, self._stop_at + self.config.shutdown_timeout - now)
         jobs = "job" if len(begun) == 1 else "jobs"
         self._say(f"waiting up to {left:.0f} s for {len(begun)} {jobs}: {named}{more}")
