@@ -20,10 +20,6 @@ from ..status.figures import rough_text
 
 LONGEST_TEXT = 20_000
 """Characters of arguments or results that a page shows."""
-LONGEST_ID = 19
-"""Digits of the largest id."""
-SHORT_TEXT = 80
-"""Characters of an error that a row of a list shows."""
 
 
 def moment_text(value: datetime, now: datetime | None = None) -> str:
@@ -58,7 +54,7 @@ def read_number(text: str) -> int | None:
 
     The length comes first: Python refuses to read thousands of digits.
     """
-    if not text.isdecimal() or len(text) > LONGEST_ID or int(text) >= 2**63:
+    if not text.isdecimal() or len(text) > len(str(2**63)) or int(text) >= 2**63:
         return None
     return int(text)
 
@@ -100,8 +96,8 @@ def failure_text(text: str, at: datetime | None) -> SafeString | str:
     if not text:
         return NOTHING
     short = " ".join(text.split())
-    if len(short) > SHORT_TEXT:
-        short = f"{short[: SHORT_TEXT - 1]}…"
+    if len(short) > 80:
+        short = f"{short[:79]}…"
     return format_html(
         '<span class="tq-error" title="{}">{}</span> <small>{}</small>',
         text[:LONGEST_TEXT],

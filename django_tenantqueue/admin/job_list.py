@@ -64,9 +64,6 @@ SHOWN = (
 )
 """Columns that the list reads: arguments, results and errors may be large."""
 
-TRAIL_MOST = 30
-"""How many pages back the links to newer jobs lead."""
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -209,7 +206,7 @@ class JobChangeList(ChangeList):
         return self._page_link(str(self.page.older), came_from)
 
     def _page_link(self, before: str, trail: list[str]) -> str:
-        kept = ".".join(trail[-TRAIL_MOST:])
+        kept = ".".join(trail[-30:])  # pages back that links lead to
         return self.get_query_string({"before": before, "trail": kept or None})
 
     @property

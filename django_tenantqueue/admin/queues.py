@@ -20,7 +20,8 @@ from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
 from ..queries.control import QueueLoad
-from ..status.queue_loads import COUNTED_TO, loads
+from ..status.figures import COUNTED_TO
+from ..status.queue_loads import loads
 from .base import EmptyList
 from .filters import QueueNameFilter
 from .formats import counted

@@ -20,16 +20,14 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import Job, Session, UserCap
 from ..operations import sessions as operations
-from ..operations.sessions import COUNTED_TO, session_loads
+from ..operations.sessions import session_loads
 from ..queries.gates import SessionLoad
 from ..states import State
+from ..status.figures import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, counted, state_badge
 from .live_admin import TunedAdmin
-
-LINE_SHOWN = 50
-"""Jobs of a line that a session's page shows."""
 
 _S = TypeVar("_S", bound=Session)
 
@@ -159,11 +157,11 @@ class LineAdmin(TunedAdmin[_S]):
         column = "session_key" if session.kind == Session.Kind.SERIAL else "user_key"
         own = session.jobs().using(self.using).select_related("queue")
         by_gate = "session" if session.kind == Session.Kind.SERIAL else "user"
-        inside = list(own.exclude(held_by=by_gate).exclude(held_by="monitor")[:LINE_SHOWN])
+        inside = list(own.exclude(held_by=by_gate).exclude(held_by="monitor")[:50])
         line = list(
             held.filter(held_by=by_gate, **{column: session.gate_key})
             .select_related("queue")
-            .order_by(column, "priority", "run_at", "pk")[:LINE_SHOWN]
+            .order_by(column, "priority", "run_at", "pk")[:50]
         )
         if not inside and not line:
             return gettext("none")

@@ -17,8 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import TaskControl
 from ..operations import task_control as operations
-from ..operations.task_control import COUNTED_TO, task_loads
+from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
+from ..status.figures import COUNTED_TO
 from .base import EmptyList, ModelAdmin
 from .formats import counted
 from .live_admin import TunedAdmin

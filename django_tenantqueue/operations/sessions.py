@@ -13,13 +13,12 @@ from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
+from ..status.figures import COUNTED_TO
 from .gates import release_and_wake
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
-COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+"). A page of the admin costs in proportion to it."""
 
 
 def _alias(using: str | None) -> str:

@@ -14,13 +14,12 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job, TaskControl
 from ..queries.tasks import TaskLoad, count_tasks
+from ..status.figures import COUNTED_TO
 from . import gates, task_gate
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("paused", "num_slots")
 """Columns of a control that operators change."""
-COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+")."""
 
 
 def _alias(using: str | None) -> str:

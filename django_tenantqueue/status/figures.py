@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 NOTHING = "–"
+COUNTED_TO = 1000
+"""Counts shown to operators stop here ("1000+"): an exact count would read the whole backlog."""
 
 _DAY = 86400.0
 _UNITS = (("d", _DAY), ("h", 3600.0), ("min", 60.0), ("s", 1.0))

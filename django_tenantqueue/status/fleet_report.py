@@ -12,23 +12,18 @@ from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.fleet import JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from . import figures
 from .figures import counted_text, rough_text
 from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
 
-COUNTED_TO = 10_000
-"""Jobs are counted up to here: an exact number would walk the whole backlog."""
+COUNTED_TO = figures.COUNTED_TO * 10
+"""Jobs of all queues are counted up to here."""
 
 VISITED = 2000
-"""Queues with ready jobs that are looked at, once for each of their priorities."""
-
-STARTABLE = 1000
+"""Queues with ready jobs, scheduled jobs and stopped gates of each kind that one report looks at.
+Halved: in large systems more problems stay unseen. Doubled: a report takes twice as long."""
+STARTABLE = figures.COUNTED_TO
 """Ready jobs that could start now are counted up to here."""
-
-LINES = 500
-"""Lines of held jobs that are looked at, of each kind of gate."""
-
-SCHEDULED_LOOKED_AT = 2000
-"""Scheduled jobs, those that are due first, that are looked at."""
 
 NAMED = 5
 """Queues, tasks or lines that a problem names."""
@@ -115,8 +110,8 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     strays = [claim for of_worker in claims.values() for claim in of_worker]
     duties = list_duties(using)
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
-    lines = queries.list_stuck_lines(using, most=LINES)
-    unknown = queries.list_unknown_tasks(using, most=SCHEDULED_LOOKED_AT, error_class=UNKNOWN_CLASS)
+    lines = queries.list_stuck_lines(using, most=VISITED)
+    unknown = queries.list_unknown_tasks(using, most=VISITED, error_class=UNKNOWN_CLASS)
     return FleetReport(
         read_at=counts.read_at,
         database=using,

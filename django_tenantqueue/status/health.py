@@ -15,9 +15,6 @@ from django.db.models.functions import Now
 from ..models import Worker
 from .figures import duration_text
 
-LARGEST_FILE = 65_536
-"""A heartbeat file has some hundred bytes; what is larger is something else."""
-
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -37,7 +34,7 @@ def judge_file(
     """
     try:
         with Path(path).open("rb") as file:
-            content = json.loads(file.read(LARGEST_FILE))
+            content = json.loads(file.read(65_536))  # it has some hundred bytes
     except OSError as error:
         return Health(False, f"the heartbeat file {path!r} cannot be read: {error.strerror}")
     except (ValueError, RecursionError):

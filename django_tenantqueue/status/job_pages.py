@@ -18,16 +18,16 @@ from ..states import ACTIVE, FINAL, State
 WINDOW = 4000
 """Entries of an index that one page looks at when a filter is not in that index."""
 
-READY_WINDOW = 500
+READY_WINDOW = WINDOW // 8
 """The same for ready jobs of one queue, for each of its priorities."""
 
-SMALL_WINDOW = 20_000
+SMALL_WINDOW = WINDOW * 5
 """The same for jobs that hold a slot and for scheduled ones: normally all of them."""
 
 QUEUES_APART = 50
 """Up to so many queues are read each from its own part of an index."""
 
-QUEUES_MOST = 20_000
+QUEUES_MOST = SMALL_WINDOW
 """Up to so many queues can be asked for at all."""
 
 UNFINISHED = tuple(state for state in State if state not in FINAL)

@@ -19,17 +19,6 @@ from ..queries.monitors import (
 )
 from ..states import State
 
-MOST_ENDS = 300
-"""The pace is that of the newest ends, so many at most."""
-SINCE_SECONDS = 3600.0
-"""Ends longer ago say nothing about the pace."""
-SLICES = 10
-"""The spread of the pace is that among so many equal parts of the time looked at."""
-LEAST_ENDS = 5
-"""Nothing is estimated from fewer."""
-SURE = 1.645
-"""Standard errors on each side of an estimate: nine in ten lie within."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -100,7 +89,7 @@ def progress_of(
     fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
     ends = {}
     if fed:
-        ends = list_detail_ends(using, fed, most=MOST_ENDS, since_seconds=SINCE_SECONDS)
+        ends = list_detail_ends(using, fed, most=300, since_seconds=3600.0)
     moment = now or timezone.now()
     return {
         pk: _progress(counts[pk], *statuses[pk], estimate_pace(ends.get(pk, ()), moment), moment)
@@ -171,28 +160,29 @@ def _waiting_behind_others(
     return {pk: ("running", told % other) for pk, other in ahead.items()}
 
 
-def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:
+def estimate_pace(ends: Sequence[datetime], now: datetime, *, slices: int = 10) -> Pace | None:
     """Return the pace of `ends`, the newest first, up to `now`; None when there are too few.
 
-    The time from the oldest end to now is cut into equal parts; the spread of their counts, or
-    that of independent arrivals if it is larger, gives the range.
+    The time from the oldest end to now is cut into `slices` equal parts. The range is 1.645
+    standard errors to each side, which holds nine in ten: of the spread of their counts, or of
+    independent arrivals if that is larger. None for fewer than five ends.
     """
-    if len(ends) < LEAST_ENDS:
+    if len(ends) < 5:
         return None
     oldest = ends[-1]
     span = max((now - oldest).total_seconds(), 1e-3)
     counted = len(ends) - 1  # the oldest opens the span
-    slices = [0] * SLICES
+    counts = [0] * slices
     for end in ends[:-1]:
         part = (end - oldest).total_seconds() / span
-        slices[min(SLICES - 1, max(0, int(part * SLICES)))] += 1
-    mean = counted / SLICES
-    spread = sum((count - mean) ** 2 for count in slices) / (SLICES - 1)
-    error = sqrt(max(spread, mean) / SLICES) * SLICES
+        counts[min(slices - 1, max(0, int(part * slices)))] += 1
+    mean = counted / slices
+    spread = sum((count - mean) ** 2 for count in counts) / (slices - 1)
+    error = sqrt(max(spread, mean) / slices) * slices
     return Pace(
         per_second=counted / span,
-        low=max(0.0, counted - SURE * error) / span,
-        high=(counted + SURE * error) / span,
+        low=max(0.0, counted - 1.645 * error) / span,
+        high=(counted + 1.645 * error) / span,
     )
 
 

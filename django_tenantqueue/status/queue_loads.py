@@ -9,9 +9,7 @@ from django.db.models.functions import Now
 
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
-
-COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+"): an exact one would walk the whole backlog."""
+from .figures import COUNTED_TO
 
 
 def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
