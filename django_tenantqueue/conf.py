@@ -33,7 +33,7 @@ class Settings:
     default_hard_timeout: float | None = 21_600.0
     """Seconds (6 hours) after which the process of a run without limits is killed; None: never."""
     hard_timeout_grace: float | None = 30.0
-    """So many seconds after it was told to stop, the process of a run is killed; None: never."""
+    """Seconds after it was told to stop until the process of a run is killed; None: never."""
     backoff_base: float = 5.0
     """Seconds before the second attempt; it doubles with each further one."""
     backoff_max: float = 3600.0
@@ -64,7 +64,7 @@ class Settings:
     eager: bool = False
     """Run jobs inside .delay(), for tests and notebooks; nothing is stored."""
     poll_interval: float = 1.0
-    """Seconds between two looks of an idle worker that nobody woke."""
+    """Seconds between two looks of an idle worker that was not woken."""
     notify: bool = True
     """Wake idle workers by NOTIFY; False is polling alone."""
     pooler: bool = False

@@ -143,7 +143,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
         """Return the ticked jobs that this user may see, wherever they have moved by now.
 
         The filters of the list do not count: a job whose state has changed since the list was
-        shown is to be reported as too late, not to be passed over in silence.
+        shown must be reported as too late.
         """
         ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
         ids = [number for value in ticked if (number := read_number(value)) is not None]

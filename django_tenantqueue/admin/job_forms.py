@@ -98,7 +98,7 @@ def _open_queue(using: str, tenant: str, name: str) -> TenantQueue:
 class WaitingJobForm(PriorityForm):
     """Priority, time and queue of a job that waits.
 
-    Like the forms of queues it posts what it showed; `changes` holds what is to be written.
+    Like the forms of queues it posts what it showed; `changes` holds what to write.
     """
 
     run_at = _Moment(
@@ -141,7 +141,7 @@ class WaitingJobForm(PriorityForm):
         return run_at
 
     def clean(self) -> dict[str, Any]:
-        """Note the changes; refuse those of what somebody else changed since it was shown."""
+        """Note the changes; reject those of values that another operator has changed since."""
         cleaned = super().clean() or {}
         for name in self.changed_data:
             wanted, now = cleaned.get(name), self.initial[name]

@@ -27,7 +27,7 @@ else:
 def lock_rows(model: type[Model], ids: Iterable[int]) -> dict[int, Model]:
     """Return rows as they are now, locked until the end of the transaction, in order of id.
 
-    Nobody else can tune them between the comparison and the save. A claim passes a locked queue
+    No other session can tune them between comparison and save. A claim passes a locked queue
     over and looks again within milliseconds.
     """
     rows = model._default_manager.using(get_settings().database).select_for_update(no_key=True)
@@ -86,7 +86,7 @@ class TuneForm(_Form):
                     self.add_error(name, error)
 
     def compare(self, stored: Model) -> None:
-        """Note in `changes` what is to be written: name -> (from, to); add errors for conflicts."""
+        """Note in `changes` what to write (name -> (from, to)); add errors for conflicts."""
         self.changes = {}
         for name in self.tunable:
             if name not in self.changed_data or name not in self.cleaned_data:
@@ -120,8 +120,8 @@ class TuneForm(_Form):
 
     def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
         message = gettext(
-            "You changed this from %(shown)s to %(wanted)s, but meanwhile somebody else set it to "
-            "%(now)s. Save again to make it %(wanted)s, or enter %(now)s to leave it."
+            "You changed this from %(shown)s to %(wanted)s, but meanwhile another operator set it "
+            "to %(now)s. Save again to make it %(wanted)s, or enter %(now)s to leave it."
         ) % {
             "shown": value_text(shown),
             "wanted": value_text(wanted),

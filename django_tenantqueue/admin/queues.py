@@ -119,7 +119,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         return format_html(
             '<span class="tq-number{}" title="{}">{}</span>',
             " tq-full" if full else "",
-            gettext("It takes no new jobs while so many wait") if full else "",
+            gettext("It takes no new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
                 "created",

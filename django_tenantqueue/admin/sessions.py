@@ -252,7 +252,7 @@ class SessionAdmin(LineAdmin[Session]):
 
 @admin.register(UserCap)
 class UserCapAdmin(LineAdmin[UserCap]):
-    """Users' caps: so many of a user's jobs at once."""
+    """Caps of users: how many jobs of a user run at once."""
 
     empty_list = EmptyList(
         _("No user has jobs, or slots of their own."),

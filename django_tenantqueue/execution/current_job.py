@@ -107,7 +107,7 @@ class RunningJob:
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the run is.
 
-        Raises Cancelled when somebody asked for the job's cancellation, and ClaimLost when this
+        Raises Cancelled when the job's cancellation was asked for, and ClaimLost when this
         run no longer owns the job.
         """
         self.check()

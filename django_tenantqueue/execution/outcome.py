@@ -45,7 +45,7 @@ class Outcome:
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
     job; seconds until it may be tried again, and `reason` is the error that is kept with it (JSON).
-    `lost`: somebody else owns the job now.
+    `lost`: another run owns the job now.
     """
 
     finished: Finished | None = None

@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
                     "stop_after_failures",
                     models.IntegerField(
                         blank=True,
-                        help_text="Feed no more once so many details have failed. Empty: go on.",
+                        help_text="Stop feeding after this many failed details. Empty: never.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -446,7 +446,7 @@ class Migration(migrations.Migration):
                     "tenant",
                     models.CharField(
                         blank=True,
-                        help_text="Empty: jobs that belong to nobody.",
+                        help_text="Empty: jobs without a tenant.",
                         max_length=200,
                         verbose_name="tenant",
                     ),

@@ -94,7 +94,7 @@ class ConcurrentJobMonitor(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
-        help_text=_("Feed no more once so many details have failed. Empty: go on."),
+        help_text=_("Stop feeding after this many failed details. Empty: never."),
     )
     keep_open = models.BooleanField(
         _("open"),
@@ -154,7 +154,7 @@ class ConcurrentJobMonitor(models.Model):
 
 
 class MonitorAddition(models.Model):
-    """So many details were added to a monitor at once. Rows are only inserted: nobody waits."""
+    """How many details were added to a monitor at once. Rows are only inserted, without waiting."""
 
     monitor = models.ForeignKey(ConcurrentJobMonitor, on_delete=models.CASCADE, related_name="+")
     details = models.IntegerField()

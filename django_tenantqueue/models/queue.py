@@ -19,7 +19,7 @@ class TenantQueue(models.Model):
 
     id = models.AutoField(primary_key=True)
     tenant = models.CharField(
-        _("tenant"), max_length=200, blank=True, help_text=_("Empty: jobs that belong to nobody.")
+        _("tenant"), max_length=200, blank=True, help_text=_("Empty: jobs without a tenant.")
     )
     name = models.CharField(_("queue"), max_length=100, default="default")
     num_slots = models.IntegerField(

@@ -26,7 +26,7 @@ from .queues import Target, lane_of, queue_id_of
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0
-"""So long cancel() tries jobs again whose rows are locked."""
+"""How long cancel() retries jobs whose rows are locked."""
 RETRY_SECONDS = 0.01
 TUNABLE = (
     "num_slots",
@@ -39,7 +39,7 @@ TUNABLE = (
 )
 """Columns of a tenant queue that operators change."""
 OPENING = {"num_slots", "max_per_second", "burst"}
-"""Those of which a new value may let more jobs start."""
+"""Columns whose new value may let more jobs start."""
 
 
 def _alias(using: str | None) -> str:

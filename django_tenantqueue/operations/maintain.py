@@ -54,7 +54,7 @@ def expire(using: str, look: Where | None = None) -> int:
 def make_history(using: str, today: date | None = None) -> list[str]:
     """Make the history leaves of this and the coming months that are missing; return their names.
 
-    A leaf that cannot be had now, because somebody reads the whole history, is left for later.
+    A leaf that cannot be had now, because the whole history is being read, is left for later.
     """
     month = (today or datetime.now(UTC).date()).replace(day=1)
     have = {leaf.month for leaf in history.list_leaves(using)}

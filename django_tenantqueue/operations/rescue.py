@@ -56,7 +56,7 @@ class Rescued:
     ended: list[int]
     """Attempts spent, or cancelled: final."""
     complete: bool
-    """Nothing is left, and the worker's row is gone. Else somebody has locked a job's row."""
+    """Nothing is left, and the worker's row is gone. Else the row of a job is locked."""
 
     def __bool__(self) -> bool:
         return bool(self.returned or self.retried or self.ended)
@@ -125,7 +125,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
             len(rescued.ended),
         )
     if settings.notify and not settings.pooler:
-        # one more than there are jobs: an enqueuer may have notified the dead worker in vain
+        # one more than there are jobs: an enqueuer may have notified the dead worker
         ready = len(rescued.retried) + len(rescued.returned)
         enqueue.wake_any_workers(using, most=ready + 1)
     return rescued
@@ -138,7 +138,7 @@ class DeadWorkerFinder:
         self._suspects: dict[int, float] = {}
 
     def forget(self) -> None:
-        """Suspect nobody: what was seen before may be of another server."""
+        """Drop all suspicions: what was seen before may be of another server."""
         self._suspects.clear()
 
     def look(self, using: str, now: float, on: Where | None = None) -> int:

@@ -43,7 +43,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A run that failed and is to be repeated after `delay_seconds`."""
+    """A run that failed; it is retried after `delay_seconds`."""
 
     id: int
     claim_seq: int
@@ -141,7 +141,7 @@ def record_runs(
 ) -> set[int]:
     """Write starts, progress and statistics of runs that go on; return the ids written.
 
-    Left out are those whose claim was lost, and those whose rows somebody has locked.
+    Left out are those whose claim was lost, and those whose rows are locked.
     """
     params = {
         "worker": worker_id,

@@ -70,7 +70,7 @@ class Startable:
 
 @dataclass(frozen=True, slots=True)
 class StuckLine:
-    """A line of held jobs that moves no more until somebody acts.
+    """A line of held jobs that moves no more until an operator acts.
 
     `kind`: "session", "user", "task" or "monitor". `why`: "halted", "paused" or "stopped".
     """
@@ -118,7 +118,7 @@ def count_startable(using: str, *, most: int, visits: int) -> Startable:
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
-    """Return lines of held jobs that nobody lets through; up to `most` of each kind looked at."""
+    """Return lines of held jobs that have been stopped; looks at up to `most` of each kind."""
     with read_in_order(using):
         rows = fetch(using, "list_stuck_lines", {"most": most})
     return [StuckLine(*row) for row in rows]

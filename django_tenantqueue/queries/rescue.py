@@ -95,7 +95,7 @@ def rescue_worker(
 
     In one transaction. `judge` says what becomes of each job; `error` is the JSON text of the
     error to keep with those that count. Returns its verdicts, and whether nothing is left: jobs
-    whose rows somebody has locked wait for the next try.
+    whose rows are locked wait for the next try.
     """
     shared = {"worker": worker_id, "error": error, "crashed": crashed, "max_errors": max_errors}
     with transaction.atomic(using=using):

@@ -25,10 +25,10 @@ SMALL_WINDOW = WINDOW * 5
 """The same for jobs that hold a slot and for scheduled ones: normally all of them."""
 
 QUEUES_APART = 50
-"""Up to so many queues are read each from its own part of an index."""
+"""Most queues that are each read from their own part of an index."""
 
 QUEUES_MOST = SMALL_WINDOW
-"""Up to so many queues can be asked for at all."""
+"""Most queues that a filter may name."""
 
 UNFINISHED = tuple(state for state in State if state not in FINAL)
 FINISHED = tuple(state for state in State if state in FINAL)

@@ -142,14 +142,14 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
         return "running", "its end is about to be seen"
     if counts.anchor_state is not None:
         running = counts.anchor_state in (State.QUEUED, State.RUNNING)
-        return "ending", "its callback runs" if running else "its callback is to be run"
+        return "ending", "its callback runs" if running else "its callback has not run yet"
     return "ended", ""
 
 
 def _waiting_behind_others(
     using: str, statuses: Mapping[int, tuple[str, str]], counts: Mapping[int, DetailCounts]
 ) -> dict[int, tuple[str, str]]:
-    """Return a reason for those of which nothing runs since another monitor comes first."""
+    """Return a reason for monitors without running details because another monitor comes first."""
     idle = [
         pk
         for pk, status in statuses.items()

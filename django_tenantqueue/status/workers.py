@@ -14,7 +14,7 @@ from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
 
 SILENT = timedelta(seconds=30)
-"""A worker without a heartbeat for so long is called silent."""
+"""A worker without a heartbeat for this time is called silent."""
 
 LISTED = 50
 """Jobs of one worker that are listed when nothing else is said."""

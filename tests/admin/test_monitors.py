@@ -91,7 +91,7 @@ def test_conflict_is_shown_when_somebody_else_has_tuned_it(admin_client: Client)
 
     response = admin_client.post(LIST, {**values, "form-0-parallel": "5", "_save": "Save"})
 
-    assert "meanwhile somebody else set it to 7" in text_of(response)
+    assert "meanwhile another operator set it to 7" in text_of(response)
     monitor.refresh_from_db()
     assert monitor.parallel == 7
 

@@ -99,7 +99,7 @@ def test_conflict_names_both_values_when_the_same_column_was_changed(
     response = save(admin_client, stale, **{"form-0-num_slots": "7"})
 
     assert response.status_code == 200
-    assert "from 3 to 7, but meanwhile somebody else set it to 5" in text_of(response)
+    assert "from 3 to 7, but meanwhile another operator set it to 5" in text_of(response)
     queue.refresh_from_db()
     assert queue.num_slots == 5
 
@@ -137,7 +137,7 @@ def test_page_conflict_names_both_values(admin_client: Client) -> None:
     response = save(admin_client, stale, page_of(queue), num_slots="7", weight="2")
 
     assert response.status_code == 200
-    assert "from 3 to 7, but meanwhile somebody else set it to 5" in text_of(response)
+    assert "from 3 to 7, but meanwhile another operator set it to 5" in text_of(response)
     queue.refresh_from_db()
     assert (queue.num_slots, queue.weight) == (5, 1)
 
@@ -167,7 +167,7 @@ def test_conflict_names_nothing_when_a_limit_was_removed_meanwhile(admin_client:
 
     response = save(admin_client, stale, **{"form-0-max_per_second": "5"})
 
-    assert "from 1.0 to 5.0, but meanwhile somebody else set it to nothing" in text_of(response)
+    assert "from 1.0 to 5.0, but meanwhile another operator set it to nothing" in text_of(response)
     knowing = form_values(response, "form-TOTAL_FORMS")
     assert save(admin_client, knowing).status_code == 302
     queue.refresh_from_db()

@@ -144,7 +144,7 @@ def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client)
 
     response = admin_client.post(page, {**values, "on_failure": "continue", "_save": "Save"})
 
-    assert "meanwhile somebody else set it to" in text_of(response)
+    assert "meanwhile another operator set it to" in text_of(response)
     assert Session.objects.get().on_failure == "halt"
 
 

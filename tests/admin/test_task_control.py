@@ -106,7 +106,7 @@ def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client)
 
     response = admin_client.post(LIST, {**values, "form-0-num_slots": "4", "_save": "Save"})
 
-    assert "meanwhile somebody else set it to 9" in text_of(response)
+    assert "meanwhile another operator set it to 9" in text_of(response)
     assert TaskControl.objects.get().num_slots == 9
 
 

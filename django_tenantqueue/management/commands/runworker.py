@@ -99,7 +99,7 @@ class Command(BaseCommand):
             "--max-jobs",
             type=_at_least(1),
             metavar="N",
-            help="replace a child by a new one after so many jobs",
+            help="replace a child by a new one after this many jobs",
         )
         add(
             "--max-rss",

@@ -1,6 +1,6 @@
 -- Keep jobs that wait from starting before the commit of those who rely on them: what these have
 -- written is then seen by the run. Returned are those that were locked; the others start right now, are
--- changed by somebody, or do not wait any more.
+-- being changed, or do not wait any more.
 -- A job that has been due for `patience_seconds` is locked by one transaction only: many that follow
 -- each other would keep it from starting for ever.
 -- `ids` in ascending order, as JSON: the length of an array would be part of the plan, which was then

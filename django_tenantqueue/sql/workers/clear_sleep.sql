@@ -1,4 +1,4 @@
--- End this worker's own sleep, so that nobody notifies it while it is busy.
+-- End this worker's own sleep, so that no enqueuer notifies it while it is busy.
 -- Commits as sleep_worker.sql does.
 UPDATE tenantqueue_worker
 SET sleeping_until = NULL

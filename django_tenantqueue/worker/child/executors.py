@@ -27,7 +27,7 @@ from ...states import State
 logger = logging.getLogger("django_tenantqueue")
 
 BLOCKED_SECONDS = 0.2
-"""An event loop that does not answer for so long is blocked by one of its coroutines."""
+"""An event loop without an answer for this time is blocked by one of its coroutines."""
 MOST_FAILURES = 10
 """A thread in which this many jobs in a row fail within a second is replaced. Half as many: threads
 are replaced more often while a tenant's jobs fail. Twice as many: what a job has left in its thread
@@ -110,7 +110,7 @@ class ThreadExecutor:
                 outcome = contextvars.copy_context().run(run_sync, running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job
                     running.thread_id = None
-            except BaseException as error:  # noqa: BLE001 - lest a slot is lost for ever
+            except BaseException as error:  # noqa: BLE001 - else a slot is lost for ever
                 # an interruption that arrived before or after the task's own code
                 outcome = outcome or judge(running, None, error)
             self._report(running, outcome)

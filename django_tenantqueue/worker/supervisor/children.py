@@ -85,7 +85,7 @@ class Children:
     # start
 
     def seconds_to_next_start(self) -> float:
-        """Return the seconds until a child is to be started."""
+        """Return the seconds until the next start of a child."""
         if self.stopping:
             return 1.0
         return min((due - time.monotonic() for due in self._due.values()), default=1.0)
@@ -227,7 +227,7 @@ class DatabaseOptions:
 
     The supervisor has no pool: a child would share its sockets with the supervisor and with other
     children, and would lack its threads. Its connection notices a vanished server as soon as the
-    lease does: while it waits there, nobody kills children whose locks are lost.
+    lease does: while it waits there, children whose locks are lost live on.
     """
 
     def __init__(self, alias: str) -> None:

@@ -1,11 +1,11 @@
 """The supervisor's proof that its children live: an advisory lock for each, on one connection.
 
-When the supervisor dies, the server frees the locks and others rescue the jobs. When it loses the
-connection it takes the locks again; if it cannot, its children must die before anyone rescues their
-jobs. A server that is down or starting up is another matter: nobody rescues then, nor for
-SETTLE_SECONDS after its start. When another server takes over, which has been running all the time,
-all have to connect again. So nobody rescues whose own connection is younger than that, if it was
-not made at the first attempt, or the server was a standby once.
+When the supervisor dies, the server frees the locks and other supervisors rescue the jobs. When it
+loses the connection, it takes the locks again. If it cannot, it kills its children before their
+jobs could be rescued. No jobs are rescued while a server is down or starting up, and for SETTLE_SECONDS
+after its start. When another server takes over, which may have been running before, all supervisors
+have to connect again. So a supervisor rescues no jobs for SETTLE_SECONDS after it connected, if the
+first attempt failed or the server has been a standby.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ KEEPALIVE = {
 }
 SERVER_KEEPALIVE = {"idle": 8, "interval": 2, "count": 3}
 SERVER_SECONDS = SERVER_KEEPALIVE["idle"] + SERVER_KEEPALIVE["count"] * SERVER_KEEPALIVE["interval"]
-"""On a dead path the client gives up USER_TIMEOUT seconds after the first probe or keepalive that
-was not answered, that is 13 s after the last that was; the server after SERVER_SECONDS."""
+"""On a dead path the client gives up USER_TIMEOUT seconds after the first unanswered probe, at most
+13 s after the last answer. The server gives up after SERVER_SECONDS."""
 PROBE_SECONDS = 1.0
-"""How often the connection is tried. That the server has ended it is seen at once."""
+"""How often the connection is probed. An end by the server is noticed at once. Halved: an idle
+fleet costs the server more. Doubled: orders of operators act a second later."""
 RETRY_SECONDS = 0.25
-"""How often a connection that was lost is made anew."""
+"""Pause between two attempts to connect again."""
 GRACE_SECONDS = 0.8
-"""So long after the loss of the connection the children must be killed: an attempt to connect, or a
-question whether the server starts up, that begins by then ends CONNECT_SECONDS later at most."""
+"""Time after the loss of the connection at which the children are killed. An attempt to connect
+that begins before ends at most CONNECT_SECONDS later."""
 
 SIGNS_OF_STANDBY = (
     "is a standby",
@@ -227,11 +228,11 @@ class Lease:
             was_open = connection is not None
             self._probe_at = now if was_open else now + RETRY_SECONDS
             if not was_open and self._is_down(error, self._lost_at):
-                self._lost_at = time.monotonic()  # nobody can rescue
+                self._lost_at = time.monotonic()  # no other supervisor can rescue
             return []
 
     def _is_down(self, error: psycopg.Error, lost_at: float) -> bool:
-        """Whether the server answers nobody: it is stopped, starting up or shutting down.
+        """Whether the server accepts no connections: it is stopped, starting up or shutting down.
 
         Of several hosts one does and all the others do, too, or are standbys.
         """

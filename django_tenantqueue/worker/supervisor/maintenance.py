@@ -170,7 +170,7 @@ class Maintenance:
     def _rescue(self, alias: str) -> int:
         """Look for dead workers, but not soon after another server may have taken over.
 
-        It has nobody's locks yet. Behind a pooler all heartbeats are old after a longer loss.
+        It has no locks of others yet. Behind a pooler all heartbeats are old after a longer loss.
         """
         if (
             self._lease.seconds_since_change < SETTLE_SECONDS
