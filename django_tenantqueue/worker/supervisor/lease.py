@@ -2,10 +2,10 @@
 
 When the supervisor dies, the server frees the locks and other supervisors rescue the jobs. When it
 loses the connection, it takes the locks again. If it cannot, it kills its children before their
-jobs could be rescued. No jobs are rescued while a server is down or starting up, and for SETTLE_SECONDS
-after its start. When another server takes over, which may have been running before, all supervisors
-have to connect again. So a supervisor rescues no jobs for SETTLE_SECONDS after it connected, if the
-first attempt failed or the server has been a standby.
+jobs could be rescued. No jobs are rescued while a server is down or starting up, and for
+SETTLE_SECONDS after its start. When another server takes over, which may have been running before,
+all supervisors have to connect again. So a supervisor rescues no jobs for SETTLE_SECONDS after it
+connected, if the first attempt failed or the server has been a standby.
 """
 
 from __future__ import annotations
