@@ -19,7 +19,7 @@ from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
-from ...operations.task_gate import OPENED_ROWS
+from ...operations.task_gate import ROWS_PER_STEP
 from ...operations.unique import PRUNE_KEYS, KeyPruning
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import LockKey
@@ -274,7 +274,7 @@ def _until_next_size(grown: object) -> float:
 
 def _until_next_sweep(ready: object) -> float:
     """Return 0 when a step ended at its most rows."""
-    return 0.0 if isinstance(ready, int) and ready >= OPENED_ROWS else 0.5
+    return 0.0 if isinstance(ready, int) and ready >= ROWS_PER_STEP else 0.5
 
 
 def _told(done: object) -> str:
