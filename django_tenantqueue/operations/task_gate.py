@@ -13,16 +13,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
-from django.db import OperationalError
+from django.db import DatabaseError
 
 from ..conf import get_settings
-from ..gates import EXCLUSIVE, MONITOR, USER, JobGates
+from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import tasks as queries
 from ..queries.claim import ClaimedJob
-from ..queries.gates import Keys, Released, Where, add_gates
+from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock_gates
 from ..queries.tasks import LeftLine, Place
 from ..queries.workers import queue_range
+from .gate_transaction import gate_transaction
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -55,9 +56,11 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     if not jobs:
         return taken
     try:
-        verdicts = queries.take_task_slots(where, worker_id, jobs)
-    except (psycopg.errors.LockNotAvailable, OperationalError) as error:
-        if not isinstance(error.__cause__ or error, psycopg.errors.LockNotAvailable):
+        with gate_transaction(where):
+            lock_gates(where, TASK, sorted({job.name for job in jobs}))
+            verdicts = queries.take_task_slots(where, worker_id, jobs, locked=True)
+    except (psycopg.Error, DatabaseError) as error:
+        if not is_lock_lost(error):
             raise
         logger.info("jobs wait in the lines of their tasks: %s", error)
         verdicts = queries.take_task_slots(where, worker_id, jobs, locked=False)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-from django.db import connections, transaction
+from django.db import connections
 
-from ..gates import TASK, JobGates
-from .base import array, fetch
+from ..gates import JobGates
+from .base import Where, array, fetch
 from .claim import ClaimedJob, Key, Pair, start_params
-from .gates import LOCK_MILLISECONDS, Where
 from .lists import read_in_order
-from .locks import GATE_LOCK_CLASSES
 
 READY = "ready"
 """The `kind` of set_aside() for jobs that no gate holds."""
@@ -63,12 +59,12 @@ class TaskLoad:
 
 
 def take_task_slots(
-    where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool = True
+    where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool
 ) -> list[Verdict]:
     """Give claimed jobs slots of their tasks, or put them into the line.
 
-    It opens a transaction, or a savepoint in Django's open one. Without `locked` all jobs of capped
-    and paused tasks go into the line. Raises the error of a lock that was not available.
+    With `locked` it follows lock_gates() of the tasks in a READ COMMITTED transaction. Without it,
+    all jobs of capped and paused tasks go into the line.
     """
     params = {
         "worker": worker_id,
@@ -76,28 +72,7 @@ def take_task_slots(
         "seqs": array(job.claim_seq for job in jobs),
         "locked": locked,
     }
-    names = sorted({job.name for job in jobs})
-    with _transaction(where):
-        if locked:
-            lock = {"lock_class": GATE_LOCK_CLASSES[TASK], "keys": names}
-            fetch(where, "lock_gates", lock)
-        return [Verdict(*row) for row in fetch(where, "take_task_slots", params)]
-
-
-def _transaction(where: Where) -> AbstractContextManager[object]:
-    limit = f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"
-    with ExitStack() as stack:
-        if isinstance(where, psycopg.Connection):
-            stack.enter_context(where.transaction())
-            where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            where.execute(limit.encode())
-            return stack.pop_all()
-        stack.enter_context(transaction.atomic(using=where))
-        if not connections[where].savepoint_ids:
-            with connections[where].cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                cursor.execute(limit)
-        return stack.pop_all()
+    return [Verdict(*row) for row in fetch(where, "take_task_slots", params)]
 
 
 def release_task(

@@ -114,7 +114,7 @@ def test_slot_counts_when_its_taker_has_not_committed(worker_factory, threads, r
 
 
 def test_slot_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads, monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.queries.tasks.LOCK_MILLISECONDS", 10_000)
+    monkeypatch.setattr("django_tenantqueue.operations.gate_transaction.LOCK_MILLISECONDS", 10_000)
     make_jobs(make_queue(), 1)
     make_jobs(make_queue(), 1)
     cap(1)
