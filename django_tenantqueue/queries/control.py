@@ -1,4 +1,4 @@
-"""Statements behind the operators' changes and the duties of maintenance."""
+"""Statements for the changes of operators and the duties of maintenance."""
 
 from __future__ import annotations
 

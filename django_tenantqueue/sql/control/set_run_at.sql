@@ -1,6 +1,6 @@
--- Change when waiting jobs may run. A time that has passed makes them ready, or brings them to their
--- gates. A job of a session returns to its place in the line, unless it has had an attempt and keeps
--- its turn. `run_at` NULL: now, and only jobs that wait for their time change.
+-- Change when waiting jobs may run. A time that has passed makes them ready, or brings them to
+-- their gates. A job of a session returns to its place in the line, unless it has had an attempt
+-- and keeps its turn. `run_at` NULL: now, and only jobs that wait for their time change.
 -- Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT

@@ -1,5 +1,5 @@
-    -- A job `leaving` the line of its task returns to the gate of its monitor, user or exclusive key,
-    -- or it becomes ready.
+    -- A job `leaving` the line of its task returns to the gate of its monitor, user or exclusive
+    -- key, or it becomes ready.
     (state, held_by) = (
         SELECT CASE WHEN next.gate IS NULL THEN 'created' ELSE 'held' END, next.gate
         FROM (

@@ -1,10 +1,10 @@
 -- Let jobs leave the line of one capped task, as many as it has free slots. They take their slots
 -- when they are claimed. With `waits`, a job counts for a second after its release.
--- Queues take turns: in each lane the walk starts behind the queue `start` and goes around. It skips
--- a paused queue, and one that has had a released job for longer than a second.
+-- Queues take turns: in each lane the walk starts behind the queue `start` and goes around. It
+-- skips a paused queue, and one that has had a released job for longer than a second.
 -- `from_…` is where an unfinished walk continues.
--- Locks: the jobs that leave, SKIP LOCKED. take_task_slots.sql keeps the cap.
--- Indexes: tenantqueue_job_task_line, tenantqueue_job_task_inside, the primary key for the update.
+-- Locks: the jobs that leave, SKIP LOCKED. take_task_slots.sql keeps the cap. Indexes:
+-- tenantqueue_job_task_line, tenantqueue_job_task_inside, the primary key for the update.
 WITH RECURSIVE control AS MATERIALIZED (
     SELECT least(
         %(most)s::integer,

@@ -1,9 +1,10 @@
--- Move jobs of closed tasks (tenantqueue_closedtask) into the lines of their tasks. It reads the first
--- `most` jobs of each gate (`kind` is monitor, user or exclusive) or of each lane of a queue (`kind`
--- is ready). No slot, start or attempt is spent. The answer names the gates that have room now. A job
--- keeps its turn in its session.
+-- Move jobs of closed tasks (tenantqueue_closedtask) into the lines of their tasks. It reads the
+-- first `most` jobs of each gate (`kind` is monitor, user or exclusive) or of each lane of a queue
+-- (`kind` is ready). No slot, start or attempt is spent. The answer names the gates that have room
+-- now. A job keeps its turn in its session.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_monitor_line,
--- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the primary key.
+-- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the primary
+-- key.
 WITH closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names
     FROM tenantqueue_closedtask c

@@ -27,7 +27,8 @@ WITH given AS MATERIALIZED (
             WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
                 SELECT count(*)
                 FROM tenantqueue_job_hot j
-                WHERE j.name = met.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+                WHERE j.name = met.name AND j.task_at IS NOT NULL
+                    AND j.state IN ('queued', 'running')
                     -- a sweep may have counted one of these before: see mark_task_jobs.sql
                     AND j.id <> ALL (ARRAY(SELECT target.id FROM target))
             )
@@ -44,7 +45,7 @@ WITH given AS MATERIALIZED (
         judged.id, judged.is_open,
         judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
     FROM (
-        -- no join: the planner would take its result for one row, and read all jobs for each of them
+        -- no join: the planner would expect one row, and read all jobs for each one
         SELECT
             target.id, target.nth_of_task,
             (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,
