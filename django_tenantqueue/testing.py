@@ -19,7 +19,7 @@ from .gates import JobGates
 from .models import Job, TenantQueue
 from .operations.claim import Claimer, Verdict
 from .operations.gates import keys_of, release
-from .operations.task_gate import settle, take
+from .operations.task_gate import take
 from .operations.unique import keys_to_free
 from .queries import exchange as exchange_queries
 from .queries import finish as finish_queries
@@ -49,7 +49,6 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     while True:
         run_commit_hooks(using)
         _promote(using, scheduled=scheduled)
-        settle(using, 0.0)
         claimed = _claim_one(using, claimer)
         if claimed is None:
             break

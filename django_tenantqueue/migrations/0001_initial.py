@@ -399,16 +399,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-                ("seen_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                (
-                    "settled_at",
-                    models.DateTimeField(
-                        blank=True,
-                        editable=False,
-                        help_text="Since when all jobs of the task that run are known to count.",
-                        null=True,
-                    ),
-                ),
             ],
             options={
                 "verbose_name": "task control",
@@ -425,15 +415,6 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="tenantqueue_taskcontrol_num_slots",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("settled_at__isnull", True),
-                            ("paused", True),
-                            ("num_slots__isnull", False),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_taskcontrol_settled",
                     ),
                 ],
             },

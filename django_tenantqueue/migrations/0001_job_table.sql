@@ -154,22 +154,20 @@ CREATE INDEX tenantqueue_job_task_line
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
 
--- The tasks that may start no job now: paused, full, or with a cap that has not settled. Claims pass
--- over their jobs. A full task is counted up to its cap only. Index: tenantqueue_job_task_inside.
+-- The tasks that may start no job now, paused or full. Claims skip their jobs. The jobs of a task are
+-- counted up to its cap. Index: tenantqueue_job_task_inside.
 CREATE VIEW tenantqueue_closedtask AS
 SELECT c.name
 FROM tenantqueue_taskcontrol c
 WHERE c.paused OR (
-    c.num_slots IS NOT NULL AND (
-        c.settled_at IS NULL OR c.num_slots <= (
-            SELECT count(*)
-            FROM (
-                SELECT
-                FROM tenantqueue_job_hot j
-                WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
-                LIMIT c.num_slots
-            ) taken
-        )
+    c.num_slots <= (
+        SELECT count(*)
+        FROM (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+            LIMIT c.num_slots
+        ) taken
     )
 );
 

@@ -35,13 +35,6 @@ class TaskControl(models.Model):
         help_text=_("How many of its jobs may run at once, of all tenants together. Empty: any."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
-    seen_at = models.DateTimeField(null=True, blank=True, editable=False)
-    settled_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text=_("Since when all jobs of the task that run are known to count."),
-    )
 
     class Meta:
         verbose_name = _("task control")
@@ -52,11 +45,6 @@ class TaskControl(models.Model):
             models.CheckConstraint(
                 condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
                 name="tenantqueue_taskcontrol_num_slots",
-            ),
-            # one that holds nothing has to be settled anew when it does again
-            models.CheckConstraint(
-                condition=Q(settled_at__isnull=True) | Q(paused=True) | Q(num_slots__isnull=False),
-                name="tenantqueue_taskcontrol_settled",
             ),
         )
 

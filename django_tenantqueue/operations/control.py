@@ -1,7 +1,7 @@
-"""What operators do to jobs and queues. Every change names the jobs and the state it expects.
+"""Changes that operators make to jobs and queues.
 
-Each function takes ids (any iterable) and returns the ids it changed, so that the caller can say
-what was too late. `using` is the alias of the jobs' database; None is the configured one.
+Each function takes ids (any iterable) and returns the ids it changed, so that the caller can
+name the others. `using` is the alias of the jobs' database. None is the configured one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .queues import Target, lane_of, queue_id_of
 from .tuning import check_columns, row_of, set_columns
 
 CLAIM_SECONDS = 1.0
-"""How long cancel() retries jobs whose rows are locked."""
-RETRY_SECONDS = 0.01
+"""For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
+too late on a slow database. Twice as long: an operator may wait longer for the answer."""
 TUNABLE = (
     "num_slots",
     "weight",
@@ -59,7 +59,7 @@ def _wake(using: str, count: int) -> None:
 
 
 def _look_at_gates(using: str, changed: Changed) -> list[int]:
-    """Let through, or take back, what these changes concern at the gates; return the ids."""
+    """Release the gates of these jobs after the commit; return the ids."""
     keys = keys_of(changed.values())
     if keys:
         transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
@@ -67,8 +67,7 @@ def _look_at_gates(using: str, changed: Changed) -> list[int]:
 
 
 def _let_through(using: str, changed: Changed) -> list[int]:
-    """Look at the gates, and wake workers for what has become ready; return the ids."""
-    # at once, or by a release: one that was let through before stands before no gate
+    """Release the gates of these jobs, and wake workers for them; return the ids."""
     _wake(using, len(changed))
     return _look_at_gates(using, changed)
 
@@ -76,11 +75,10 @@ def _let_through(using: str, changed: Changed) -> list[int]:
 def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], list[int]]:
     """Cancel jobs; return (cancelled at once, asked to stop).
 
-    Waiting jobs end as `cancelled` at once. Of those that hold a slot the worker is asked: a task
-    that looks (`current_job().check()`, `.progress()`) stops there, one that does not is
-    interrupted after TENANTQUEUE["CANCEL_GRACE"] seconds. A job that is being claimed meanwhile is
-    tried again, for up to CLAIM_SECONDS. The callback of a monitor is not cancelled while it waits
-    for details: cancel the monitor.
+    Waiting jobs end as `cancelled` at once. The workers of running jobs are asked. A task that
+    calls `current_job().check()` or `.progress()` stops there. Another one is interrupted after
+    TENANTQUEUE["CANCEL_GRACE"] seconds. A job that is being claimed is retried for CLAIM_SECONDS.
+    A monitor's callback that waits for details is left: cancel the monitor.
     """
     alias, left = _alias(using), set(_ids(ids))
     cancelled: Changed = {}
@@ -92,7 +90,7 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
         if left:
             asked |= set(queries.request_cancel(alias, sorted(left)))
             left -= asked
-        # what is left has ended, or its row is locked: by a claim, which takes milliseconds
+        # the others have ended, or a claim has locked their rows for some milliseconds
         if left:
             left &= set(
                 Job.objects.using(alias)
@@ -103,13 +101,13 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
             )
         if not left or time.monotonic() > end:
             return _look_at_gates(alias, cancelled), sorted(asked)
-        time.sleep(RETRY_SECONDS)
+        time.sleep(CLAIM_SECONDS / 100)
 
 
 def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
-    They get their unique keys again where those are free, and run without them elsewhere. Details
+    They get their unique keys again if those are free, and run without them otherwise. Details
     and the callback of a cancelled monitor are left as they are.
     """
     alias = _alias(using)
@@ -124,7 +122,7 @@ def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
 def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready that wait for their time."""
     alias = _alias(using)
-    return _let_through(alias, queries.run_jobs_now(alias, _ids(ids)))
+    return _let_through(alias, queries.set_run_at(alias, _ids(ids), None))
 
 
 def change_priority(ids: Iterable[int], priority: int, *, using: str | None = None) -> list[int]:
@@ -148,10 +146,10 @@ def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = N
 def change_queue(
     ids: Iterable[int], *, tenant: str, queue: str, using: str | None = None
 ) -> list[int]:
-    """Move waiting jobs to another queue, made if need be. Raises QueueRetired, InvalidOption.
+    """Move waiting jobs to another queue, which is made if it does not exist.
 
-    A job of a session, user or exclusive key, which are a tenant's own, stays with its tenant: it
-    is left where it is when the queue is another tenant's.
+    A job with a session, user, exclusive or unique key, or a monitor, does not move to a queue of
+    another tenant. Raises QueueRetired, InvalidOption.
     """
     alias = _alias(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))

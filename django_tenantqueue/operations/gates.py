@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import psycopg
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError
 
 from ..conf import get_settings
 from ..exceptions import DuplicateJob
@@ -29,10 +29,10 @@ from ..queries.gates import Keys, Released, Where, add_gates
 from ..stored_error import stored_error
 from . import task_gate
 from .after_commit import last_hook, open_savepoints, register
+from .gate_transaction import gate_transaction
 
 logger = logging.getLogger("django_tenantqueue")
 
-READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 BATCH = 100
 """Gates that one transaction locks at most. With twice as many, others wait longer for a gate; with
 half as many, a release of many gates takes more transactions."""
@@ -77,34 +77,14 @@ def release(where: Where, keys: Keys) -> Released:
 
 @contextmanager
 def _transaction(where: Where) -> Iterator[None]:
-    """Open a READ COMMITTED transaction, or a savepoint in the one that Django has open.
-
-    It waits LOCK_MILLISECONDS at most for a lock. Without the lock it is undone and left to the
-    sweep.
-    """
-    limit = f"SET LOCAL lock_timeout = {queries.LOCK_MILLISECONDS}"
+    """Open a gate_transaction(). Without a lock it is undone and left to the sweep."""
     try:
-        if isinstance(where, psycopg.Connection):
-            with where.pipeline(), where.transaction():
-                where.execute(READ_COMMITTED.encode())
-                where.execute(limit.encode())
-                yield
-        else:
-            with transaction.atomic(using=where):
-                set_up(where, READ_COMMITTED, limit)
-                yield
+        with gate_transaction(where):
+            yield
     except (psycopg.Error, DatabaseError) as error:
         if not queries.is_lock_lost(error):
             raise
         logger.info("jobs are let through later: %s", error)
-
-
-def set_up(using: str, *settings: str) -> None:
-    """Run SET statements in the open transaction of Django, unless a caller has begun it."""
-    if len(connections[using].savepoint_ids) == 0:
-        with connections[using].cursor() as cursor:
-            for setting in settings:
-                cursor.execute(setting)
 
 
 def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]:

@@ -27,7 +27,8 @@ from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
 from .enqueue import batches, new_job
-from .gates import READ_COMMITTED, release_later, set_up
+from .gate_transaction import READ_COMMITTED, set_up
+from .gates import release_later
 from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())

@@ -1,7 +1,7 @@
-"""Ready jobs that claims pass over: those of tasks that are paused, or have no free slot.
+"""Ready jobs that claims skip: those of tasks that are paused or have no free slot.
 
-A claim reads past a bounded number of them. What this worker has met it moves into the lines of
-their tasks, step by step, and it reads ahead of that: claims begin where it has come to, so that
+A claim reads past a bounded number of them. The worker moves the ones it has met into the lines of
+their tasks, step by step, and reads ahead of that. The next claims begin where it has read to, so
 the jobs behind a long backlog do not wait until all of it has been moved.
 """
 
@@ -13,17 +13,13 @@ from itertools import islice
 from ..gates import SESSION
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys, Where
-from ..queries.tasks import OpenStart, find_open_start, set_aside_ready
+from ..queries.tasks import READY, OpenStart, find_open_start, set_aside
 from .gates import keys_of
-from .task_gate import SET_ASIDE_ROWS
+from .task_gate import ROWS_PER_STEP
 
-MOST_PAIRS = 50
-"""Lanes of queues that one step looks at."""
 MOST_READ = 50_000
 """Jobs that one step reads ahead in all. Half as many: the jobs behind a million start later, at
 most twice as late. Twice as many: claims of this process wait longer for a step."""
-LOOK_SECONDS = 0.25
-"""How long the next step waits after one that had nothing to do."""
 FIRST_KEY: Key = (-32768, 0)
 
 
@@ -46,24 +42,25 @@ class PassedOver:
         return self._next_at if self._met else None
 
     def note(self, pairs: Iterable[Pair]) -> None:
-        """Take lanes of queues that a claim has looked at while some tasks were closed."""
+        """Remember lanes of queues that a claim has read while some tasks were closed."""
         for pair in pairs:
             self._met.setdefault(pair, FIRST_KEY)
 
-    def step(self, where: Where) -> Keys:
-        """Move a bounded number of jobs aside; return the gates that have room by that.
+    def step(self, where: Where, *, most_pairs: int = 50, idle_seconds: float = 0.25) -> Keys:
+        """Move a bounded number of jobs aside; return the gates that have room now.
 
-        Takes no lock that a claim waits for. At most half of the time is spent on it.
+        Takes no lock that a claim waits for. It takes at most half of the worker's time, and waits
+        `idle_seconds` after a step that had nothing to do.
         """
         began = self._clock()
-        chosen = dict(islice(self._met.items(), MOST_PAIRS))
+        chosen = dict(islice(self._met.items(), most_pairs))
         share = max(1, len(chosen))
-        rows = max(1, SET_ASIDE_ROWS // share)
+        rows = max(1, ROWS_PER_STEP // share)
         found = find_open_start(
             where, chosen, most_read=max(rows, MOST_READ // share), most_moved=rows
         )
         read = [start.pair for start in found if start.closed_jobs and not start.reads_on]
-        moved = set_aside_ready(where, read, most=rows) if read else []
+        moved = set_aside(where, READY, pairs=read, most=rows) if read else []
         for pair in chosen:
             del self._met[pair]
         for start in found:
@@ -71,14 +68,14 @@ class PassedOver:
                 self._met[start.pair] = key  # behind those that have waited for this step
         now = self._clock()
         is_busy = moved or any(start.reads_on for start in found)
-        self._next_at = now + (now - began if is_busy else LOOK_SECONDS)
+        self._next_at = now + (now - began if is_busy else idle_seconds)
         keys = keys_of(moved)
         keys.pop(SESSION, None)
         return keys
 
 
 def _next_key(start: OpenStart, known: Key, rows: int) -> Key | None:
-    """Return where claims begin to read after a step; None: they need not pass over anything."""
+    """Return where claims begin to read after a step; None: at the front."""
     if start.jobs < rows or start.last is None or not start.closed_jobs:
         return None
     if start.first_open is not None:

@@ -1,4 +1,4 @@
-"""What operators do to tasks on the whole fleet: pause them, and cap how many run at once."""
+"""Pause tasks, or cap how many of their jobs run at once, on the whole fleet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job, TaskControl
-from ..queries.tasks import TaskLoad, count_tasks
+from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.figures import COUNTED_TO
-from . import gates, task_gate
+from . import gates
 from .tuning import check_columns, lock_or_make, row_of, set_columns
 
 TUNABLE = ("paused", "num_slots")
@@ -29,14 +29,14 @@ def _alias(using: str | None) -> str:
 def pause_task(name: str, *, unknown: bool = False, using: str | None = None) -> TaskControl:
     """Start no more jobs of a task, of any tenant, on any machine; return its control.
 
-    `name` is that of its jobs. Those that run go on; those that wait in a worker's buffer go back.
-    Raises InvalidOption when no task is known by that name, unless it may be `unknown` here.
+    `name` is the name that its jobs show. Running jobs continue. Jobs in a worker's buffer go back.
+    Raises InvalidOption when no task is known by that name, unless `unknown` is true.
     """
     return _set(name, unknown, using, paused=True)
 
 
 def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
-    """Start jobs of a task again, as many as its cap allows; None: it was not paused."""
+    """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
@@ -50,10 +50,10 @@ def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
 def cap_task(
     name: str, num_slots: int | None, *, unknown: bool = False, using: str | None = None
 ) -> TaskControl:
-    """Let at most so many jobs of a task run at once, of all tenants together; None: any number.
+    """Let at most `num_slots` jobs of a task run at once, of all tenants together. None: no limit.
 
-    What runs already counts and goes on. A new cap starts no jobs for about a second. Raises
-    InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
+    Running jobs count and continue. A job whose claim was under way counts within about a second.
+    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
     """
     return _set(name, unknown, using, num_slots=num_slots)
 
@@ -69,7 +69,7 @@ def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskCon
 
 
 def check_name(name: str, *, using: str | None = None) -> None:
-    """Raise InvalidOption when nothing here is known by that name: a typo would hold nothing."""
+    """Raise InvalidOption when no task, control or ended job has that name."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
     if not is_known(_alias(using), name):
@@ -109,10 +109,7 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
 def _write(using: str, control: TaskControl, **changes: Any) -> None:
     """Change columns of a control that the open transaction has locked."""
     set_columns(control, changes)
-    if not control.paused and control.num_slots is None:
-        # it holds nothing: what starts now does not count when it is capped again
-        control.seen_at = control.settled_at = None
-    control.save(using=using, update_fields=[*changes, "seen_at", "settled_at"])
+    control.save(using=using, update_fields=list(changes))
     _take_effect(using, [control.name])
 
 
@@ -137,9 +134,9 @@ def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
 
 
 def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
-    """Delete controls, so that nothing holds their tasks any more; return how many there were.
+    """Delete controls, so that their tasks run freely; return how many there were.
 
-    What stands in their lines becomes ready in steps, some thousand jobs a second.
+    Jobs in their lines become ready in steps, some thousand jobs a second.
     """
     alias = _alias(using)
     with transaction.atomic(using=alias):
@@ -153,12 +150,12 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
 def _take_effect(using: str, names: Sequence[str]) -> None:
     def act() -> None:
-        task_gate.settle(using)
+        mark_task_jobs(using)
         gates.let_tasks_through(using, names)
 
     transaction.on_commit(act, using=using, robust=True)
 
 
 def task_loads(using: str, ids: Sequence[int]) -> dict[int, TaskLoad]:
-    """Return what stands before tasks by the ids of their controls."""
+    """Return the running and waiting jobs of tasks by the ids of their controls."""
     return {load.control_id: load for load in count_tasks(using, ids, most=COUNTED_TO)}

@@ -1,4 +1,4 @@
-"""Columns that operators change on live rows, whichever the model."""
+"""Change columns of live rows of any model."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ def row_of(rows: QuerySet[M], row_id: int) -> M:
 def lock_or_make(rows: QuerySet[M], unique: Sequence[str], values: Mapping[str, Any]) -> M:
     """Return the row whose `unique` columns have these values, made if there is none.
 
-    It is locked until the end of the open transaction from the statement on that finds or makes it,
-    so that a deletion comes before or after, never between.
+    One statement finds or makes the row and locks it until the end of the open transaction. So a
+    deletion comes before or after that, never between.
     """
     made = rows.bulk_create(
         [rows.model(**values)],
         update_conflicts=True,
         unique_fields=unique,
-        update_fields=unique[
-            :1
-        ],  # to the value that it has: an update is what locks and returns it
+        # to the value that it has: an update locks and returns the row
+        update_fields=unique[:1],
     )
     return rows.get(pk=made[0].pk)
 

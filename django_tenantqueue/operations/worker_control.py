@@ -9,17 +9,17 @@ from ..models import Worker
 
 
 def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
-    """Let workers end what they run, claim nothing more and stop; return those that did not yet.
+    """Let workers finish their jobs, claim no more and stop; return those that had no such order.
 
-    Supervisors read it within seconds.
+    Supervisors read the order within seconds.
     """
     return _order("draining", worker_ids, using)
 
 
 def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
-    """Let workers drain, and give back what has not ended within their shutdown timeout.
+    """Let workers drain, and give back jobs that run after their shutdown timeout.
 
-    Return those that were not told so yet. Supervisors read it within seconds.
+    Return those that had no such order. Supervisors read the order within seconds.
     """
     return _order("stopping", worker_ids, using)
 

@@ -1,4 +1,4 @@
-"""Statements behind the operators' changes and the duties of maintenance."""
+"""Statements for the changes of operators and the duties of maintenance."""
 
 from __future__ import annotations
 
@@ -64,18 +64,16 @@ def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Changed:
     return _changed(using, "retry_jobs", ids, by_tenant=by_tenant)
 
 
-def run_jobs_now(using: str, ids: Sequence[int]) -> Changed:
-    """Make those of `ids` ready that wait for their time; return them."""
-    return _changed(using, "run_jobs_now", ids)
-
-
 def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Changed:
     """Change the priority of those of `ids` that wait; return them."""
     return _changed(using, "set_priority", ids, priority=priority, lane=lane)
 
 
-def set_run_at(using: str, ids: Sequence[int], run_at: datetime) -> Changed:
-    """Change the time of those of `ids` that wait; return them."""
+def set_run_at(using: str, ids: Sequence[int], run_at: datetime | None) -> Changed:
+    """Change the time of those of `ids` that wait; return them.
+
+    None: now, and only of those that wait for their time.
+    """
     return _changed(using, "set_run_at", ids, run_at=run_at)
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import psycopg
-from django.db import connections, transaction
+from django.db import connections
 
-from ..gates import TASK, JobGates
-from .base import array, fetch
+from ..gates import JobGates
+from .base import Where, array, fetch
 from .claim import ClaimedJob, Key, Pair, start_params
-from .gates import LOCK_MILLISECONDS, Where
 from .lists import read_in_order
-from .locks import GATE_LOCK_CLASSES
 
-FIRST_LANE = -40_000
+READY = "ready"
+"""The `kind` of set_aside() for jobs that no gate holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +28,30 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftLine:
+    """A job that has left the line of its task. `gates`: the gate it returned to, if not ready."""
+
+    job_id: int
+    lane: int
+    queue_id: int
+    priority: int
+    is_ready: bool
+    gates: JobGates
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a walk over the queues in a task's line begins: behind `start`, or goes on."""
+    """Where a walk over the queues in a task's line begins (behind `start`) or continues."""
 
     start: int
-    lane: int = FIRST_LANE
+    lane: int = -40_000
     queue_id: int = 0
     wrapped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRelease:
-    """What a release did, and where the next one goes on."""
-
-    last_queue: int | None
-    lane: int
-    queue_id: int
-    wrapped: bool
-    is_cut: bool
-    """It ended at its most steps."""
-    places: list[list[int]] | None
-    """Of each job made ready: its id, lane, queue and priority."""
-    gates: list[str] | None
-    """Of each job that went back to an earlier gate: that gate, for JobGates.read()."""
-
-
-@dataclass(frozen=True, slots=True)
 class TaskLoad:
-    """What stands before a task and has slots of it."""
+    """How many jobs have a slot of a task, and how many are in its line."""
 
     control_id: int
     inside: int
@@ -64,12 +59,12 @@ class TaskLoad:
 
 
 def take_task_slots(
-    where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool = True
+    where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool
 ) -> list[Verdict]:
     """Give claimed jobs slots of their tasks, or put them into the line.
 
-    In a transaction of its own, or in Django's open one. Without `locked` all of capped and paused
-    tasks go into the line. Raises the error of a lock that could not be had.
+    With `locked` it follows lock_gates() of the tasks in a READ COMMITTED transaction. Without it,
+    all jobs of capped and paused tasks go into the line.
     """
     params = {
         "worker": worker_id,
@@ -77,63 +72,51 @@ def take_task_slots(
         "seqs": array(job.claim_seq for job in jobs),
         "locked": locked,
     }
-    names = sorted({job.name for job in jobs})
-    with _transaction(where):
-        if locked:
-            lock = {"lock_class": GATE_LOCK_CLASSES[TASK], "keys": names}
-            fetch(where, "lock_gates", lock)
-        return [Verdict(*row) for row in fetch(where, "take_task_slots", params)]
-
-
-def _transaction(where: Where) -> AbstractContextManager[object]:
-    limit = f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"
-    with ExitStack() as stack:
-        if isinstance(where, psycopg.Connection):
-            stack.enter_context(where.transaction())
-            where.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            where.execute(limit.encode())
-            return stack.pop_all()
-        stack.enter_context(transaction.atomic(using=where))
-        if not connections[where].savepoint_ids:
-            with connections[where].cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                cursor.execute(limit)
-        return stack.pop_all()
+    return [Verdict(*row) for row in fetch(where, "take_task_slots", params)]
 
 
 def release_task(
-    where: Where, name: str, place: Place, *, wait_seconds: float | None, most: int, steps: int
-) -> TaskRelease:
-    """Make jobs of a capped task ready, as many as it has free slots."""
+    where: Where, name: str, place: Place, *, waits: bool, most: int, steps: int
+) -> tuple[list[LeftLine], Place]:
+    """Let jobs of a capped task go, as many as it has free slots.
+
+    Return them and where the next release begins.
+    """
     params = {
         "name": name,
         "start": place.start,
         "from_lane": place.lane,
         "from_queue": place.queue_id,
         "from_wrapped": place.wrapped,
-        "wait_seconds": wait_seconds,
+        "waits": waits,
         "most": most,
         "most_steps": steps,
     }
-    return TaskRelease(*fetch(where, "release_task", params)[0])
+    last_queue, lane, queue_id, wrapped, is_cut, jobs = fetch(where, "release_task", params)[0]
+    if last_queue is not None:
+        after = Place(last_queue)
+    else:
+        after = Place(place.start, lane, queue_id, wrapped) if is_cut else Place(place.start)
+    return _left_line(json.loads(jobs or "[]")), after
 
 
-def open_task_lines(
-    where: Where, names: Sequence[str], *, most: int
-) -> list[tuple[bool, JobGates]]:
-    """Let jobs go whose tasks nothing holds any more.
+def open_task_lines(where: Where, names: Sequence[str], *, most: int) -> list[LeftLine]:
+    """Let jobs go whose tasks nothing holds any more."""
+    return _left_line(fetch(where, "open_task_lines", {"names": list(names), "most": most}))
 
-    Return of each whether it is ready, and the gate that it went back to, if it is not.
-    """
-    rows = fetch(where, "open_task_lines", {"names": list(names), "most": most})
-    return [(is_ready, JobGates.read(gates)) for is_ready, gates in rows]
+
+def _left_line(rows: Iterable[Sequence[Any]]) -> list[LeftLine]:
+    return [
+        LeftLine(job_id, lane, queue_id, priority, is_ready, JobGates.read(gates))
+        for job_id, lane, queue_id, priority, is_ready, gates in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStart:
     """Where jobs of open tasks begin in one lane of a queue, as far as it was read.
 
-    Keys are (priority, id); None: there is none.
+    Keys are (priority, id). None: there is no such job.
     """
 
     pair: Pair
@@ -157,7 +140,7 @@ class OpenStart:
 def find_open_start(
     where: Where, starts: Mapping[Pair, Key], *, most_read: int, most_moved: int
 ) -> list[OpenStart]:
-    """Look where the first ready jobs stand that claims need not pass over."""
+    """Find the first ready jobs that claims do not skip."""
     params = {**start_params(starts), "most_read": most_read, "most_moved": most_moved}
     return [
         OpenStart((lane, queue_id), jobs, closed, *(key and (key[0], key[1]) for key in keys))
@@ -165,27 +148,22 @@ def find_open_start(
     ]
 
 
-def set_aside_ready(where: Where, pairs: Iterable[Pair], *, most: int) -> list[JobGates]:
-    """Move ready jobs of closed tasks into the lines of their tasks, `most` of each pair.
+def set_aside(
+    where: Where, kind: str, keys: Iterable[str] = (), pairs: Collection[Pair] = (), *, most: int
+) -> list[JobGates]:
+    """Move jobs of closed tasks into the lines of their tasks; return the gates of each.
 
-    Return of each the gates that have room by that.
+    It looks at `most` jobs in the line of each gate of this kind. With READY it looks at `most`
+    ready jobs of each of `pairs`.
     """
-    chosen = list(pairs)
     params = {
-        "lanes": array(lane for lane, _ in chosen),
-        "queues": array(queue_id for _, queue_id in chosen),
+        "kind": kind,
+        "keys": sorted(keys),
+        "lanes": array(lane for lane, _ in pairs),
+        "queues": array(queue_id for _, queue_id in pairs),
         "most": most,
     }
-    return [JobGates.read(gates) for (gates,) in fetch(where, "set_aside_ready", params)]
-
-
-def set_aside_held(where: Where, kind: str, keys: Iterable[str], *, most: int) -> int:
-    """Move jobs of closed tasks from the lines of these gates into those of their tasks.
-
-    Of the first `most` in each line; return how many.
-    """
-    params = {"kind": kind, "keys": sorted(keys), "most": most}
-    return len(fetch(where, "set_aside_held", params))
+    return [JobGates.read(gates) for (gates,) in fetch(where, "set_aside", params)]
 
 
 def is_closed(using: str, name: str) -> bool:
@@ -197,19 +175,17 @@ def is_closed(using: str, name: str) -> bool:
 
 def find_task_lines(where: Where, *, most: int) -> list[tuple[str, bool]]:
     """Return the tasks that have a line and are not paused, and whether they are capped."""
-    return [
-        (name, is_capped) for name, is_capped in fetch(where, "find_task_lines", {"most": most})
-    ]
+    rows = fetch(where, "find_task_lines", {"most": most})
+    return [(name, is_capped) for name, is_capped in rows]
 
 
-def mark_task_jobs(where: Where, *, settle_seconds: float) -> list[str]:
-    """Count the jobs that were claimed before their task was held; return the tasks looked at."""
-    rows = fetch(where, "mark_task_jobs", {"settle_seconds": settle_seconds})
-    return [row[0] for row in rows]
+def mark_task_jobs(where: Where) -> int:
+    """Count jobs that were claimed before their task was capped; return how many."""
+    return len(fetch(where, "mark_task_jobs", {}))
 
 
 def count_tasks(using: str, ids: Sequence[int], *, most: int) -> list[TaskLoad]:
-    """Return what stands before tasks, counted up to `most`, by the ids of their controls."""
+    """Count running and waiting jobs of tasks up to `most`, by the ids of their controls."""
     with read_in_order(using):
         rows = fetch(using, "count_tasks", {"ids": array(ids), "most": most})
     return [TaskLoad(*row) for row in rows]

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations import surveys, task_gate
+from django_tenantqueue.operations import surveys
 from django_tenantqueue.operations.task_control import cap_task
 from tests.concurrency.held import come_and_go
 from tests.concurrency.loops import FakeLoop, turned_loop
@@ -173,7 +173,6 @@ def test_next_job_of_a_session_is_found_without_a_survey(snapshot, monkeypatch, 
 
 def test_next_job_of_a_capped_task_is_found_without_a_survey(snapshot, monkeypatch, rare_surveys):
     cap_task(noop.name, 1)
-    task_gate.settle("default", 0.0)
     jobs = [noop.using(tenant="acme").delay() for _ in range(3)]
 
     check_that_each_is_found(jobs, monkeypatch)

@@ -25,7 +25,7 @@ def small_steps(monkeypatch):
     """Pass over ten jobs in a claim, read 50 ahead in a step, and move five."""
     monkeypatch.setattr(claim_queries, "MOST_PASSED", 10)
     monkeypatch.setattr(passed_over, "MOST_READ", 50)
-    monkeypatch.setattr(passed_over, "SET_ASIDE_ROWS", 5)
+    monkeypatch.setattr(passed_over, "ROWS_PER_STEP", 5)
 
 
 def untouched(ids: list[int]) -> bool:
@@ -109,7 +109,6 @@ def test_job_starts_behind_the_backlog_of_a_full_task():
     waiting = make_jobs(queue, 2000)
     (other,) = make_jobs(queue, 1, name="other")
     cap_task(NOOP, 1)
-    task_gate.settle("default", 0.0)
 
     with turned_loop(threads=4) as loop:
         assert run_one(loop) == other
@@ -131,7 +130,6 @@ def test_other_task_of_a_user_starts_while_one_has_its_cap_elsewhere(settings):
         queue, 1, state="held", held_by="user", user_key="t/u", session_key=None, name="other"
     )
     cap_task(NOOP, 1)
-    task_gate.settle("default", 0.0)
 
     Sweep().step("default")
 

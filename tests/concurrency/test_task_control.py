@@ -39,10 +39,8 @@ def forget_places():
 
 
 def cap(num_slots: int) -> TaskControl:
-    """Cap noop, and let the cap settle."""
-    made = cap_task(NOOP, num_slots)
-    task_gate.settle("default", 0.0)
-    return made
+    """Cap noop."""
+    return cap_task(NOOP, num_slots)
 
 
 def claim(worker, room: int = 10) -> list[ClaimedJob]:
@@ -79,8 +77,6 @@ def test_cap_is_strict_when_many_race(threads, worker_factory):
             with guard:
                 running.update(job.id for job in jobs)
                 most.append(len(running))
-            with_slots = Job.objects.active().filter(task_at__isnull=False).count()
-            most.append(with_slots)
             failed = [job for job in jobs if chance.random() < 0.1 and job.attempt < 4]
             with guard:
                 running.difference_update(job.id for job in jobs)
@@ -118,7 +114,7 @@ def test_slot_counts_when_its_taker_has_not_committed(worker_factory, threads, r
 
 
 def test_slot_is_taken_in_a_later_snapshot_than_the_lock(worker_factory, threads, monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.queries.tasks.LOCK_MILLISECONDS", 10_000)
+    monkeypatch.setattr("django_tenantqueue.operations.gate_transaction.LOCK_MILLISECONDS", 10_000)
     make_jobs(make_queue(), 1)
     make_jobs(make_queue(), 1)
     cap(1)
@@ -150,27 +146,16 @@ def wait_for_a_lock() -> None:
     raise AssertionError("nobody waits")
 
 
-def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_through(
-    worker_factory,
-):
+def test_claim_that_could_not_see_a_new_cap_is_counted_by_the_next_sweep(worker_factory):
     make_jobs(make_queue(), 3)
     before, after = worker_factory(), worker_factory()
     make_jobs(make_queue(), 3)
 
     with before.open_claim(2) as jobs:
-        made = cap_task(NOOP, 2)
-        task_gate.settle("default")
-        made.refresh_from_db()
-        assert made.seen_at is not None
-        assert claim(after) == []
+        cap_task(NOOP, 2)
     # it could not see the cap
     assert [job.is_controlled for job in jobs] == [False, False]
-    assert task_gate.settle("default", 60.0) == [NOOP]
-    made.refresh_from_db()
-    assert made.settled_at is None
-    task_gate.settle("default", 0.0)
-    made.refresh_from_db()
-    assert made.settled_at is not None
+    Sweep().step("default")
 
     assert claim(after) == []
     end(before, jobs[:1])
@@ -178,22 +163,30 @@ def test_claims_that_were_open_are_counted_before_a_new_cap_lets_anything_throug
     assert len(claim(after)) == 1
 
 
-def test_control_does_not_settle_while_somebody_holds_the_row_of_a_job(worker, open_connection):
+def test_running_job_is_counted_later_when_another_session_has_locked_its_row(
+    worker, open_connection
+):
     make_jobs(make_queue(), 1)
     (job,) = worker.claim(1)
     other = open_connection()
 
     with other.transaction():
         other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [job.id])
-        made = cap_task(NOOP, 1)
-        task_gate.settle("default", 0.0)
-        made.refresh_from_db()
-        assert made.settled_at is None
-    task_gate.settle("default", 0.0)
+        cap_task(NOOP, 1)
+    assert Job.objects.get(pk=job.id).task_at is None
+    Sweep().step("default")
 
-    made.refresh_from_db()
-    assert made.settled_at is not None
     assert Job.objects.get(pk=job.id).task_at is not None
+
+
+def test_job_gets_its_slot_when_a_sweep_has_counted_it_before(worker):
+    make_jobs(make_queue(), 1)
+    cap(1)
+    jobs = worker.claim(1)
+
+    Sweep().step("default")
+
+    assert task_gate.take(worker.db, worker.id, jobs).granted
 
 
 def test_job_whose_row_somebody_holds_is_given_back(worker, open_connection):

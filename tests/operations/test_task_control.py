@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from django_tenantqueue import ConcurrentJobMonitor, Unique, delay
 from django_tenantqueue.exceptions import InvalidOption
@@ -53,14 +53,13 @@ def hold(queue: TenantQueue | int, count: int, **columns: object) -> list[int]:
     return make_jobs(queue, count, **{**values, **columns})
 
 
-def settled(num_slots: int | None = None, **columns: object) -> TaskControl:
-    """Cap noop, and let the cap settle."""
+def capped(num_slots: int | None = None, **columns: object) -> TaskControl:
+    """Cap noop, and count what runs."""
     made = cap_task(NOOP, num_slots)
     for name, value in columns.items():
         setattr(made, name, value)
     made.save()
     run_commit_hooks("default")
-    task_gate.settle("default", 0.0)
     return made
 
 
@@ -129,7 +128,7 @@ def test_everything_goes_when_the_control_is_deleted() -> None:
 
 
 def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> None:
-    monkeypatch.setattr(task_gate, "OPENED_ROWS", 4)
+    monkeypatch.setattr(task_gate, "ROWS_PER_STEP", 4)
     ids = hold(make_queue(), 10)
 
     assert [task_gate.sweep("default").ready for _ in range(4)] == [4, 4, 2, 0]
@@ -238,7 +237,7 @@ def test_retry_comes_to_the_gate_again() -> None:
 
 
 def test_as_many_start_as_the_cap_says(claim) -> None:
-    settled(2)
+    capped(2)
     jobs = [noop.using(tenant=f"t{n}").delay() for n in range(4)]
 
     granted = claim()
@@ -248,7 +247,7 @@ def test_as_many_start_as_the_cap_says(claim) -> None:
 
 
 def test_next_one_goes_when_one_has_ended(claim) -> None:
-    settled(1)
+    capped(1)
     jobs = [noop.using(tenant=f"t{n}").delay() for n in range(3)]
     (first,) = claim()
 
@@ -276,7 +275,7 @@ def test_nothing_starts_when_the_cap_is_none_at_all() -> None:
 def test_running_job_counts_when_it_was_claimed_before_the_cap(claim) -> None:
     noop.delay()
     (running,) = claim()
-    settled(1)
+    capped(1)
     jobs = [noop.delay()]
 
     assert claim() == []
@@ -285,52 +284,26 @@ def test_running_job_counts_when_it_was_claimed_before_the_cap(claim) -> None:
     assert states(jobs) == ["queued"]
 
 
-def test_new_cap_starts_nothing_before_it_has_settled(claim) -> None:
-    cap_task(NOOP, 5)
-    run_commit_hooks("default")
-    jobs = [noop.delay()]
-
-    assert claim() == []
-    assert states(jobs) == ["created"]
-    task_gate.settle("default", 0.0)
-    assert len(claim()) == 1
-
-
-def test_paused_task_that_was_settled_is_capped_at_once(claim) -> None:
-    settled(3, paused=True)
+def test_new_cap_starts_jobs_at_once(claim) -> None:
+    cap_task(NOOP, 1)
     noop.delay()
-    assert claim() == []
 
-    cap_task(NOOP, 2)
-    resume_task(NOOP)
-
-    run_commit_hooks("default")
     assert len(claim()) == 1
 
 
-def test_cap_settles_anew_when_it_was_open_in_between(claim) -> None:
-    made = settled(3)
+def test_running_jobs_count_when_the_task_had_no_cap_in_between(claim) -> None:
+    capped(3)
     cap_task(NOOP, None)
     noop.delay()
     assert len(claim()) == 1
-    cap_task(NOOP, 1)
-    run_commit_hooks("default")
-
-    made.refresh_from_db()
-    assert made.settled_at is None
-    task_gate.settle("default", 0.0)
+    capped(1)
     noop.delay()
+
     assert claim() == []
 
 
-def test_control_that_holds_nothing_cannot_be_settled() -> None:
-    made = settled(3)
-    with pytest.raises(IntegrityError, match="taskcontrol_settled"), transaction.atomic():
-        TaskControl.objects.filter(pk=made.pk).update(num_slots=None)
-
-
 def test_more_go_when_the_cap_is_raised(claim) -> None:
-    made = settled(1)
+    made = capped(1)
     jobs = [noop.using(tenant=f"t{n}").delay() for n in range(5)]
     claim()
 
@@ -340,7 +313,7 @@ def test_more_go_when_the_cap_is_raised(claim) -> None:
 
 
 def test_lowered_cap_drains(claim) -> None:
-    made = settled(3)
+    made = capped(3)
     jobs = [noop.using(tenant=f"t{n}").delay() for n in range(5)]
     first, second, third = claim()
     tune_control(made.pk, num_slots=1)
@@ -365,7 +338,7 @@ def released(count: int = 1) -> list[int]:
 
 
 def test_queues_take_turns() -> None:
-    settled(1)
+    capped(1)
     big, small = make_queue(), make_queue()
     hold(big, 50)
     hold(small, 2)
@@ -377,7 +350,7 @@ def test_queues_take_turns() -> None:
 
 
 def test_line_of_one_queue_fills_all_the_room() -> None:
-    settled(1)
+    capped(1)
     queue = make_queue(num_slots=100)
     hold(queue, 50)
 
@@ -385,7 +358,7 @@ def test_line_of_one_queue_fills_all_the_room() -> None:
 
 
 def test_lower_priority_goes_first() -> None:
-    settled(1)
+    capped(1)
     usual, urgent = make_queue(), make_queue()
     hold(usual, 3)
     hold(urgent, 2, priority=10)
@@ -394,7 +367,7 @@ def test_lower_priority_goes_first() -> None:
 
 
 def test_paused_queue_is_passed_over() -> None:
-    settled(1)
+    capped(1)
     hold(make_queue(paused=True), 5, priority=1)
     free = make_queue()
     hold(free, 1)
@@ -403,7 +376,7 @@ def test_paused_queue_is_passed_over() -> None:
 
 
 def test_queue_is_passed_over_when_nobody_takes_what_is_ready() -> None:
-    settled(1)
+    capped(1)
     stuck, free = make_queue(), make_queue()
     hold(stuck, 5, priority=1)
     hold(free, 2)
@@ -416,7 +389,7 @@ def test_queue_is_passed_over_when_nobody_takes_what_is_ready() -> None:
 
 
 def test_job_that_is_ready_counts_for_a_while() -> None:
-    settled(1)
+    capped(1)
     hold(make_queue(), 5)
     assert task_gate.release_tasks("default", [NOOP]).ready == 1
 
@@ -424,8 +397,8 @@ def test_job_that_is_ready_counts_for_a_while() -> None:
 
 
 def test_walk_goes_on_when_it_was_cut(monkeypatch) -> None:
-    monkeypatch.setattr(task_gate, "MOST_STEPS", 5)
-    settled(1)
+    monkeypatch.setattr(task_gate, "MOST_QUEUES", 5)
+    capped(1)
     for _ in range(20):
         hold(make_queue(paused=True), 1)
     free = make_queue()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from django_tenantqueue.models import Job, TaskControl
+from django_tenantqueue.models import Job
 from django_tenantqueue.operations.task_control import cap_task, pause_task, resume_task
-from django_tenantqueue.operations.task_gate import settle
 from django_tenantqueue.states import State
 from tests.intervals import most_at_once
 from tests.testapp.models import Interval
@@ -90,7 +91,6 @@ def test_cap_holds_over_all_tenants_and_workers(workers: Workers):
 
 def test_burst_worker_ends_what_is_capped(workers: Workers):
     cap_task(work.name, 1)
-    settle("default", 0.0)
     ids = [work.using(tenant=f"t{n}").delay("capped", 2.0).pk for n in range(30)]
 
     workers.run("--burst", "--threads=2", "--no-maintenance")
@@ -104,17 +104,11 @@ def test_cap_that_is_set_while_jobs_run_drains(workers: Workers):
     workers.start("--threads=8", processes=2)
     wait_until(lambda: Job.objects.filter(pk__in=ids, final=True).count() >= 20)
 
-    before = clock()
     cap_task(work.name, 2)
     capped = clock()
 
     wait_for_end(ids, timeout=60)
-    control = TaskControl.objects.get()
-    assert (control.settled_at - before).total_seconds() > 1.0
-    assert_within(5.0, control.settled_at - capped)
-    late = Interval.objects.filter(started_at__gt=control.settled_at)
+    # claims that could not see the cap count within about a second
+    late = Interval.objects.filter(started_at__gt=capped + timedelta(seconds=5))
     assert late.count() > 50
     assert most_at_once(late.values_list("started_at", "ended_at")) == 2
-    # between the cap and its settling nothing new starts, but what claims under way had taken
-    between = Interval.objects.filter(started_at__gt=capped, started_at__lt=control.settled_at)
-    assert_within(1.0, max((i.started_at for i in between), default=capped) - capped)

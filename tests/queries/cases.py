@@ -267,7 +267,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
-    "mark_task_jobs": both(lambda _: {"settle_seconds": 0.0}, SLOTS, SLOT_INDEX + 12_000 * SCALE),
+    "mark_task_jobs": both(lambda _: {}, SLOTS, SLOT_INDEX + 16_000 * SCALE),
     "open_task_lines": [
         Case(
             lambda _: {"names": ["task-2", "task-7"], "most": 1000},
@@ -512,7 +512,6 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "clear_sleep": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
-    "run_jobs_now": [Case(ids("scheduled"), HOT_KEY, 4000)],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [
         Case(
@@ -521,7 +520,10 @@ CASES: dict[str, list[Case]] = {
             4000,
         )
     ],
-    "set_run_at": [Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000)],
+    "set_run_at": [
+        Case(ids("ready", run_at=TOMORROW), HOT_KEY, 4000),
+        Case(ids("scheduled", run_at=None), HOT_KEY, 4000),
+    ],
     "share_addition": [Case(lambda _: {"lock_class": 1, "key": "7"})],
     "sign_on_worker": [Case(lambda _: {"worker": OUR_WORKER, "pid": 2}, worker=True)],
     "sleep_worker": [
@@ -559,23 +561,31 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     # the last ones: the versions of rows that they leave are in the way of others
-    "set_aside_held": [
-        Case(
-            lambda _, kind=kind, keys=keys: {"kind": kind, "keys": keys, "most": 50},
-            (*line, *HOT_KEY),
-            4000,
-            worker=worker,
-        )
-        for kind, keys, line in (
-            ("monitor", ["7", "8"], LINE),
-            ("user", ["tenant/1", "tenant/2"], ("tenantqueue_job_user_line",)),
-            ("exclusive", ["tenant/1", "tenant/2"], ("tenantqueue_job_exclusive_line",)),
-        )
-        for worker in (True, False)
-    ],
-    "set_aside_ready": [
+    "set_aside": [
+        *(
+            Case(
+                lambda _, kind=kind, keys=keys: {
+                    "kind": kind,
+                    "keys": keys,
+                    "lanes": "{}",
+                    "queues": "{}",
+                    "most": 50,
+                },
+                (*line, *HOT_KEY),
+                4000,
+                worker=worker,
+            )
+            for kind, keys, line in (
+                ("monitor", ["7", "8"], LINE),
+                ("user", ["tenant/1", "tenant/2"], ("tenantqueue_job_user_line",)),
+                ("exclusive", ["tenant/1", "tenant/2"], ("tenantqueue_job_exclusive_line",)),
+            )
+            for worker in (True, False)
+        ),
         Case(
             lambda filled: {
+                "kind": "ready",
+                "keys": [],
                 "lanes": array(240 for _ in filled.open_queues),
                 "queues": array(filled.open_queues),
                 "most": 20,
@@ -583,6 +593,6 @@ CASES: dict[str, list[Case]] = {
             (*READY, *HOT_KEY),
             DEAD_ROWS,
             worker=True,
-        )
+        ),
     ],
 }

@@ -165,10 +165,10 @@ GATED = (
         "(SELECT id FROM tenantqueue_tenantqueue WHERE paused LIMIT 1) q"
     ),
     (
-        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at, seen_at, settled_at) "
-        f"SELECT 'task-' || n, 3, now(), now(), now() FROM generate_series(1, {GATES}, 2) n"
+        "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
+        f"SELECT 'task-' || n, 3, now() FROM generate_series(1, {GATES}, 2) n"
     ),
-    # one that has not settled
+    # one with jobs that were claimed before it
     (
         "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
         f"VALUES ({NAME}, 5, now())"

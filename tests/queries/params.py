@@ -12,7 +12,6 @@ from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest
 from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.queries.survey import Taken
-from django_tenantqueue.queries.tasks import FIRST_LANE
 from tests.queries.filled import OUR_WORKER, Filled
 
 
@@ -182,10 +181,10 @@ def task_release(filled: Filled) -> dict[str, Any]:
     return {
         "name": "task-7",
         "start": filled.open_queues[5],
-        "from_lane": FIRST_LANE,
+        "from_lane": -40_000,
         "from_queue": 0,
         "from_wrapped": True,
-        "wait_seconds": 1.0,
+        "waits": True,
         "most": 100,
         "most_steps": 200,
     }

@@ -1,5 +1,5 @@
--- Cancel jobs that wait (scheduled, held, ready): they move to the history at once. One that had its
--- turn in a session may halt it. `error`: the reason to keep with them, or NULL.
+-- Cancel jobs that wait (scheduled, held, ready). They move to the history at once. A job that had
+-- its turn in a session may halt it. `error`: the reason to keep with them, or NULL.
 -- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
 -- Index: primary key.
 WITH target AS MATERIALIZED (

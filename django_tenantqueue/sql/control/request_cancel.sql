@@ -1,6 +1,6 @@
--- Ask for the cancellation of jobs that hold a slot; their worker looks for this several times a
--- second. There is no predicate on `state` on purpose (see finish_jobs.sql): an unfinished job has a
--- worker when it holds a slot, and only then.
+-- Ask for the cancellation of jobs that hold a slot. Their worker reads it some times a second.
+-- There is no predicate on `state` on purpose (see finish_jobs.sql): an unfinished job has a worker
+-- only when it holds a slot.
 -- Locks: the job rows in id order, as workers do; waits for what a worker is storing.
 -- Index: primary key.
 WITH target AS MATERIALIZED (

@@ -1,6 +1,5 @@
 -- Bring finished jobs back from the history, with a fresh number of attempts and their errors kept.
--- Those that have gates come before the first one again. Jobs of a cancelled monitor stay as they
--- are.
+-- A job with gates returns to the first one. Jobs of a cancelled monitor do not change.
 -- Locks: the history rows in id order. Indexes: the primary key of each history leaf, that of
 -- monitors.
 WITH target AS MATERIALIZED (
@@ -21,16 +20,17 @@ WITH target AS MATERIALIZED (
     RETURNING job.*
 )
 INSERT INTO tenantqueue_job_hot (
-    id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq, lane, priority,
-    max_attempts, is_async, state, held_by, name, source_type, source_id, source_method, args,
-    session_key, session_skip, session_halt, user_key, exclusive_key, unique_key, unique_mode, labels,
-    created_by, context, stats, errors
+    id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq,
+    lane, priority, max_attempts, is_async, state, held_by, name, source_type, source_id,
+    source_method, args, session_key, session_skip, session_halt, user_key, exclusive_key,
+    unique_key, unique_mode, labels, created_by, context, stats, errors
 )
 SELECT
-    id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq,
-    CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts, is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name, source_type, source_id, source_method, args,
-    session_key, session_skip, session_halt, user_key, exclusive_key, unique_key, unique_mode, labels,
-    created_by, context, stats, errors
+    id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id,
+    claim_seq, CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts,
+    is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name, source_type,
+    source_id, source_method, args, session_key, session_skip, session_halt, user_key,
+    exclusive_key, unique_key, unique_mode, labels, created_by, context, stats, errors
 FROM (
     SELECT
         removed.*,

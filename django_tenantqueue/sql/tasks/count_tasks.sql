@@ -1,5 +1,5 @@
--- What stands before paused and capped tasks now: how many jobs are in line, and how many have a slot of
--- their task, each counted up to `most`. `ids` are rows of the table of controls.
+-- How many jobs are in the line of each task, and how many have a slot of it, each counted up to
+-- `most`. `ids` are those of the controls.
 -- Locks: none. Indexes: tenantqueue_job_task_line, tenantqueue_job_task_inside.
 SELECT c.id, inside.jobs AS inside, line.jobs AS line
 FROM unnest(%(ids)s::bigint[]) AS given (id)

@@ -1,7 +1,7 @@
--- For lanes of queues in which jobs of closed tasks are ready (tenantqueue_closedtask): look where the
--- first job of another task stands. `start`: up to there all are known to be of closed tasks. At most
--- `most_read` jobs are read from there on, and the first `most_moved` of all: one of another task may
--- have come back there. `until` is where the reading ended.
+-- Find the first ready job of an open task in lanes of queues that have jobs of closed tasks
+-- (tenantqueue_closedtask). All jobs before `start` were of closed tasks. It reads `most_read` jobs
+-- from there, and the first `most_moved` of all, since a job may have come back to the front.
+-- `until` is where the reading ended.
 -- Locks: none. Index: tenantqueue_job_ready.
 WITH closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names

@@ -1,5 +1,4 @@
--- Walk over up to `most` tasks that have a line, and say what holds each: `is_capped` (as many run as may,
--- or it waits for its turn), else nothing. Paused ones are left out.
+-- Up to `most` tasks that have a line and are not paused, and whether each has a cap.
 -- Locks: none. Index: tenantqueue_job_task_line.
 WITH RECURSIVE step AS (
     (

@@ -1,9 +1,8 @@
--- Give claimed jobs whose tasks are paused or capped a slot of their task, in the order of `ids`, or put
--- them into its line: `held`, the attempt not counted, the claim number kept raised.
--- It must be a later statement of a READ COMMITTED transaction than lock_gates.sql of these tasks: its
--- snapshot then sees every slot that others took before. Without that lock (`locked`) all are held.
--- A new control gives no slots before it has settled: see mark_task_jobs.sql.
--- A job that is missing from the answer was lost, or somebody holds its row.
+-- Give claimed jobs of paused and capped tasks a slot of their task, in the order of `ids`, or put
+-- them into its line. In the line the attempt is not counted, and the claim number stays raised.
+-- It follows lock_gates.sql in a READ COMMITTED transaction, so its snapshot sees all slots taken
+-- before. Without that lock (`locked` is false) all jobs go into the line.
+-- The answer omits a job that was lost, or whose row another session has locked.
 -- Fenced by (worker, claim_seq). Locks: the job rows, SKIP LOCKED. Indexes: the primary key,
 -- tenantqueue_job_task_inside.
 WITH given AS MATERIALIZED (
@@ -11,7 +10,8 @@ WITH given AS MATERIALIZED (
     FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[]) WITH ORDINALITY AS g (id, claim_seq, nth)
 ), target AS MATERIALIZED (
     SELECT
-        job.id, job.name, row_number() OVER (PARTITION BY job.name ORDER BY given.nth) AS nth_of_task
+        job.id, job.name,
+        row_number() OVER (PARTITION BY job.name ORDER BY given.nth) AS nth_of_task
     FROM given
     CROSS JOIN LATERAL (
         SELECT j.id, j.name
@@ -23,24 +23,29 @@ WITH given AS MATERIALIZED (
     SELECT
         met.name, c.name IS NULL AS is_open,
         CASE
-            WHEN NOT %(locked)s::boolean OR c.paused OR c.settled_at IS NULL THEN 0
+            WHEN NOT %(locked)s::boolean OR c.paused THEN 0
             WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
                 SELECT count(*)
                 FROM tenantqueue_job_hot j
-                WHERE j.name = met.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
+                WHERE j.name = met.name AND j.task_at IS NOT NULL
+                    AND j.state IN ('queued', 'running')
+                    -- a sweep may have counted one of these before: see mark_task_jobs.sql
+                    AND j.id <> ALL (ARRAY(SELECT target.id FROM target))
             )
         END AS room
     FROM (SELECT DISTINCT target.name FROM target) met
     LEFT JOIN LATERAL (
-        SELECT c.name, c.paused, c.num_slots, c.settled_at
+        SELECT c.name, c.paused, c.num_slots
         FROM tenantqueue_taskcontrol c
         WHERE c.name = met.name AND (c.paused OR c.num_slots IS NOT NULL)
         OFFSET 0
     ) c ON true
 ), verdict AS MATERIALIZED (
-    SELECT judged.id, judged.is_open, judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
+    SELECT
+        judged.id, judged.is_open,
+        judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
     FROM (
-        -- no join: the planner would take its result for one row, and read all jobs for each of them
+        -- no join: the planner would expect one row, and read all jobs for each one
         SELECT
             target.id, target.nth_of_task,
             (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,

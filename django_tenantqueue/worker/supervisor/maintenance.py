@@ -19,7 +19,7 @@ from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
-from ...operations.task_gate import OPENED_ROWS
+from ...operations.task_gate import ROWS_PER_STEP
 from ...operations.unique import PRUNE_KEYS, KeyPruning
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import LockKey
@@ -83,7 +83,7 @@ class Maintenance:
         self._duties = [
             Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
             Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
-            Duty("let_through", self._let_through, 0.5, OPENED_ROWS),
+            Duty("let_through", self._let_through, 0.5, ROWS_PER_STEP),
             Duty("feed", self._feed, 0.5),
             Duty("rescue", self._rescue, 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),

@@ -1,14 +1,27 @@
--- Move jobs of closed tasks (tenantqueue_closedtask) out of the lines of other gates into the lines of
--- their tasks: of the first `most` jobs before each of these gates of one `kind`.
+-- Move jobs of closed tasks (tenantqueue_closedtask) into the lines of their tasks. It reads the
+-- first `most` jobs of each gate (`kind` is monitor, user or exclusive) or of each lane of a queue
+-- (`kind` is ready). No slot, start or attempt is spent. The answer names the gates that have room
+-- now. A job keeps its turn in its session.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_monitor_line,
--- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, the primary key.
+-- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the primary
+-- key.
 WITH closed AS MATERIALIZED (
     SELECT coalesce(array_agg(c.name::text), '{}') AS names
     FROM tenantqueue_closedtask c
 ), met AS MATERIALIZED (
     SELECT job.id
-    FROM unnest(%(keys)s::text[]) AS given (key)
+    FROM unnest(%(keys)s::text[], %(lanes)s::smallint[], %(queues)s::integer[])
+        AS given (key, lane, queue_id)
     CROSS JOIN LATERAL (
+        (
+            SELECT j.id, j.name
+            FROM tenantqueue_job_hot j
+            WHERE %(kind)s::text = 'ready' AND j.state = 'created' AND j.lane = given.lane
+                AND j.queue_id = given.queue_id
+            ORDER BY j.lane, j.queue_id, j.priority, j.id
+            LIMIT %(most)s::integer
+        )
+        UNION ALL
         (
             SELECT j.id, j.name
             FROM tenantqueue_job_hot j
@@ -44,12 +57,15 @@ WITH closed AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.id = met.id AND j.held_by = %(kind)s::text
+        WHERE j.id = met.id
+            AND coalesce(j.held_by, CASE WHEN j.state = 'created' THEN 'ready' END) = %(kind)s::text
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
 )
 UPDATE tenantqueue_job_hot AS job
-SET held_by = 'task', task_at = NULL
+SET state = 'held', held_by = 'task', task_at = NULL
 -- not a join: planned for few rows, it would read all of them for each
 WHERE job.id = ANY (ARRAY(SELECT locked.id FROM locked))
-RETURNING job.id
+RETURNING jsonb_build_array(
+    job.monitor_id::text, NULL, job.user_key, job.exclusive_key
+)::text AS gates
