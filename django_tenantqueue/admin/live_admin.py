@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from .base import TenantQueueModelAdmin, changed_columns
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 
 _M = TypeVar("_M", bound=Model)
+
+
+class LoadedChangeList(ChangeList):
+    """A page of a list, with what its admin counts for the rows of the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page, then count for its rows with one bounded statement."""
+        super().get_results(request)
+        self.model_admin.load(list(self.result_list))
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):
@@ -24,10 +35,44 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Columns that are tuned."""
     operation: ClassVar[Callable[..., None]]
     """Writes the named columns of the row of an id: a static method, called with `using`."""
+    pause: ClassVar[Callable[..., int]]
+    """Pauses the rows of some ids and returns how many it changed: a static method."""
+    resume: ClassVar[Callable[..., int]]
+    """Resumes the rows of some ids, like `pause`."""
+    fixed: ClassVar[tuple[str, ...]] = ()
+    """Columns that are set when a row is added, and read-only afterwards."""
+    actions = ("pause_selected", "resume_selected")
     list_per_page = 100
     list_max_show_all = 100
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+
+    def load(self, rows: Sequence[_M]) -> None:
+        """Give each row what the page shows of its jobs."""
+        raise NotImplementedError
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts only for the rows that it shows."""
+        return LoadedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> _M | None:
+        """Return a row with its counts, and whether the user may see its jobs."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            self.load([found])
+            found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
+        return found
+
+    def get_fieldsets(self, request: HttpRequest, obj: _M | None = None) -> Any:
+        """Return the parts of the form. The last part shows counts: a new row has none."""
+        assert self.fieldsets is not None
+        return self.fieldsets if obj else self.fieldsets[:-1]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
+        """Return the columns that cannot be edited."""
+        return (*self.fixed, *self.readonly_fields) if obj else self.readonly_fields
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
@@ -106,3 +151,13 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             note += gettext("; %d were so already") % (chosen - changed)
         level = messages.SUCCESS if changed else messages.WARNING
         self.message_user(request, f"{note}: {text}.", level)
+
+    @admin.action(permissions=["change"], description=_("Pause selected %(verbose_name_plural)s"))
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
+        """Pause rows."""
+        self.switch(request, queryset, "paused", True, self.pause)
+
+    @admin.action(permissions=["change"], description=_("Resume selected %(verbose_name_plural)s"))
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
+        """Resume rows."""
+        self.switch(request, queryset, "paused", False, self.resume)

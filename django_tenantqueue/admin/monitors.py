@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -60,22 +58,6 @@ PARTS = {
 """What a detail can be, as counted by Progress."""
 
 
-class MonitorChangeList(ChangeList):
-    """A page of monitors, with the progress of those that it shows."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then count the details of its monitors by one statement."""
-        super().get_results(request)
-        attach_progress(list(self.result_list))
-
-
-def attach_progress(monitors: Sequence[ConcurrentJobMonitor]) -> None:
-    """Give each monitor its `now`."""
-    found = progress_of(monitors)
-    for monitor in monitors:
-        monitor.now = found[monitor.pk]  # type: ignore[attr-defined]
-
-
 def _now(monitor: ConcurrentJobMonitor) -> Progress:
     now: Progress = monitor.now  # type: ignore[attr-defined]
     return now
@@ -126,6 +108,8 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     )
     tunable = monitor_control.TUNABLE
     operation = staticmethod(monitor_control.tune_monitor)
+    pause = staticmethod(monitor_control.pause_monitors)
+    resume = staticmethod(monitor_control.resume_monitors)
     list_display = (
         "title",
         "overview",
@@ -141,7 +125,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("-id",)
-    actions = ("pause_selected", "resume_selected", "retry_selected", "cancel_selected")
+    actions = (*TunedAdmin.actions, "retry_selected", "cancel_selected")
     readonly_fields = (
         *("tenant", "name", "status", "reason", "share", "end", "details"),
         *("callback", "session_key", "created_by", "created_at", "cancelled_at"),
@@ -163,21 +147,18 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         """Return False: code starts monitors."""
         return False
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts only what its page shows."""
-        return MonitorChangeList
+    def load(self, rows: Sequence[ConcurrentJobMonitor]) -> None:
+        """Give each monitor its progress as `now`."""
+        found = progress_of(rows)
+        for row in rows:
+            row.now = found[row.pk]  # type: ignore[attr-defined]
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> ConcurrentJobMonitor | None:
-        """Return a monitor with its progress, and which of its details are asked for.
-
-        Their jobs are shown to those who may see jobs.
-        """
+        """Return a monitor with its progress, and the state of the details to show."""
         monitor = super().get_object(request, object_id, from_field)
         if monitor is not None:
-            attach_progress([monitor])
-            monitor.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
             chosen = request.GET.get("details", "")
             monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
         return monitor
@@ -280,20 +261,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             shown = list_details(get_settings().database, monitor, part)
             jobs = _table(shown, getattr(now, part))
         return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
-
-    @admin.action(permissions=["change"], description=_("Pause: feed no more details"))
-    def pause_selected(
-        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> None:
-        """Pause monitors."""
-        self.switch(request, queryset, "paused", True, monitor_control.pause_monitors)
-
-    @admin.action(permissions=["change"], description=_("Resume: feed details again"))
-    def resume_selected(
-        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> None:
-        """Resume monitors."""
-        self.switch(request, queryset, "paused", False, monitor_control.resume_monitors)
 
     @admin.action(permissions=["change"], description=_("Retry failed details"))
     def retry_selected(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -16,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
 from ..queries.control import QueueLoad
@@ -26,22 +23,6 @@ from .base import EmptyList
 from .filters import QueueNameFilter
 from .formats import counted
 from .live_admin import TunedAdmin
-
-
-class QueueChangeList(ChangeList):
-    """A page of tenant queues, with what runs and waits in those that it shows."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then count its jobs by one bounded statement."""
-        super().get_results(request)
-        attach_loads(get_settings().database, list(self.result_list))
-
-
-def attach_loads(using: str, queues: list[TenantQueue]) -> None:
-    """Give each queue its `load`."""
-    found = loads(using, [queue.pk for queue in queues]) if queues else {}
-    for queue in queues:
-        queue.load = found.get(queue.pk, QueueLoad(queue.pk, 0, 0))  # type: ignore[attr-defined]
 
 
 def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
@@ -65,6 +46,9 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     )
     tunable = control.TUNABLE
     operation = staticmethod(control.tune_queue)
+    pause = staticmethod(control.pause)
+    resume = staticmethod(control.resume)
+    fixed = ("tenant", "name")
     list_display = (
         "tenant",
         "name",
@@ -83,7 +67,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     search_fields = ("tenant", "name")
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
-    actions = ("pause_selected", "resume_selected", "retire_selected", "unretire_selected")
+    actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
     readonly_fields = ("created_at", "running", "waiting")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
@@ -94,6 +78,12 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
         (_("Now"), {"fields": ("running", "waiting", "created_at")}),
     )
+
+    def load(self, rows: Sequence[TenantQueue]) -> None:
+        """Give each queue its `load`."""
+        found = loads(self.using, [row.pk for row in rows]) if rows else {}
+        for row in rows:
+            row.load = found.get(row.pk, QueueLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
 
     @admin.display(description=_("running"))
     def running(self, queue: TenantQueue) -> SafeString:
@@ -133,37 +123,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         if not queue.retired:
             return gettext("taken")
         return format_html('<span class="tq-state">{}</span>', gettext("retired"))
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> TenantQueue | None:
-        """Return a queue with its load."""
-        queue = super().get_object(request, object_id, from_field)
-        if queue is not None:
-            attach_loads(self.using, [queue])
-        return queue
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts only what its page shows."""
-        return QueueChangeList
-
-    def get_fieldsets(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
-        """Return the parts of the form; a queue that is being added has no jobs yet."""
-        return self.fieldsets if obj else self.fieldsets[:3]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
-        """Return what cannot be edited: a queue keeps its tenant and name for ever."""
-        return ("tenant", "name", *self.readonly_fields) if obj else self.readonly_fields
-
-    @admin.action(permissions=["change"], description=_("Pause: start no more of their jobs"))
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Pause queues."""
-        self.switch(request, queryset, "paused", True, control.pause)
-
-    @admin.action(permissions=["change"], description=_("Resume: start their jobs again"))
-    def resume_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
-        """Resume queues."""
-        self.switch(request, queryset, "paused", False, control.resume)
 
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import date as format_date
@@ -17,7 +16,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import get_settings
 from ..models import Job, Session, UserCap
 from ..operations import sessions as operations
 from ..operations.sessions import session_loads
@@ -30,24 +28,6 @@ from .formats import NOTHING, counted, state_badge
 from .live_admin import TunedAdmin
 
 _S = TypeVar("_S", bound=Session)
-
-
-class SessionChangeList(ChangeList):
-    """A page of sessions, with what stands in those that it shows."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then look at its lines by one bounded statement."""
-        super().get_results(request)
-        attach_loads(list(self.result_list))
-
-
-def attach_loads(sessions: Sequence[Session]) -> None:
-    """Give each session its `load`."""
-    ids = [session.pk for session in sessions]
-    found = session_loads(get_settings().database, ids) if ids else {}
-    for session in sessions:
-        nothing = SessionLoad(session.pk, 0, 0)
-        session.load = found.get(session.pk, nothing)  # type: ignore[attr-defined]
 
 
 def job_link(job_id: int) -> SafeString:
@@ -121,20 +101,14 @@ class LineAdmin(TunedAdmin[_S]):
     ordering = ("tenant", "key")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_session)
+    pause = staticmethod(operations.pause_sessions)
+    resume = staticmethod(operations.resume_sessions)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that looks only at what its page shows."""
-        return SessionChangeList
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> _S | None:
-        """Return a row with what stands in its line, shown to those who may see jobs."""
-        found = super().get_object(request, object_id, from_field)
-        if found is not None:
-            found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
-            attach_loads([found])
-        return found
+    def load(self, rows: Sequence[_S]) -> None:
+        """Give each row its `load`."""
+        found = session_loads(self.using, [row.pk for row in rows]) if rows else {}
+        for row in rows:
+            row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
 
     @admin.display(description=_("active"))
     def inside(self, session: Session) -> SafeString:
@@ -187,11 +161,6 @@ class LineAdmin(TunedAdmin[_S]):
             gettext("and %s more in line") % counted(more, COUNTED_TO) if more > 0 else "",
         )
 
-    @admin.action(permissions=["change"], description=_("Pause: let no more jobs through"))
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[_S]) -> None:
-        """Pause lines."""
-        self.switch(request, queryset, "paused", True, operations.pause_sessions)
-
 
 @admin.register(Session)
 class SessionAdmin(LineAdmin[Session]):
@@ -209,7 +178,6 @@ class SessionAdmin(LineAdmin[Session]):
     list_display_links = ("title",)
     list_editable = ("paused",)
     list_filter = ("paused", HaltedFilter, TenantFilter)
-    actions = ("pause_selected", "resume_selected")
     readonly_fields = ("tenant", "key", "why", "jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"), "why")}),
@@ -263,11 +231,11 @@ class UserCapAdmin(LineAdmin[UserCap]):
         ".using(user=…)",
     )
 
+    fixed = ("tenant", "key")
     list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
     list_display_links = ("tenant", "user")
     list_editable = ("num_slots", "paused")
     list_filter = ("paused", TenantFilter)
-    actions = ("pause_selected", "resume_selected")
     readonly_fields = ("jobs", "created_at")
     fieldsets = (
         (None, {"fields": (("tenant", "key"),)}),
@@ -279,16 +247,3 @@ class UserCapAdmin(LineAdmin[UserCap]):
     def user(self, cap: UserCap) -> str:
         """Return the user, or that it is the default of all."""
         return cap.key or gettext("(all users without their own)")
-
-    def get_fieldsets(self, request: HttpRequest, obj: UserCap | None = None) -> Any:
-        """Return the parts of the form; one that is being added has no jobs yet."""
-        return self.fieldsets if obj else self.fieldsets[:2]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: UserCap | None = None) -> Any:
-        """Return what cannot be edited: a cap keeps its tenant and user."""
-        return ("tenant", "key", *self.readonly_fields) if obj else self.readonly_fields
-
-    @admin.action(permissions=["change"], description=_("Resume: let jobs through again"))
-    def resume_selected(self, request: HttpRequest, queryset: QuerySet[UserCap]) -> None:
-        """Resume users."""
-        self.switch(request, queryset, "paused", False, operations.resume_sessions)

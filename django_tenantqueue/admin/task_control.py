@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -14,7 +13,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import get_settings
 from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
@@ -23,24 +21,6 @@ from ..status.figures import COUNTED_TO
 from .base import EmptyList, ModelAdmin
 from .formats import counted
 from .live_admin import TunedAdmin
-
-
-class TaskChangeList(ChangeList):
-    """A page of controls, with what stands before the tasks that it shows."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then look at its lines by one bounded statement."""
-        super().get_results(request)
-        attach_loads(list(self.result_list))
-
-
-def attach_loads(controls: Sequence[TaskControl]) -> None:
-    """Give each control its `load`."""
-    ids = [control.pk for control in controls]
-    found = task_loads(get_settings().database, ids) if ids else {}
-    for control in controls:
-        load = found.get(control.pk, TaskLoad(control.pk, 0, 0))
-        control.load = load  # type: ignore[attr-defined]
 
 
 @admin.register(TaskControl)
@@ -58,15 +38,23 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("name",)
-    actions = ("pause_selected", "resume_selected")
+    fixed = ("name",)
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
+    pause = staticmethod(operations.pause_controls)
+    resume = staticmethod(operations.resume_controls)
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("name",)}),
         (_("Read by the next claim"), {"fields": ("paused", "num_slots")}),
         (_("Now"), {"fields": ("running", "line", "created_at")}),
     )
+
+    def load(self, rows: Sequence[TaskControl]) -> None:
+        """Give each control its `load`."""
+        found = task_loads(self.using, [row.pk for row in rows]) if rows else {}
+        for row in rows:
+            row.load = found.get(row.pk, TaskLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
 
     def insert(self, row: TaskControl) -> None:
         """Write a new control, and let it take effect."""
@@ -98,27 +86,6 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         """Delete controls."""
         operations.delete_controls([control.pk for control in queryset], using=self.using)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that looks only at what its page shows."""
-        return TaskChangeList
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> TaskControl | None:
-        """Return a control with what stands before its task."""
-        found = super().get_object(request, object_id, from_field)
-        if found is not None:
-            attach_loads([found])
-        return found
-
-    def get_fieldsets(self, request: HttpRequest, obj: TaskControl | None = None) -> Any:
-        """Return the parts of the form; one that is being added holds nothing yet."""
-        return self.fieldsets if obj else self.fieldsets[:2]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: TaskControl | None = None) -> Any:
-        """Return what cannot be edited: a control keeps its task."""
-        return ("name", *self.readonly_fields) if obj else self.readonly_fields
-
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
         """Return how many of its jobs run, or wait in a worker's buffer."""
@@ -130,13 +97,3 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         """Return how many of its jobs are held."""
         load: TaskLoad = control.load  # type: ignore[attr-defined]
         return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
-
-    @admin.action(permissions=["change"], description=_("Pause: start no more jobs, anywhere"))
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
-        """Pause tasks."""
-        self.switch(request, queryset, "paused", True, operations.pause_controls)
-
-    @admin.action(permissions=["change"], description=_("Resume: start jobs again"))
-    def resume_selected(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
-        """Resume tasks."""
-        self.switch(request, queryset, "paused", False, operations.resume_controls)
