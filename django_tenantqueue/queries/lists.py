@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from django.db import connections, transaction
 
@@ -63,8 +64,23 @@ def read_in_order(using: str) -> Iterator[None]:
         cursor.execute(_SET, [names, values])
 
 
-def _list(using: str, name: str, wanted: Wanted, state: State | None = None) -> Found:
-    """Run a statement. Its values are sent inside it, so that it is planned for just these."""
+Statement = Literal[
+    "list_unfinished_jobs",  # unfinished jobs among the newest
+    "list_ready_of_queues",  # ready jobs of `queues`, whatever `states` says
+    "list_active_jobs",  # jobs that hold a slot
+    "list_scheduled_jobs",  # scheduled jobs among those due first
+    "list_history_jobs",  # finished jobs among the newest
+    "list_history_of_queues",  # finished jobs among the newest of each of `queues`
+    "list_history_of_name",  # finished jobs among the newest of `name`
+    "list_history_in_state",  # finished jobs among the newest of `state`: error or cancelled
+]
+
+
+def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None = None) -> Found:
+    """Run one of the statements, which read different indexes.
+
+    Its values are sent inside it, so that PostgreSQL plans it for these values.
+    """
     params = {
         "before": wanted.before,
         "page": wanted.page,
@@ -79,43 +95,3 @@ def _list(using: str, name: str, wanted: Wanted, state: State | None = None) -> 
         rows = cursor.fetchall()
     floor, capped, _ = rows[0]
     return Found([row[2] for row in rows if row[2] is not None], floor, capped)
-
-
-def list_unfinished_jobs(using: str, wanted: Wanted) -> Found:
-    """Find unfinished jobs among the newest."""
-    return _list(using, "list_unfinished_jobs", wanted)
-
-
-def list_ready_of_queues(using: str, wanted: Wanted) -> Found:
-    """Find jobs of `wanted.queues` that are ready, whatever `wanted.states` says."""
-    return _list(using, "list_ready_of_queues", wanted)
-
-
-def list_active_jobs(using: str, wanted: Wanted) -> Found:
-    """Find jobs that hold a slot."""
-    return _list(using, "list_active_jobs", wanted)
-
-
-def list_scheduled_jobs(using: str, wanted: Wanted) -> Found:
-    """Find scheduled jobs among those due first."""
-    return _list(using, "list_scheduled_jobs", wanted)
-
-
-def list_history_jobs(using: str, wanted: Wanted) -> Found:
-    """Find finished jobs among the newest."""
-    return _list(using, "list_history_jobs", wanted)
-
-
-def list_history_of_queues(using: str, wanted: Wanted) -> Found:
-    """Find finished jobs among the newest of each of `wanted.queues`."""
-    return _list(using, "list_history_of_queues", wanted)
-
-
-def list_history_of_name(using: str, wanted: Wanted) -> Found:
-    """Find finished jobs among the newest of `wanted.name`."""
-    return _list(using, "list_history_of_name", wanted)
-
-
-def list_history_in_state(using: str, wanted: Wanted, state: State) -> Found:
-    """Find finished jobs among the newest that ended as `state`: error or cancelled."""
-    return _list(using, "list_history_in_state", wanted, state)

@@ -100,24 +100,28 @@ def _unfinished(using: str, asked: JobFilter, page: int) -> list[Found]:
     wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
     all_of_few = replace(wanted, most=SMALL_WINDOW)
     if set(chosen) <= ACTIVE:
-        return [queries.list_active_jobs(using, all_of_few)]
+        return [queries.list_jobs(using, "list_active_jobs", all_of_few)]
     if chosen == [State.SCHEDULED]:
-        return [queries.list_scheduled_jobs(using, all_of_few)]
+        return [queries.list_jobs(using, "list_scheduled_jobs", all_of_few)]
     if asked.queues is None or len(asked.queues) > QUEUES_APART:
         if len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None:
             wanted = replace(wanted, most=page, states=None)
-        return [queries.list_unfinished_jobs(using, wanted)]
+        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
     found = []
     if State.CREATED in chosen:
         most = page if asked.name is None else max(page, READY_WINDOW // len(asked.queues))
-        found.append(queries.list_ready_of_queues(using, replace(wanted, most=most)))
+        found.append(queries.list_jobs(using, "list_ready_of_queues", replace(wanted, most=most)))
     if active := [state for state in chosen if state in ACTIVE]:
-        found.append(queries.list_active_jobs(using, replace(all_of_few, states=active)))
+        found.append(
+            queries.list_jobs(using, "list_active_jobs", replace(all_of_few, states=active))
+        )
     if State.SCHEDULED in chosen:
         due = replace(all_of_few, states=[State.SCHEDULED])
-        found.append(queries.list_scheduled_jobs(using, due))
+        found.append(queries.list_jobs(using, "list_scheduled_jobs", due))
     if State.HELD in chosen:
-        found.append(queries.list_unfinished_jobs(using, replace(wanted, states=[State.HELD])))
+        found.append(
+            queries.list_jobs(using, "list_unfinished_jobs", replace(wanted, states=[State.HELD]))
+        )
     return found
 
 
@@ -131,17 +135,25 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     fitting = WINDOW if filters > 1 else page
     streams: list[Callable[[], Found]] = []
     if asked.name is not None:
-        streams.append(lambda: queries.list_history_of_name(using, replace(wanted, most=fitting)))
+        streams.append(
+            lambda: queries.list_jobs(using, "list_history_of_name", replace(wanted, most=fitting))
+        )
     if asked.queues is not None and len(asked.queues) <= QUEUES_APART:
         most = page if filters == 1 else _share(asked.queues, page)
-        streams.append(lambda: queries.list_history_of_queues(using, replace(wanted, most=most)))
+        streams.append(
+            lambda: queries.list_jobs(using, "list_history_of_queues", replace(wanted, most=most))
+        )
     if len(chosen) == 1 and chosen[0] in (State.ERROR, State.CANCELLED):
         streams.append(
-            lambda: queries.list_history_in_state(using, replace(wanted, most=fitting), chosen[0])
+            lambda: queries.list_jobs(
+                using, "list_history_in_state", replace(wanted, most=fitting), chosen[0]
+            )
         )
     if not streams:
         most = WINDOW if filters else page
-        streams.append(lambda: queries.list_history_jobs(using, replace(wanted, most=most)))
+        streams.append(
+            lambda: queries.list_jobs(using, "list_history_jobs", replace(wanted, most=most))
+        )
     return [_deepest(streams, page)]
 
 
