@@ -42,6 +42,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Reads from the database of the jobs, and deletes nothing."""
 
     empty_list: ClassVar[EmptyList]
+    addable: ClassVar[bool] = True
+    """Whether users may add rows in the admin."""
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}
@@ -54,6 +56,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
         """Return all rows, from the database of the jobs."""
         return super().get_queryset(request).using(self.using)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return whether rows can be added and the user has the permission."""
+        return self.addable and super().has_add_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: rows of the queue are not deleted by hand."""

@@ -20,6 +20,7 @@ from .formats import NOTHING, duration_text, failure_text, moment
 class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
+    addable = False  # the worker that does a duty writes its row
     empty_list = EmptyList(
         _("No maintenance has been done yet."),
         _("A worker does it. Start one with"),
@@ -76,10 +77,6 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     def last_failure(self, duty: Duty) -> SafeString | str:
         """Return all of the reason for which the last run failed."""
         return format_html("<pre>{}</pre>", duty.error) if duty.error else NOTHING
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: the worker that does a duty writes its row."""
-        return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: there is nothing to set."""

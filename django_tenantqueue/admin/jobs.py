@@ -40,6 +40,7 @@ from .job_page import ACTIONS_OF, describe, is_tunable
 class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
+    addable = False  # Task.delay() makes jobs
     list_display = (
         "title",
         "where",
@@ -62,10 +63,6 @@ class JobAdmin(JobActions):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that finds its pages by ids."""
         return JobChangeList
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: jobs are made by Task.delay()."""
-        return False
 
     @admin.display(description=_("job"))
     def title(self, job: Job) -> SafeString:

@@ -101,6 +101,7 @@ def _in_words(now: Progress) -> str:
 class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
+    addable = False  # code starts monitors
     empty_list = EmptyList(
         _("There are no monitors yet."),
         _("Code starts one with"),
@@ -142,10 +143,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             {"fields": ("callback", "session_key", "created_by", "created_at", "cancelled_at")},
         ),
     )
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: code starts monitors."""
-        return False
 
     def load(self, rows: Sequence[ConcurrentJobMonitor]) -> None:
         """Give each monitor its progress as `now`."""

@@ -174,6 +174,7 @@ class SessionAdmin(LineAdmin[Session]):
         ),
         ".using(session=…)",
     )
+    addable = False  # a session is made when its first job is released
     list_display = ("title", "why", "inside", "line", "paused")
     list_display_links = ("title",)
     list_editable = ("paused",)
@@ -188,10 +189,6 @@ class SessionAdmin(LineAdmin[Session]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
         """Return sessions alone, not users."""
         return super().get_queryset(request).filter(kind=Session.Kind.SERIAL)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: a session is made when its first job is let through."""
-        return False
 
     @admin.display(description=_("session"), ordering="key")
     def title(self, session: Session) -> SafeString:

@@ -39,6 +39,7 @@ BADGES = {
 class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
+    addable = False  # a worker registers when it starts
     empty_list = EmptyList(
         _("No worker is running."),
         _("Jobs wait until one does. Start it with"),
@@ -183,10 +184,6 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
         if not worker.last_error:
             return NOTHING
         return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: a worker signs on when it starts."""
-        return False
 
     def changeform_view(
         self,
