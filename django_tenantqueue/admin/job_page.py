@@ -139,7 +139,7 @@ def _held_by(using: str, job: Job) -> SafeString | str:
         case "session":
             return _held_by_session(using, job)
         case "user":
-            return gettext("As many jobs of its user run as may at once.")
+            return gettext("Its user has reached the cap of running jobs.")
         case "exclusive":
             return gettext("Another job of the same exclusive key runs.")
         case "task":
@@ -157,7 +157,7 @@ def _held_by_task(using: str, job: Job) -> SafeString | None:
     return _with_link(
         gettext("Its task is paused.")
         if control.paused
-        else gettext("As many jobs of this task run as may at once."),
+        else gettext("Its task has reached its cap."),
         gettext("task"),
         control,
     )

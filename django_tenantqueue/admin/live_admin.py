@@ -25,6 +25,7 @@ class LoadedChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Fetch the page, then count for its rows with one bounded statement."""
         super().get_results(request)
+        assert isinstance(self.model_admin, TunedAdmin)
         self.model_admin.load(list(self.result_list))
 
 
@@ -41,7 +42,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Resumes the rows of some ids, like `pause`."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
-    actions = ("pause_selected", "resume_selected")
+    actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 100
     list_max_show_all = 100
     show_full_result_count = False

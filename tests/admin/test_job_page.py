@@ -148,13 +148,14 @@ def test_page_of_a_job_whose_session_has_no_row_yet_says_where_it_stands(
     ("columns", "told"),
     [
         ({"paused": True}, "Its task is paused."),
-        ({"num_slots": 1}, "As many jobs of this task run as may at once."),
+        ({"num_slots": 1}, "Its task has reached its cap."),
     ],
 )
 def test_page_links_what_holds_a_job_of_a_controlled_task(
     admin_client: Client, columns: dict[str, Any], told: str
 ) -> None:
     control = TaskControl.objects.create(name="tests.held", **columns)
+    make_job(state=State.RUNNING, name="tests.held", task_at=timezone.now())
     job = make_job(state=State.HELD, held_by="task", name="tests.held")
 
     response = admin_client.get(address(job))
