@@ -1,8 +1,8 @@
--- Workers that hold jobs or a row but give no sign of life: nobody holds their advisory lock
+-- Workers that hold jobs or a row but give no sign of life: their advisory lock is free
 -- (`lock_class`, id), or, for those without one, the last heartbeat is older than `lease_seconds`;
 -- and workers that jobs name but that have no row.
 -- Right after a restart of the server, or after a crash of one of its processes, which resets its
--- statistics, nobody has its locks back yet: then nobody is dead.
+-- statistics, the locks are not taken again yet: then no worker is dead.
 -- The locks are read once for all: that stops whoever takes or frees one.
 -- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
 WITH held AS MATERIALIZED (

@@ -246,7 +246,7 @@ class LoopExecutor:
         """Have the connections of the ORM's async methods closed that are of no more use.
 
         All coroutines share them, in one thread of asgiref's, which does this before it does what
-        a job asks for that starts now: nobody waits for it here.
+        a job asks for that starts now, without a wait here.
         """
         now = time.monotonic()
         if self._try_at <= now:

@@ -105,7 +105,7 @@ class Lease:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the locks have been lost for so long that the children must die."""
+        """Whether the locks have been lost for longer than the children may live."""
         return bool(self._held) and self._is_late
 
     @property
