@@ -49,8 +49,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     show_facets = admin.ShowFacets.NEVER
 
     def load(self, rows: Sequence[_M]) -> None:
-        """Give each row what the page shows of its jobs."""
-        raise NotImplementedError
+        """Give each row what the page shows of its jobs; by default nothing."""
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that counts only for the rows that it shows."""
