@@ -155,7 +155,7 @@ def _need(need: Need) -> Iterator[str]:
     waited = need.oldest_wait_seconds
     first = "" if waited is None else f"; the first has waited {rough_text(waited)}"
     jobs = counted_text(need.startable, STARTABLE)
-    yield f"could start now, had they a worker: {jobs} jobs{first}"
+    yield f"{jobs} jobs could start now if workers were free{first}"
     yield (
         f"the workers run {need.running:,} jobs in {need.threads:,} threads and "
         f"{need.async_slots:,} coroutine slots"
