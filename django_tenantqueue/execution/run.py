@@ -120,7 +120,7 @@ def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO
 
 
 def _leave(running: RunningJob) -> None:
-    """Note when the job ended, if that is not known, and that none runs here now."""
+    """Leave the current job, and note when it ended unless that is known."""
     running.ended = running.ended or time.monotonic()
     current.leave()
 

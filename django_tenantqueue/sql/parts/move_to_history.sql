@@ -17,7 +17,8 @@ SELECT
     coalesce((extra ->> 'total')::float8, progress_total),
     queue_id, claim_seq, lane, priority, attempt, max_attempts, new_crashes, true, is_async,
     new_state, name, source_type, source_id, source_method, args, new_held_by, session_key,
-    user_key, exclusive_key, unique_key, unique_mode, session_skip, session_halt, labels, created_by, context,
+    user_key, exclusive_key, unique_key, unique_mode, session_skip, session_halt, labels,
+    created_by, context,
     coalesce(extra ->> 'message', progress_message), coalesce(extra -> 'stats', stats), new_result,
     new_result_ref, new_errors
 FROM removed
