@@ -77,6 +77,8 @@ class Settings:
     """Months of history partitions made in advance."""
     history_keep: int | None = None
     """Months of history to keep; None keeps all."""
+    figures: bool = True
+    """Workers keep minute figures, which the admin's first page shows."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
 

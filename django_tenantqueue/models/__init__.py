@@ -1,6 +1,7 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
 from .duty import Duty
+from .figure import Figure
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -19,6 +20,7 @@ __all__ = [
     "ConcurrentJobMonitor",
     "ConcurrentJobMonitorDetail",
     "Duty",
+    "Figure",
     "Job",
     "MonitorAddition",
     "MonitorPace",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 
 from ..conf import get_settings
 from ..exceptions import Cancelled
-from ..queries import control, enqueue, statistics
+from ..queries import control, enqueue, figures, statistics
 from ..queries.base import Where
 from ..stored_error import stored_error
 from . import history
@@ -22,6 +22,14 @@ PROMOTE_ROWS = 1000
 """Due jobs made ready in one step."""
 EXPIRE_ROWS = 1000
 """Expired jobs cancelled in one step."""
+THINNED = 2000
+"""Rows of figures merged or dropped in one step."""
+FIGURES_KEPT = (
+    (1, 60, timedelta(hours=3)),
+    (60, 1440, timedelta(days=8)),
+    (1440, None, timedelta(days=400)),
+)
+"""Minutes of a row, minutes of the row that it is merged into (None: it is dropped), and when."""
 
 
 def promote(using: str) -> int:
@@ -110,6 +118,23 @@ def relane(using: str, most: int = 5000) -> int:
     """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many."""
     by_tenant = get_settings().priority_scope == "tenant"
     return control.relane_jobs(using, by_tenant=by_tenant, most=most)
+
+
+def thin_figures(using: str, now: datetime | None = None) -> int:
+    """Merge old minutes of the figures into hours, and old hours into days; drop old days.
+
+    Return how many rows that were; a step is full with THINNED.
+    """
+    moment = now or datetime.now(UTC)
+    done = 0
+    for minutes, into, keep in FIGURES_KEPT:
+        whole = timedelta(minutes=into or minutes)
+        old = moment - keep
+        before = old - (old - datetime(1970, 1, 1, tzinfo=UTC)) % whole
+        done += figures.thin_figures(
+            using, minutes=minutes, into=into, before=before, most=THINNED - done
+        )
+    return done
 
 
 def seconds_to_next_due(where: Where) -> float | None:

@@ -107,6 +107,8 @@ class ClaimedJob:
     """The gates it has passed, for JobGates.read()."""
     is_controlled: bool = False
     """Its task is paused or capped: it must not start without a slot of its task."""
+    waited_seconds: float = 0.0
+    """From when it could have run until this claim."""
 
 
 class Status(StrEnum):

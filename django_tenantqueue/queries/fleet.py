@@ -129,3 +129,28 @@ def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[Unkno
     with read_in_order(using):
         rows = fetch(using, "list_unknown_tasks", {"most": most, "error_class": error_class})
     return [UnknownJobs(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class BusyQueue:
+    """A queue with ready or active jobs. `wait_seconds`: None when no job of it is ready."""
+
+    id: int
+    tenant: str
+    name: str
+    num_slots: int | None
+    weight: int
+    paused: bool
+    active: int
+    wait_seconds: float | None
+
+
+def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list[BusyQueue]:
+    """Return up to `most` queues with jobs, the longest wait first.
+
+    Looks at up to `visits` (lane, queue) and `active` active jobs.
+    """
+    params = {"most": most, "visits": visits, "active": active}
+    with read_in_order(using):
+        rows = fetch(using, "list_busy_queues", params)
+    return [BusyQueue(*row) for row in rows]

@@ -79,11 +79,19 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong. `where` it is mended: workers, queues, jobs, sessions, users, tasks, …"""
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class FleetReport:
     """The whole fleet at one moment.
 
     `counts` stop at `counted_to`. `strays` are claims of worker processes that have no row any
-    more. `problems` are sentences, the worst first.
+    more. The worst of the `problems` is the first.
     """
 
     read_at: datetime
@@ -94,7 +102,7 @@ class FleetReport:
     counts: JobCounts
     counted_to: int
     need: Need
-    problems: Sequence[str]
+    problems: Sequence[Problem]
 
 
 def read_report(using: str, *, jobs: int) -> FleetReport:
@@ -187,35 +195,33 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
 
 def _problems_of_workers(
     workers: Sequence[WorkerReport], counts: JobCounts, stuck: Sequence[StuckQueue]
-) -> list[str]:
+) -> list[Problem]:
     found = []
     alive = [worker for worker in workers if worker.state != WorkerState.SILENT]
     waiting = f"; ready jobs: {counted_text(counts.ready, COUNTED_TO)}" if counts.ready else ""
     if not alive:
-        found.append(f"no worker runs: {START_ONE}{waiting}")
+        found.append(Problem(f"no worker runs: {START_ONE}{waiting}", "workers"))
     elif all(worker.state in LEAVING for worker in alive):
-        found.append(f"every worker drains or stops: {START_ONE}{waiting}")
+        found.append(Problem(f"every worker drains or stops: {START_ONE}{waiting}", "workers"))
     elif untaken := [queue for queue in stuck if not queue.taken]:
-        found.append(
-            f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
-        )
+        text = f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
+        found.append(Problem(text, "queues"))
     if halted := [queue for queue in stuck if queue.halted]:
-        found.append(f"ready jobs in paused queues, or in queues without slots: {_named(halted)}")
+        text = f"ready jobs in paused queues, or in queues without slots: {_named(halted)}"
+        found.append(Problem(text, "queues"))
     if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
-        found.append(
-            f"{len(silent)} of {len(workers)} workers gave no sign of life for "
-            f"{SILENT.total_seconds():.0f} s"
-        )
+        told = f"{len(silent)} of {len(workers)} workers gave no sign of life"
+        found.append(Problem(f"{told} for {SILENT.total_seconds():.0f} s", "workers"))
     return found
 
 
-def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[str]:
+def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
     if not unknown:
         return []
     jobs = sum(task.jobs for task in unknown)
     names = _listed([task.name for task in unknown])
     told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
-    return [f"{told}; start workers with the code that has it"]
+    return [Problem(f"{told}; start workers with the code that has it", "jobs")]
 
 
 STUCK_LINES = (
@@ -228,7 +234,7 @@ STUCK_LINES = (
 )
 
 
-def _problems_of_lines(lines: Sequence[StuckLine]) -> list[str]:
+def _problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
     found = []
     for kind, why, where in STUCK_LINES:
         names = [
@@ -237,20 +243,21 @@ def _problems_of_lines(lines: Sequence[StuckLine]) -> list[str]:
             if (line.kind, line.why) == (kind, why)
         ]
         if names:
-            found.append(f"held jobs {where}: {_listed(sorted(names))}")
+            found.append(Problem(f"held jobs {where}: {_listed(sorted(names))}", f"{kind}s"))
     return found
 
 
-def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[str]:
+def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
     held = {claim.worker_id: claim.of_worker for claim in strays}
     if not held:
         return []
-    return [f"{sum(held.values())} jobs are held by workers that are gone; a worker rescues them"]
+    told = f"{sum(held.values())} jobs are held by workers that are gone"
+    return [Problem(f"{told}; a worker rescues them", "workers")]
 
 
-def _problems_of_duties(duties: Sequence[DutyReport]) -> list[str]:
+def _problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:
     return [
-        f"maintenance {duty.name} failed {rough_text(duty.ran_seconds_ago)} ago"
+        Problem(f"maintenance {duty.name} failed {rough_text(duty.ran_seconds_ago)} ago", "duties")
         for duty in duties
         if duty.error
     ]

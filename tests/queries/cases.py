@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django_tenantqueue.operations.maintain import FIGURES_KEPT
 from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
@@ -32,6 +33,7 @@ from tests.queries.params import (
     unique_jobs,
 )
 
+FIGURES = ("tenantqueue_figure_pkey",)
 KEYS = ("tenantqueue_uniquekey_pkey",)
 HOT_KEY = ("tenantqueue_job_hot_pkey",)
 TASK_LINE = ("tenantqueue_job_task_line",)
@@ -98,6 +100,75 @@ CASES: dict[str, list[Case]] = {
             2 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
         )
+    ],
+    "add_figures": [
+        Case(
+            lambda _: {
+                "queue_ids": "{0,0,1}",
+                "names": '{"",task-1,task-1}',
+                "errors": '{"","",""}',
+                **dict.fromkeys(
+                    ("started", "succeeded", "failed", "retried", "cancelled"), "{1,1,1}"
+                ),
+                "wait_seconds": "{0.1,0.1,0.1}",
+                "run_seconds": "{0.2,0.2,0.2}",
+                "waits": '{"{1}","{1}","{1}"}',
+                "runs": '{"{0,1}","{0,1}","{0,1}"}',
+                "last_job_ids": "{NULL,NULL,NULL}",
+            },
+            worker=True,
+        )
+    ],
+    "list_busy_queues": [
+        Case(
+            lambda _: {"most": 20, "visits": 2000, "active": 10_000},
+            (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
+    "list_failures": [
+        Case(
+            lambda _: {"since": datetime.now(UTC) - timedelta(hours=1), "most": 50},
+            ("tenantqueue_figure_errors",),
+            700,
+        )
+    ],
+    "list_figures": [
+        Case(
+            lambda _: {
+                "since": datetime.now(UTC) - timedelta(hours=1),
+                "seconds": 60.0,
+                "queue_ids": "{0}",
+                "tasks": tasks,
+            },
+            FIGURES,
+            2000,
+        )
+        for tasks in (False, True)
+    ],
+    "sum_of_queues": [
+        Case(
+            lambda _: {
+                "since": datetime.now(UTC) - timedelta(hours=1),
+                "queue_ids": "{1,2,3,4,5}",
+            },
+            FIGURES,
+            400,
+        )
+    ],
+    "thin_figures": [
+        Case(
+            lambda _: {
+                "minutes": minutes,
+                "into": into,
+                "before": datetime.now(UTC) - kept,
+                "most": 2000,
+            },
+            ("tenantqueue_figure_age", *FIGURES),
+            60_000,
+        )
+        for minutes, into, kept in FIGURES_KEPT
     ],
     "count_startable": [
         Case(

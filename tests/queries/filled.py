@@ -32,7 +32,7 @@ TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
     "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
-    "tenantqueue_monitorpace"
+    "tenantqueue_monitorpace, tenantqueue_figure"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -184,6 +184,22 @@ HISTORY = (
     "%(since)s::timestamptz + n * interval '90 seconds' "
     f"FROM generate_series(1, {FINISHED} / {QUEUES}) n, tenantqueue_tenantqueue q"
 )
+FIGURES = tuple(
+    "INSERT INTO tenantqueue_figure (queue_id, at, name, error, minutes, started, succeeded, "
+    "failed, retried, cancelled, wait_seconds, run_seconds, waits, runs, last_job_id) "
+    f"SELECT {queue}, date_bin(interval '{minutes} minutes', now(), 'epoch') "
+    f"- n * interval '{minutes} minutes', {name}, {error}, {minutes}, 9, 8, 1, 0, 0, 1.5, 2.5, "
+    "'{0,0,0,5,4}', '{0,0,0,0,0,0,0,0,9}', 1 "
+    f"FROM generate_series(0, {periods}) n, generate_series(1, {rows}) m"
+    for minutes, periods in ((1, 240), (60, 190), (1440, 410))
+    for queue, name, error, rows in (
+        ("0", "''", "''", 1),
+        ("0", "'task-' || m", "''", 30),
+        ("m", "'task-' || m % 30", "''", 300),
+        ("m", "'task-' || m % 30", "'ValueError'", 10),
+    )
+)
+"""Minutes, hours and days of 300 queues and 30 tasks."""
 ENDED_DETAILS = (
     f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, finished_at, monitor_id) "
     f"SELECT 1, 300, 300, {VALUES}, true, CASE n %% 50 WHEN 7 THEN 'error' ELSE 'success' END, "
@@ -233,7 +249,7 @@ def fill() -> Filled:
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")
-        for statement in (*FILL, *GATED):
+        for statement in (*FILL, *GATED, *FIGURES):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})

@@ -34,6 +34,7 @@ NAMES = {
     "tenantqueue_job_hot_pkey": "primary key",
     "tenantqueue_history_pkey": "primary key of each",
     "tenantqueue_queuerate_pkey": "primary key",
+    "tenantqueue_figure_pkey": "primary key",
     "tenantqueue_tenantqueue_pkey": "primary key",
     "tenantqueue_worker_pkey": "primary key",
     "tenantqueue_session_unique": "unique one of (gate_key, kind)",

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 def problems() -> str:
     """Return what is wrong, as one text."""
-    return "\n".join(read_report("default", jobs=5).problems)
+    return "\n".join(problem.text for problem in read_report("default", jobs=5).problems)
 
 
 # orders

@@ -58,9 +58,10 @@ class Command(BaseCommand):
                 "Is PostgreSQL running, and has `manage.py migrate` been run?"
             ) from error
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), cls=DjangoJSONEncoder, indent=2))
+            told = {**asdict(report), "problems": [problem.text for problem in report.problems]}
+            self.stdout.write(json.dumps(told, cls=DjangoJSONEncoder, indent=2))
             return
         for line in report_lines(report):
             self.stdout.write(line)
         for problem in report.problems:
-            self.stdout.write(self.style.WARNING(f"! {problem}"))
+            self.stdout.write(self.style.WARNING(f"! {problem.text}"))

@@ -111,13 +111,15 @@ WITH
             SELECT
             FROM tenantqueue_taskcontrol c
             WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
-        ) AS is_controlled
+        ) AS is_controlled,
+        date_part('epoch', job.queued_at - greatest(job.run_at, job.created_at)) AS waited
 )
 SELECT
     job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
     job.name, job.source_type, job.source_id, job.source_method, job.args,
     job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context,
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
-    chosen.free - chosen.nth_of_queue AS slots_left, job.gates, job.is_controlled
+    chosen.free - chosen.nth_of_queue AS slots_left, job.gates, job.is_controlled,
+    job.waited
 FROM claimed job
 JOIN chosen ON chosen.id = job.id

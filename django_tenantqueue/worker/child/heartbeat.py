@@ -10,6 +10,7 @@ import psycopg
 from ...queries import workers as queries
 from ...text import clean_text
 from ..memory import rss_bytes
+from .figures import Figures
 
 HEARTBEAT_SECONDS = 5.0
 """Time between two heartbeats. Halved: twice as many writes. Doubled: operators see a worker's
@@ -28,6 +29,7 @@ class Heartbeat:
     ) -> None:
         self.next_at = 0.0
         """When the next heartbeat is due (monotonic time)."""
+        self.figures = Figures()
         self._worker_id = worker_id
         self._max_jobs = max_jobs
         self._max_rss = max_rss

@@ -171,6 +171,7 @@ class ClaimLoop:
             claimed = running.claimed
             self.round_trip.ended.append(claimed.id)
             self.heartbeat.count_job()
+            self.heartbeat.figures.ended(running, outcome)
             self.claimer.places.finished(claimed.queue_id)
             record = outcome.finished or outcome.failed
             if record is not None:
@@ -219,6 +220,16 @@ class ClaimLoop:
             if wanted:
                 self.claimed_jobs.draining = True
                 self.claimed_jobs.shared_memory.dismiss()
+        self._store_figures()
+
+    def _store_figures(self) -> None:
+        """Add to the minute figures; what cannot be added now is added with the next heartbeat."""
+        try:
+            self.heartbeat.figures.store(self.connection)
+        except psycopg.Error as error:
+            if is_lost(self.connection, error):
+                raise
+            logger.warning("the figures of this process are stored later: %s", error)
 
     def _doubt(self, error: psycopg.Error) -> None:
         """Compare the claims in the rows with those known here, now and for some time.
@@ -325,6 +336,7 @@ class ClaimLoop:
     def close(self) -> None:
         """Sign off, wake a worker that may go on, and close the connection."""
         try:
+            self._store_figures()
             self.next_claim.sleep.retire(self.connection)
             worker_queries.delete_worker(self.connection, self.worker_id)
         except psycopg.Error as error:

@@ -210,6 +210,7 @@ class RoundTrip:
         if names is None:
             names = worker_queries.find_queue_names(connection, claimed.queue_id)
             self._queue_names[claimed.queue_id] = names
+        self._heartbeat.figures.started(claimed)
         return RunningJob(claimed, tenant=names[0], queue=names[1])
 
 

@@ -1,0 +1,161 @@
+"""The first page of the operators: problems, the fleet, the queues and the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Q, Sum
+
+from ..models import TenantQueue
+from ..queries.control import QueueLoad
+from ..queries.figures import Counts, Period, list_figures, sum_of_queues
+from ..queries.fleet import BusyQueue, list_busy_queues
+from ..spread import percentile
+from .fleet_report import VISITED, FleetReport, read_report
+from .queue_loads import loads
+from .workers import WorkerState
+
+LISTED = 20
+"""Queues and tasks that the page lists."""
+ACTIVE = 10_000
+"""Active jobs that are counted by queue."""
+PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
+"""Hours of a range -> seconds of one of its periods."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """One queue: its jobs now, and what happened to its jobs in the range."""
+
+    queue: BusyQueue
+    load: QueueLoad
+    counts: Counts
+
+    @property
+    def failing(self) -> float | None:
+        """Share of the runs that failed; None without any."""
+        return failure_rate(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """What happened to the jobs of one task in the range, by period."""
+
+    name: str
+    counts: Counts
+    points: Sequence[int]
+    """Ends in each period."""
+
+    @property
+    def failing(self) -> float | None:
+        """Share of the runs that failed; None without any."""
+        return failure_rate(self.counts)
+
+    @property
+    def mean_run_seconds(self) -> float | None:
+        """Mean run time; None when none has run."""
+        ran = sum(self.counts.runs)
+        return self.counts.run_seconds / ran if ran else None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All of the page. `started`, `ended`, `failed` and `waits` have one value for each period.
+
+    `counts` are of the whole range. The rates are those of the last whole period. `slots`: all
+    slots of the queues that are not paused and have a limit.
+    """
+
+    read_at: datetime
+    hours: int
+    period_seconds: float
+    report: FleetReport
+    counts: Counts
+    started: Sequence[int]
+    ended: Sequence[int]
+    failed: Sequence[int]
+    waits: Sequence[float]
+    slots: int
+    queues: Sequence[QueueLine]
+    tasks: Sequence[TaskLine]
+
+    @property
+    def started_per_second(self) -> float:
+        """Starts per second in the last whole period."""
+        return self.started[-2] / self.period_seconds
+
+    @property
+    def ended_per_second(self) -> float:
+        """Ends per second in the last whole period."""
+        return self.ended[-2] / self.period_seconds
+
+    @property
+    def working(self) -> int:
+        """Worker processes that run a job."""
+        return sum(w.state == WorkerState.WORKING for w in self.report.workers)
+
+    @property
+    def failing(self) -> float | None:
+        """Share of all runs that failed; None without any."""
+        return failure_rate(self.counts)
+
+    def wait(self, share: float) -> float | None:
+        """Return the wait below which this share of the starts lay."""
+        return percentile(self.counts.waits, share)
+
+
+def failure_rate(counts: Counts) -> float | None:
+    """Return the share of runs that failed, those that another attempt follows included."""
+    return (counts.failed + counts.retried) / counts.ended if counts.ended else None
+
+
+def read_overview(using: str, hours: int) -> Overview:
+    """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog."""
+    report = read_report(using, jobs=0)
+    seconds = PERIODS[hours]
+    now = report.read_at.timestamp()
+    since = datetime.fromtimestamp(now - now % seconds - hours * 3600, UTC)
+    periods = round(hours * 3600 / seconds) + 1
+    places = [since + timedelta(seconds=seconds * n) for n in range(periods)]
+    fleet = {p.at: p.counts for p in list_figures(using, since=since, seconds=seconds, tasks=False)}
+    series = [fleet.get(at, Counts()) for at in places]
+    total = Counts()
+    for counts in series:
+        total.add(counts)
+    queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
+    ids = [queue.id for queue in queues]
+    found, of_queues = loads(using, ids), sum_of_queues(using, ids, since=since)
+    limited = Q(paused=False, num_slots__isnull=False)
+    slots = TenantQueue.objects.using(using).filter(limited).aggregate(all=Sum("num_slots"))["all"]
+    return Overview(
+        read_at=report.read_at,
+        hours=hours,
+        period_seconds=seconds,
+        report=report,
+        counts=total,
+        started=[counts.started for counts in series],
+        ended=[counts.ended for counts in series],
+        failed=[counts.failed + counts.retried for counts in series],
+        waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
+        slots=slots or 0,
+        queues=[
+            QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
+            for q in queues
+        ],
+        tasks=_tasks(list_figures(using, since=since, seconds=seconds, tasks=True), places),
+    )
+
+
+def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLine]:
+    """Return the tasks that ran longest in sum, each with its ends by period."""
+    totals: dict[str, Counts] = {}
+    ends: dict[str, dict[datetime, int]] = {}
+    for period in periods:
+        totals.setdefault(period.name, Counts()).add(period.counts)
+        ends.setdefault(period.name, {})[period.at] = period.counts.ended
+    longest = sorted(totals, key=lambda name: (-totals[name].run_seconds, name))[:LISTED]
+    return [
+        TaskLine(name, totals[name], [ends[name].get(at, 0) for at in places]) for name in longest
+    ]

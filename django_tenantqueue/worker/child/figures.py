@@ -1,0 +1,113 @@
+"""What happened to the jobs of one process since its last heartbeat."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+
+import psycopg
+
+from ...conf import get_settings
+from ...execution.current_job import RunningJob
+from ...execution.outcome import Outcome
+from ...queries.claim import ClaimedJob
+from ...queries.figures import ALL, Counts, Key, add_figures
+from ...spread import place
+from ...states import State
+
+MOST_ROWS = 300
+"""Most tasks of queues, and most tasks, that one heartbeat adds to. Further ones count only in the
+figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a heartbeat locks
+twice as many rows."""
+
+
+class Figures:
+    """Counts the starts and ends of one process's jobs, and adds them to the minute figures.
+
+    A process that is killed takes along what it has counted since its last heartbeat.
+    """
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[Key, Counts] = defaultdict(Counts)
+
+    def started(self, job: ClaimedJob) -> None:
+        """Count a claim that is handed to an executor."""
+        self._counts[job.queue_id, job.name, ""].started += 1
+
+    def ended(self, running: RunningJob, outcome: Outcome) -> None:
+        """Count the end of a run; neither a lost one nor one of an unknown task."""
+        claimed = running.claimed
+        counts = self._counts[claimed.queue_id, claimed.name, ""]
+        if outcome.finished is not None:
+            state = outcome.finished.state
+        elif outcome.failed is not None:
+            state = RETRIED
+        elif outcome.stored:
+            state = State.SUCCESS.value
+        else:
+            return
+        _count(counts, state)
+        if running.started is not None:
+            waited = max(0.0, claimed.waited_seconds + running.started - running.claimed_at)
+            counts.wait_seconds += waited
+            _count_in(counts.waits, waited)
+            counts.run_seconds += running.age_seconds
+            _count_in(counts.runs, running.age_seconds)
+        record = outcome.finished or outcome.failed
+        if record is not None and record.extra is not None and state in (State.ERROR, RETRIED):
+            error = json.loads(record.extra).get("error")
+            if error is not None:
+                of_error = self._counts[claimed.queue_id, claimed.name, error["class"]]
+                _count(of_error, state)
+                of_error.last_job_id = claimed.id
+
+    def store(self, connection: psycopg.Connection[object]) -> None:
+        """Add what was counted to the figures of this minute."""
+        if self._counts and get_settings().figures:
+            add_figures(connection, with_totals(self._counts))
+        self._counts.clear()
+
+
+RETRIED = "retried"
+COLUMNS = {
+    State.SUCCESS.value: "succeeded",
+    State.ERROR.value: "failed",
+    State.CANCELLED.value: "cancelled",
+    RETRIED: "retried",
+}
+
+
+def _count(counts: Counts, state: str) -> None:
+    column = COLUMNS[state]
+    setattr(counts, column, getattr(counts, column) + 1)
+
+
+def _count_in(places: list[int], seconds: float) -> None:
+    at = place(seconds)
+    if at >= len(places):
+        places.extend([0] * (at + 1 - len(places)))
+    places[at] += 1
+
+
+def with_totals(counts: dict[Key, Counts]) -> dict[Key, Counts]:
+    """Return the busiest of these counts, with those of each task and of all jobs."""
+    tasks: defaultdict[Key, Counts] = defaultdict(Counts)
+    everything = Counts()
+    for (_, name, error), row in counts.items():
+        if not error:
+            tasks[ALL, name, ""].add(row)
+            everything.add(row)
+    return {
+        (ALL, "", ""): everything,
+        **_busiest(tasks),
+        **_busiest({key: row for key, row in counts.items() if not key[2]}),
+        **_busiest({key: row for key, row in counts.items() if key[2]}),
+    }
+
+
+def _busiest(counts: dict[Key, Counts]) -> dict[Key, Counts]:
+    if len(counts) <= MOST_ROWS:
+        return counts
+    busiest = heapq.nlargest(MOST_ROWS, counts, key=lambda key: counts[key].ended)
+    return {key: counts[key] for key in busiest}
