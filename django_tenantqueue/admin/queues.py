@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -22,6 +24,7 @@ from ..status.queue_loads import loads
 from .base import EmptyList
 from .filters import QueueNameFilter
 from .formats import counted
+from .home import overview_view
 from .live_admin import TunedAdmin
 
 
@@ -78,6 +81,11 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
         (_("Now"), {"fields": ("running", "waiting", "created_at")}),
     )
+
+    def get_urls(self) -> list[Any]:
+        """Return the addresses of this model's pages, and that of the first page's content."""
+        view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
+        return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
     def load(self, rows: Sequence[TenantQueue]) -> None:
         """Give each queue its `load`."""

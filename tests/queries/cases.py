@@ -16,6 +16,7 @@ from tests.queries.params import (
     claims,
     failed,
     failed_jobs,
+    figures,
     finished,
     gated,
     gates,
@@ -30,6 +31,7 @@ from tests.queries.params import (
     swept,
     taken,
     task_release,
+    thinned,
     unique_jobs,
 )
 
@@ -135,17 +137,8 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "list_figures": [
-        Case(
-            lambda _: {
-                "since": datetime.now(UTC) - timedelta(hours=1),
-                "seconds": 60.0,
-                "queue_ids": "{0}",
-                "tasks": tasks,
-            },
-            FIGURES,
-            2000,
-        )
-        for tasks in (False, True)
+        Case(figures(tasks=False), FIGURES, 300),
+        Case(figures(tasks=True), FIGURES, 2000),
     ],
     "sum_of_queues": [
         Case(
@@ -158,17 +151,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "thin_figures": [
-        Case(
-            lambda _: {
-                "minutes": minutes,
-                "into": into,
-                "before": datetime.now(UTC) - kept,
-                "most": 2000,
-            },
-            ("tenantqueue_figure_age", *FIGURES),
-            60_000,
-        )
-        for minutes, into, kept in FIGURES_KEPT
+        Case(thinned(*kept), ("tenantqueue_figure_age", *FIGURES), 60_000) for kept in FIGURES_KEPT
     ],
     "count_startable": [
         Case(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django_tenantqueue.queries import claim as claim_queries
@@ -187,4 +188,22 @@ def task_release(filled: Filled) -> dict[str, Any]:
         "waits": True,
         "most": 100,
         "most_steps": 200,
+    }
+
+
+def figures(*, tasks: bool) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {
+        "since": datetime.now(UTC) - timedelta(hours=1),
+        "seconds": 60.0,
+        "queue_ids": "{0}",
+        "tasks": tasks,
+    }
+
+
+def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {
+        "minutes": minutes,
+        "into": into,
+        "before": datetime.now(UTC) - kept,
+        "most": 2000,
     }

@@ -21,6 +21,9 @@ MOST_ROWS = 300
 figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a heartbeat locks
 twice as many rows."""
 
+LONGEST = 300
+"""Characters of a task's name or an error's class that figures keep: an index has them."""
+
 
 class Figures:
     """Counts the starts and ends of one process's jobs, and adds them to the minute figures.
@@ -33,12 +36,13 @@ class Figures:
 
     def started(self, job: ClaimedJob) -> None:
         """Count a claim that is handed to an executor."""
-        self._counts[job.queue_id, job.name, ""].started += 1
+        self._counts[job.queue_id, job.name[:LONGEST], ""].started += 1
 
     def ended(self, running: RunningJob, outcome: Outcome) -> None:
         """Count the end of a run; neither a lost one nor one of an unknown task."""
         claimed = running.claimed
-        counts = self._counts[claimed.queue_id, claimed.name, ""]
+        name = claimed.name[:LONGEST]
+        counts = self._counts[claimed.queue_id, name, ""]
         if outcome.finished is not None:
             state = outcome.finished.state
         elif outcome.failed is not None:
@@ -58,9 +62,13 @@ class Figures:
         if record is not None and record.extra is not None and state in (State.ERROR, RETRIED):
             error = json.loads(record.extra).get("error")
             if error is not None:
-                of_error = self._counts[claimed.queue_id, claimed.name, error["class"]]
+                of_error = self._counts[claimed.queue_id, name, error["class"][:LONGEST]]
                 _count(of_error, state)
                 of_error.last_job_id = claimed.id
+
+    def forget(self) -> None:
+        """Drop what was counted."""
+        self._counts.clear()
 
     def store(self, connection: psycopg.Connection[object]) -> None:
         """Add what was counted to the figures of this minute."""

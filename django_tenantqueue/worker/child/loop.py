@@ -229,7 +229,11 @@ class ClaimLoop:
         except psycopg.Error as error:
             if is_lost(self.connection, error):
                 raise
-            logger.warning("the figures of this process are stored later: %s", error)
+            if isinstance(error, RETRIABLE):
+                logger.warning("the figures of this process are stored later: %s", error)
+            else:
+                logger.warning("the figures of this process are dropped: %s", error)
+                self.heartbeat.figures.forget()
 
     def _doubt(self, error: psycopg.Error) -> None:
         """Compare the claims in the rows with those known here, now and for some time.

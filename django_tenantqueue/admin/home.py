@@ -1,0 +1,283 @@
+"""The first page of the app in the admin: problems, fleet, queues and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import Job, TenantQueue, Worker
+from ..operations import control
+from ..spread import percentile
+from ..status.figures import COUNTED_TO, duration_text, rate_text
+from ..status.fleet_report import Problem
+from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from .base import changed_columns
+from .charts import gauge, sparkline
+from .formats import NOTHING, breakable, counted
+from .live_forms import column_label, lock_rows, value_text
+
+COLUMNS = ("num_slots", "weight", "paused")
+"""What the page changes of a queue."""
+LATE_SECONDS = 60.0
+"""Wait of a queue's first job from which the page marks it as late."""
+RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
+LISTS = {
+    "workers": "worker",
+    "queues": "tenantqueue",
+    "jobs": "job",
+    "sessions": "session",
+    "users": "usercap",
+    "tasks": "taskcontrol",
+    "monitors": "concurrentjobmonitor",
+    "duties": "duty",
+}
+"""Where a problem is mended -> the model of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One number of the fleet, with its line over the range."""
+
+    title: str
+    value: str
+    note: str
+    spark: SafeString | str = ""
+    alarming: bool = False
+
+
+class QueueForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The columns of a queue that the page changes, beside the values that it showed."""
+
+    class Meta:
+        model = TenantQueue
+        fields = COLUMNS
+
+
+def read_hours(request: HttpRequest) -> int:
+    """Return the range that the address asks for; 1 hour when it asks for none that exists."""
+    text = request.GET.get("hours", "")
+    return int(text) if text in {str(hours) for hours in PERIODS} else 1
+
+
+def may(request: HttpRequest, action: str, model: str) -> bool:
+    """Return whether the user has a permission for a model of the app."""
+    return bool(request.user.has_perm(f"tenantqueue.{action}_{model}"))
+
+
+def home_context(request: HttpRequest) -> dict[str, Any]:
+    """Return what the page shows to this user."""
+    if not may(request, "view", "tenantqueue") and not may(request, "change", "tenantqueue"):
+        return {"shown": False}
+    hours = read_hours(request)
+    overview = read_overview(get_settings().database, hours)
+    sees_jobs = may(request, "view", Job._meta.model_name or "")
+    return {
+        "shown": True,
+        "request": request,
+        "overview": overview,
+        "hours": hours,
+        "ranges": [(n, label, n == hours) for n, label in RANGES.items()],
+        "url": reverse("admin:tenantqueue_overview"),
+        "problems": [_problem(request, found) for found in overview.report.problems],
+        "tiles": _tiles(overview, sees_workers=may(request, "view", Worker._meta.model_name or "")),
+        "queues": [_queue(line) for line in overview.queues],
+        "tasks": [_task(line) for line in overview.tasks] if sees_jobs else None,
+        "may_change": may(request, "change", "tenantqueue"),
+        "sees_jobs": sees_jobs,
+        "figures": get_settings().figures,
+    }
+
+
+def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
+    model = LISTS[problem.where]
+    seen = may(request, "view", model) or may(request, "change", model)
+    url = reverse(f"admin:tenantqueue_{model}_changelist") if seen else ""
+    text = problem.text
+    return {"text": text[:1].upper() + text[1:], "url": url}
+
+
+def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
+    report, counts = overview.report, overview.counts
+    last = gettext("in the last %s") % duration_text(overview.period_seconds)
+    need = report.need
+    blocked = max(report.counts.ready - need.startable, 0)
+    waits = [duration_text(overview.wait(share)) for share in (0.5, 0.95, 0.99)]
+    failing = overview.failing
+    tiles = [
+        Tile(
+            gettext("Jobs started per second"),
+            rate_text(overview.started_per_second),
+            last,
+            sparkline(overview.started, gettext("Jobs started over time")),
+        ),
+        Tile(
+            gettext("Jobs ended per second"),
+            rate_text(overview.ended_per_second),
+            last,
+            sparkline(overview.ended, gettext("Jobs ended over time")),
+        ),
+        Tile(
+            gettext("Wait, 95 of 100 jobs"),
+            waits[1],
+            gettext("half: %(half)s, 99 of 100: %(most)s") % {"half": waits[0], "most": waits[2]},
+            sparkline(overview.waits, gettext("Wait of 95 of 100 jobs over time")),
+        ),
+        Tile(
+            gettext("Failed runs"),
+            NOTHING if failing is None else f"{100 * failing:.1f} %",
+            gettext("%(failed)s ended in error, %(retried)s were retried")
+            % {"failed": f"{counts.failed:,}", "retried": f"{counts.retried:,}"},
+            sparkline(overview.failed, gettext("Failed runs over time"), "tq-spark-error"),
+            alarming=bool(counts.failed),
+        ),
+        Tile(
+            gettext("Slots taken"),
+            f"{counted(report.counts.running, report.counted_to)} / {overview.slots:,}",
+            gettext("of the queues that have a limit and are not paused"),
+        ),
+        Tile(
+            gettext("Ready jobs"),
+            counted(report.counts.ready, report.counted_to),
+            gettext("%(short)s lack a worker, %(blocked)s wait for a slot or a pause")
+            % {
+                "short": counted(need.startable, COUNTED_TO),
+                "blocked": counted(blocked, report.counted_to),
+            },
+            alarming=bool(need.startable) and (need.oldest_wait_seconds or 0) > LATE_SECONDS,
+        ),
+    ]
+    if sees_workers:
+        idle = len(report.workers) - overview.working
+        tiles.append(
+            Tile(
+                gettext("Workers"),
+                str(len(report.workers)),
+                gettext("%(working)s work, %(others)s are idle or stop")
+                % {"working": overview.working, "others": idle},
+                alarming=not report.workers,
+            )
+        )
+    return tiles
+
+
+def _failing_text(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.1f} %"
+
+
+def _queue(line: QueueLine) -> dict[str, Any]:
+    queue, load = line.queue, line.load
+    free = None if queue.num_slots is None else max(queue.num_slots - queue.active, 0)
+    label = gettext("%(running)s running, %(waiting)s waiting, %(free)s free") % {
+        "running": counted(queue.active, COUNTED_TO),
+        "waiting": counted(load.waiting, COUNTED_TO),
+        "free": gettext("no limit") if free is None else f"{free:,}",
+    }
+    jobs = reverse("admin:tenantqueue_job_changelist")
+    return {
+        "queue": queue,
+        "tenant": queue.tenant or NOTHING,
+        "url": reverse("admin:tenantqueue_tenantqueue_change", args=[queue.id]),
+        "jobs_url": f"{jobs}?{urlencode({'queue_id': queue.id})}",
+        "wait": duration_text(queue.wait_seconds),
+        "late": (queue.wait_seconds or 0) > LATE_SECONDS,
+        "running": counted(queue.active, COUNTED_TO),
+        "waiting": counted(load.waiting, COUNTED_TO),
+        "slots": "" if queue.num_slots is None else queue.num_slots,
+        "gauge": gauge(queue.active, queue.num_slots, load.waiting, label),
+        "failing": _failing_text(line.failing),
+        "has_failed": bool(line.counts.failed),
+        "ended": line.counts.ended,
+    }
+
+
+def _task(line: TaskLine) -> dict[str, Any]:
+    jobs = reverse("admin:tenantqueue_job_changelist")
+    return {
+        "name": breakable(line.name),
+        "url": f"{jobs}?{urlencode({'q': line.name})}",
+        "failed_url": f"{jobs}?{urlencode({'q': line.name, 'state': 'error'})}",
+        "ended": line.counts.ended,
+        "mean": duration_text(line.mean_run_seconds),
+        "p95": duration_text(percentile(line.counts.runs, 0.95)),
+        "sum": duration_text(line.counts.run_seconds),
+        "failing": _failing_text(line.failing),
+        "has_failed": bool(line.counts.failed),
+        "spark": sparkline(line.points, gettext("Runs ended over time")),
+    }
+
+
+def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
+    """Return the page's content for its own refresh, or change a queue from it."""
+    if request.method == "POST":
+        return _tune(request, model_admin)
+    if request.method != "GET":
+        return HttpResponseNotAllowed(["GET", "POST"])
+    context = home_context(request)
+    if not context["shown"]:
+        raise PermissionDenied
+    return TemplateResponse(request, "admin/tenantqueue/home.html", context)
+
+
+def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
+    """Write the columns that the user changed, unless another one has changed them meanwhile."""
+    using = get_settings().database
+    text = request.POST.get("queue", "")
+    back = HttpResponseRedirect(
+        reverse("admin:app_list", args=["tenantqueue"]) + f"?hours={read_hours(request)}"
+    )
+    with transaction.atomic(using=using):
+        found = lock_rows(TenantQueue, [int(text)] if text.isdecimal() and len(text) < 10 else [])
+        if not model_admin.has_change_permission(request):
+            raise PermissionDenied
+        queue = next(iter(found.values()), None)
+        if not isinstance(queue, TenantQueue):
+            messages.error(request, gettext("This queue does not exist any more."))
+            return back
+        name = f"{queue.tenant or NOTHING} / {queue.name}"
+        now = {column: getattr(queue, column) for column in COLUMNS}
+        shown = QueueForm(
+            {column: request.POST.get(f"was_{column}", "") for column in now}, instance=queue
+        )
+        form = QueueForm(request.POST, instance=TenantQueue.objects.using(using).get(pk=queue.pk))
+        if not form.is_valid() or not shown.is_valid():
+            for error in [e for errors in form.errors.values() for e in errors]:
+                messages.error(request, f"{name}: {error}")
+            return back
+        changes = {
+            column: form.cleaned_data[column]
+            for column in now
+            if form.cleaned_data[column] != shown.cleaned_data[column]
+        }
+        moved = [column for column in changes if now[column] != shown.cleaned_data[column]]
+        if moved:
+            labels = ", ".join(column_label(TenantQueue, column) for column in moved)
+            told = gettext("%(queue)s: %(columns)s was changed meanwhile. Nothing was saved.")
+            messages.warning(request, told % {"queue": name, "columns": labels})
+            return back
+        try:
+            if changes:
+                control.tune_queue(queue.pk, using=using, **changes)
+        except ValidationError as error:
+            messages.error(request, f"{name}: {'; '.join(error.messages)}")
+            return back
+    texts = [
+        f"{column_label(TenantQueue, column)} {value_text(now[column])} → {value_text(value)}"
+        for column, value in changes.items()
+    ]
+    if texts:
+        model_admin.log_change(request, queue, changed_columns(texts))
+        messages.success(request, f"{name}: {'; '.join(texts)}")
+    return back
