@@ -40,6 +40,7 @@ class Picture:
 
 
 PICTURES = (
+    Picture("home", ADMIN, height=1100),
     Picture("queues", f"{ADMIN}tenantqueue/"),
     Picture("jobs", f"{ADMIN}job/"),
     Picture("job", f"{ADMIN}job/?state=error", "#result_list tbody th a", 900),

@@ -34,6 +34,7 @@ COLUMNS = ("num_slots", "weight", "paused")
 LATE_SECONDS = 60.0
 """Wait of a queue's first job from which the page marks it as late."""
 RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
+LAST = {1: _("in the last minute"), 24: _("in the last hour"), 168: _("in the last 3 hours")}
 LISTS = {
     "workers": "worker",
     "queues": "tenantqueue",
@@ -111,7 +112,7 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
 
 def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
     report, counts = overview.report, overview.counts
-    last = gettext("in the last %s") % duration_text(overview.period_seconds)
+    last = str(LAST[overview.hours])
     need = report.need
     blocked = max(report.counts.ready - need.startable, 0)
     waits = [duration_text(overview.wait(share)) for share in (0.5, 0.95, 0.99)]

@@ -92,19 +92,19 @@ class Period:
     counts: Counts
 
 
-def list_figures(
-    using: str, *, since: datetime, seconds: float, queue_ids: Sequence[int] = (ALL,), tasks: bool
-) -> list[Period]:
-    """Return the counts since `since` in periods of `seconds`, of each of the tasks or of all."""
-    params = {
-        "since": since,
-        "seconds": seconds,
-        "queue_ids": array(queue_ids),
-        "tasks": tasks,
-    }
-    return [
-        Period(row[0], row[1], Counts(*row[2:])) for row in fetch(using, "list_figures", params)
-    ]
+def list_figures(using: str, *, since: datetime, seconds: float) -> list[Period]:
+    """Return the counts of all jobs since `since`, in periods of `seconds`."""
+    return _periods(using, "list_figures", since, seconds)
+
+
+def list_task_figures(using: str, *, since: datetime, seconds: float) -> list[Period]:
+    """Return the counts of each task since `since`, in periods of `seconds`."""
+    return _periods(using, "list_task_figures", since, seconds)
+
+
+def _periods(using: str, name: str, since: datetime, seconds: float) -> list[Period]:
+    rows = fetch(using, name, {"since": since, "seconds": seconds})
+    return [Period(row[0], row[1], Counts(*row[2:])) for row in rows]
 
 
 def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> dict[int, Counts]:

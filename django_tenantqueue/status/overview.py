@@ -10,8 +10,9 @@ from django.db.models import Q, Sum
 
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
-from ..queries.figures import Counts, Period, list_figures, sum_of_queues
+from ..queries.figures import Counts, Period, list_figures, list_task_figures, sum_of_queues
 from ..queries.fleet import BusyQueue, list_busy_queues
+from ..queries.lists import read_in_order
 from ..spread import percentile
 from .fleet_report import VISITED, FleetReport, read_report
 from .queue_loads import loads
@@ -113,20 +114,22 @@ def failure_rate(counts: Counts) -> float | None:
 
 def read_overview(using: str, hours: int) -> Overview:
     """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog."""
-    report = read_report(using, jobs=0)
+    with read_in_order(using):
+        report = read_report(using, jobs=0)
+        queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
+        ids = [queue.id for queue in queues]
+        found = loads(using, ids)
     seconds = PERIODS[hours]
     now = report.read_at.timestamp()
     since = datetime.fromtimestamp(now - now % seconds - hours * 3600, UTC)
     periods = round(hours * 3600 / seconds) + 1
     places = [since + timedelta(seconds=seconds * n) for n in range(periods)]
-    fleet = {p.at: p.counts for p in list_figures(using, since=since, seconds=seconds, tasks=False)}
+    fleet = {p.at: p.counts for p in list_figures(using, since=since, seconds=seconds)}
     series = [fleet.get(at, Counts()) for at in places]
     total = Counts()
     for counts in series:
         total.add(counts)
-    queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
-    ids = [queue.id for queue in queues]
-    found, of_queues = loads(using, ids), sum_of_queues(using, ids, since=since)
+    of_queues = sum_of_queues(using, ids, since=since)
     limited = Q(paused=False, num_slots__isnull=False)
     slots = TenantQueue.objects.using(using).filter(limited).aggregate(all=Sum("num_slots"))["all"]
     return Overview(
@@ -144,7 +147,7 @@ def read_overview(using: str, hours: int) -> Overview:
             QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
             for q in queues
         ],
-        tasks=_tasks(list_figures(using, since=since, seconds=seconds, tasks=True), places),
+        tasks=_tasks(list_task_figures(using, since=since, seconds=seconds), places),
     )
 
 

@@ -137,9 +137,9 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "list_figures": [
-        Case(figures(tasks=False), FIGURES, 300),
-        Case(figures(tasks=True), FIGURES, 2000),
+        Case(figures, FIGURES, 300),
     ],
+    "list_task_figures": [Case(figures, FIGURES, 2000)],
     "sum_of_queues": [
         Case(
             lambda _: {

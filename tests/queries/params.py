@@ -191,13 +191,8 @@ def task_release(filled: Filled) -> dict[str, Any]:
     }
 
 
-def figures(*, tasks: bool) -> Callable[[Filled], dict[str, Any]]:
-    return lambda _: {
-        "since": datetime.now(UTC) - timedelta(hours=1),
-        "seconds": 60.0,
-        "queue_ids": "{0}",
-        "tasks": tasks,
-    }
+def figures(_: Filled) -> dict[str, Any]:
+    return {"since": datetime.now(UTC) - timedelta(hours=1), "seconds": 60.0}
 
 
 def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled], dict[str, Any]]:

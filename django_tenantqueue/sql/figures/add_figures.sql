@@ -9,17 +9,17 @@ INSERT INTO tenantqueue_figure AS figure (
     wait_seconds, run_seconds, waits, runs, last_job_id
 )
 SELECT
-    new.queue_id, date_trunc('minute', clock_timestamp(), 'UTC'), new.name, new.error, 1, new.started,
-    new.succeeded, new.failed, new.retried, new.cancelled, new.wait_seconds, new.run_seconds,
-    new.waits::bigint[], new.runs::bigint[], new.last_job_id
+    new.queue_id, date_trunc('minute', clock_timestamp(), 'UTC'), new.name, new.error, 1,
+    new.started, new.succeeded, new.failed, new.retried, new.cancelled, new.wait_seconds,
+    new.run_seconds, new.waits::bigint[], new.runs::bigint[], new.last_job_id
 FROM quick, unnest(
     %(queue_ids)s::integer[], %(names)s::text[], %(errors)s::text[], %(started)s::bigint[],
     %(succeeded)s::bigint[], %(failed)s::bigint[], %(retried)s::bigint[], %(cancelled)s::bigint[],
     %(wait_seconds)s::float8[], %(run_seconds)s::float8[], %(waits)s::text[], %(runs)s::text[],
     %(last_job_ids)s::bigint[]
 ) AS new (
-    queue_id, name, error, started, succeeded, failed, retried, cancelled, wait_seconds, run_seconds,
-    waits, runs, last_job_id
+    queue_id, name, error, started, succeeded, failed, retried, cancelled, wait_seconds,
+    run_seconds, waits, runs, last_job_id
 )
 ORDER BY new.queue_id, new.name, new.error
 -- include: add_to_figure

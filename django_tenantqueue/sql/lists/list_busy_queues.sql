@@ -30,7 +30,8 @@ WITH RECURSIVE
 )
 SELECT
     found.queue_id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
-    coalesce(found.active, 0)::integer, greatest(0, found.waits)::float8
+    coalesce(found.active, 0)::integer,
+    CASE WHEN found.waits IS NOT NULL THEN greatest(0, found.waits)::float8 END
 FROM (
     SELECT queue_id, busy.active, late.waits
     FROM late

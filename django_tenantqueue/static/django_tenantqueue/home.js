@@ -1,7 +1,7 @@
 // Refreshes the first page of the app without a reload, and keeps edits in progress.
 "use strict";
 (function () {
-    const SECONDS = 5;
+    const SECONDS = 2;
     let busy = false;
     let readAt = Date.now();
 
@@ -21,7 +21,7 @@
     function showAge() {
         const age = home().querySelector(".tq-age");
         const seconds = Math.round((Date.now() - readAt) / 1000);
-        const old = seconds > 3 * SECONDS;
+        const old = seconds > 5 * SECONDS;
         age.textContent = (old ? home().dataset.old : home().dataset.fresh).replace("%s", seconds);
         age.classList.toggle("tq-late", old);
     }

@@ -1,0 +1,9 @@
+-- Sums of the figures of each task since `since`, in periods of `seconds`. Index: primary key.
+SELECT
+    date_bin(make_interval(secs => %(seconds)s::float8), f.at, %(since)s::timestamptz) AS at,
+    f.name,
+-- include: sum_figures
+FROM tenantqueue_figure f
+WHERE f.queue_id = 0 AND f.at >= %(since)s::timestamptz AND f.name <> '' AND f.error = ''
+GROUP BY 1, f.name
+ORDER BY 1, f.name
