@@ -187,7 +187,7 @@ def test_page_without_scripts_offers_to_reload(visit: Visit) -> None:
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "50")
 
 
-@pytest.mark.parametrize("path", ["each"])
+@pytest.mark.parametrize("path", ["each", "list"])
 def test_nothing_sticks_out_of_a_narrow_page(visit: Visit, path: str) -> None:
     job = make_job(
         state=State.RUNNING,

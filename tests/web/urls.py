@@ -7,6 +7,7 @@ from django.template import RequestContext, Template
 from django.urls import include, path
 
 from django_tenantqueue.models import Job
+from django_tenantqueue.status.your_jobs import your_jobs
 
 HEAD = (
     '<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">'
@@ -17,8 +18,8 @@ RELOAD = Template(HEAD + "{% for job in jobs %}{% job_progress job reload=True %
 LIST = Template(HEAD + '<h1>Your jobs</h1>{% include "tenantqueue/your_jobs.html" %}')
 
 
-def _answer(request: HttpRequest, page: Template, **context: Any) -> HttpResponse:
-    return HttpResponse(page.render(RequestContext(request, context)))
+def _answer(request: HttpRequest, template: Template, **context: Any) -> HttpResponse:
+    return HttpResponse(template.render(RequestContext(request, context)))
 
 
 def show_each(request: HttpRequest) -> HttpResponse:
@@ -30,9 +31,7 @@ def show_each(request: HttpRequest) -> HttpResponse:
 
 def show_list(request: HttpRequest) -> HttpResponse:
     """Show the jobs of a user."""
-    from django_tenantqueue.status.your_jobs import your_jobs
-
-    page = your_jobs(user=request.GET["user"], before=request.GET.get("before"), size=3)
+    page = your_jobs(user=request.GET["user"], before=request.GET.get("before"), size=3, stats=True)
     return _answer(request, LIST, page=page)
 
 
