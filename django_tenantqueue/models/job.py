@@ -301,7 +301,8 @@ class Job(models.Model):
     async def await_end(self, timeout: float = 30.0) -> Self:
         """See wait()."""
         pauses = self._pauses(timeout)
-        while (pause := await sync_to_async(next)(pauses, None)) is not None:
+        look = sync_to_async(lambda: next(pauses, None))
+        while (pause := await look()) is not None:
             await asyncio.sleep(pause)
         return self
 

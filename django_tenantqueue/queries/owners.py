@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connections
 
@@ -30,7 +31,12 @@ def list_jobs_of_sources(
     using: str, types: Sequence[str], ids: Sequence[str], *, most: int, before: int = NEWEST
 ) -> list[JobOfSource]:
     """Return the newest `most` jobs below `before` of each of some instances, the newest first."""
-    params = {"types": list(types), "ids": list(ids), "most": most, "before": before}
+    params: dict[str, Any] = {
+        "types": list(types),
+        "ids": list(ids),
+        "most": most,
+        "before": before,
+    }
     with read_in_order(using), connections[using].cursor() as cursor:
         cursor.execute(statement("list_jobs_of_sources").decode(), params)
         return [JobOfSource(*row) for row in cursor.fetchall()]
@@ -46,7 +52,7 @@ def list_jobs_of_user(
     queues: Sequence[int] | None = None,
 ) -> Found:
     """Return ids of jobs that one user has created, at most `page` of the newest `most`."""
-    params = {
+    params: dict[str, Any] = {
         "created_by": created_by,
         "page": page,
         "most": most,

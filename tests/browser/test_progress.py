@@ -114,8 +114,8 @@ def test_nothing_is_asked_for_while_the_tab_is_hidden(visit: Visit) -> None:
     job = make_job()
     page = visit(f"/each/?id={job.pk}", frozen=True)
     show = (
-        "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
-        " document.dispatchEvent(new Event('visibilitychange')); }"
+        "value => { Object.defineProperty(document, 'hidden', {value, configurable: true}); "
+        "document.dispatchEvent(new Event('visibilitychange')); }"
     )
     page.evaluate(show, True)
     page.clock.run_for(600_000)

@@ -396,7 +396,12 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_jobs_of_sources": [
         Case(of_sources("shop.report"), OF_SOURCES, 2000, settings=ORDERED),
-        Case(of_sources("shop.report", "shop.report@other", most=1), OF_SOURCES, 300, settings=ORDERED),
+        Case(
+            of_sources("shop.report", "shop.report@other", most=1),
+            OF_SOURCES,
+            300,
+            settings=ORDERED,
+        ),
         Case(of_sources("unknown"), OF_SOURCES, 300, settings=ORDERED),
     ],
     "list_jobs_of_user": [

@@ -162,7 +162,14 @@ def test_page_shows_times_and_statistics_of_each_job(client: Client) -> None:
 
     page = show(client)
 
-    for text in ("Build report", "done", "waited 10 s", "ran 2 s", "rows: 12", "&lt;b&gt;: &lt;i&gt;"):
+    for text in (
+        "Build report",
+        "done",
+        "waited 10 s",
+        "ran 2 s",
+        "rows: 12",
+        "&lt;b&gt;: &lt;i&gt;",
+    ):
         assert text in page
 
 
