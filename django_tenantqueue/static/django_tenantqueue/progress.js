@@ -106,7 +106,7 @@
       }
       const share = percent === null ? "" : `${percent} %`;
       bar.setAttribute("aria-valuetext", [share, message].filter(Boolean).join(", "));
-      this.write("percent", percent ? share : "");
+      this.write("percent", percent && job.state !== "success" ? share : "");
     }
 
     // A text that stays the same is not written, so that screen readers do not repeat it.
