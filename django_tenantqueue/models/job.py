@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.core.cache import caches
 from django.core.serializers.json import DjangoJSONEncoder
 from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
-from django.db import connections, models
+from django.db import connections, models, router
 from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -55,7 +55,8 @@ def source_types(target: models.Model) -> list[str]:
     """
     label = target._meta.label_lower
     alias = target._state.db
-    return [label] if alias is None else [label, f"{label}@{alias}"]
+    usual = alias in (None, router.db_for_write(type(target)))
+    return [label] if usual else [label, f"{label}@{alias}"]
 
 
 class JobQuerySet(models.QuerySet["Job"]):

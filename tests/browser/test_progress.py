@@ -70,7 +70,10 @@ def look(page: Page) -> None:
 def test_bar_follows_a_running_job_to_its_end_without_a_reload(visit: Visit) -> None:
     job = make_job(state=State.RUNNING, progress_done=1, progress_total=10)
     page = visit(f"/each/?id={job.pk}")
-    page.evaluate("window.same = true")
+    page.evaluate(
+        "window.ends = []; document.addEventListener('tenantqueue:status', "
+        "event => event.detail.final && window.ends.push(event.detail.id))"
+    )
     bar = page.get_by_role("progressbar")
     expect(bar).to_have_attribute("aria-valuenow", "10")
 
@@ -83,7 +86,34 @@ def test_bar_follows_a_running_job_to_its_end_without_a_reload(visit: Visit) -> 
     end(job.pk)
     expect(page.get_by_role("status")).to_have_text("done")
     expect(bar).to_have_attribute("aria-valuenow", "100")
-    assert page.evaluate("window.same")
+    assert page.evaluate("window.ends") == [job.pk]
+
+
+def test_policy_without_inline_code_is_kept(visit: Visit) -> None:
+    job = make_job(state=State.RUNNING)
+    page = visit(f"/each/?id={job.pk}", frozen=True)
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+
+    page.reload()
+    look(page)
+
+    assert said == []
+
+
+def test_element_that_is_inserted_later_is_followed(visit: Visit) -> None:
+    job, later = make_job(state=State.SUCCESS), make_job()
+    page = visit(f"/each/?id={job.pk}", frozen=True)
+    page.evaluate(
+        "address => fetch(address).then(answer => answer.text())"
+        ".then(text => document.body.insertAdjacentHTML('beforeend', text))",
+        f"/each/?id={later.pk}",
+    )
+    end(later.pk)
+
+    look(page)
+
+    expect(page.get_by_role("status")).to_have_text(["done", "done"])
 
 
 def test_one_request_asks_for_all_jobs_of_a_page_that_have_not_ended(visit: Visit) -> None:

@@ -71,6 +71,20 @@ def test_jobs_of_a_user_in_a_tenant_are_those_of_both() -> None:
     assert list(walk(user="ada", tenant="acme")) == mine[::-1]
 
 
+def test_page_is_short_and_goes_on_when_the_users_other_jobs_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("django_tenantqueue.status.your_jobs.WINDOW", 4)
+    acme, zeta = make_queue("acme"), make_queue("zeta")
+    mine = make_jobs(acme, 3, created_by="ada")
+    elsewhere = make_jobs(zeta, 9, created_by="ada")
+
+    page = your_jobs(user="ada", tenant="acme")
+
+    assert (page.jobs, page.older) == ((), elsewhere[-4])
+    assert list(walk(user="ada", tenant="acme")) == mine[::-1]
+
+
 def test_jobs_of_an_instance_are_those_of_its_methods() -> None:
     one, other = Report.objects.create(title="one"), Report.objects.create(title="other")
     plain = Plain.objects.create(pk=one.pk)
@@ -78,8 +92,10 @@ def test_jobs_of_an_instance_are_those_of_its_methods() -> None:
     other.delay.execute()
     noop.delay()
     make_job(source_type="testapp.plain", source_id=str(plain.pk))
-    of_a_replica = make_job(source_type="testapp.report@default", source_id=str(one.pk))
+    of_a_replica = make_job(source_type="testapp.report@replica", source_id=str(one.pk))
 
+    assert list(walk(source=one)) == ours[::-1]
+    one._state.db = "replica"
     assert list(walk(source=one)) == [of_a_replica.pk, *ours[::-1]]
 
 
@@ -171,6 +187,20 @@ def test_page_shows_times_and_statistics_of_each_job(client: Client) -> None:
         "&lt;b&gt;: &lt;i&gt;",
     ):
         assert text in page
+
+
+@WEB
+def test_page_reads_no_more_than_its_jobs(client: Client) -> None:
+    columns = {"created_by": "ada", "stats": {"rows": 1}, "errors": [{"message": "secret"}]}
+    counts = []
+    for _ in range(2):
+        make_job(state=State.ERROR, **columns)
+        with CaptureQueriesContext(connection) as queries:
+            page = show(client)
+        counts.append(len(queries))
+
+    assert "secret" not in page
+    assert counts[0] == counts[1]
 
 
 @WEB

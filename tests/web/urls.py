@@ -26,7 +26,9 @@ def show_each(request: HttpRequest) -> HttpResponse:
     """Show the jobs that the address names."""
     page = RELOAD if "reload" in request.GET else EACH
     jobs = Job.objects.filter(pk__in=request.GET.getlist("id")).order_by("pk")
-    return _answer(request, page, jobs=jobs)
+    response = _answer(request, page, jobs=jobs)
+    response["Content-Security-Policy"] = "default-src 'self'"
+    return response
 
 
 def show_list(request: HttpRequest) -> HttpResponse:
