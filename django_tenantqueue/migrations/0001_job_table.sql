@@ -154,7 +154,8 @@ CREATE INDEX tenantqueue_job_task_line
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
 
--- Unfinished jobs of model instances, and of users. Jobs of neither are in none.
+-- Unfinished jobs of model instances, and jobs that name their creator. They serve the lists of
+-- customers. Other jobs are in neither.
 CREATE INDEX tenantqueue_job_source ON tenantqueue_job_hot (source_type, source_id, id)
     WHERE source_id <> '';
 CREATE INDEX tenantqueue_job_creator ON tenantqueue_job_hot (created_by, id)
