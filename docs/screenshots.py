@@ -31,11 +31,12 @@ ADMIN = "admin/tenantqueue/"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture: the page, what to click there first, and how much of it to show."""
+    """One picture: the page, what to click or wait for there, and how much of it to show."""
 
     name: str
     path: str
     click: str = ""
+    wait_for: str = ""
     height: int = HEIGHT
 
 
@@ -108,6 +109,14 @@ def pause_a_queue(page: Page, site: str) -> None:
     page.wait_for_selector(".messagelist")
 
 
+def request_reports(page: Page, site: str) -> None:
+    """Request some reports, as a customer would; the last one takes seconds."""
+    for name in ("worst_days", "route_delays", "knock_on"):
+        page.goto(f"{site}UA/")
+        page.locator(f"form[action$='/{name}/'] button").click()
+        page.wait_for_url("**/jobs/*/")
+
+
 def take(page: Page, site: str, picture: Picture) -> None:
     """Write one picture."""
     page.set_viewport_size({"width": WIDTH, "height": picture.height})
@@ -115,6 +124,8 @@ def take(page: Page, site: str, picture: Picture) -> None:
     if picture.click:
         page.locator(picture.click).first.click()
         page.wait_for_load_state()
+    if picture.wait_for:
+        page.wait_for_selector(picture.wait_for)
     page.screenshot(path=IMAGES / f"{picture.name}.png")
     print(f"docs/images/{picture.name}.png")
 
@@ -139,6 +150,9 @@ def main() -> None:
         time.sleep(FILL_SECONDS)
         for picture in PICTURES:
             take(page, site, picture)
+        request_reports(page, site)
+        moving = "[data-state=running] progress[value]:not([value='0'])"
+        take(page, site, Picture("progress", "UA/yours/", wait_for=moving, height=480))
         browser.close()
 
 

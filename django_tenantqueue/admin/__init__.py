@@ -2,6 +2,7 @@
 
 from .duties import DutyAdmin
 from .jobs import JobAdmin
+from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
 from .sessions import SessionAdmin, UserCapAdmin
@@ -12,6 +13,7 @@ __all__ = [
     "ConcurrentJobMonitorAdmin",
     "DutyAdmin",
     "JobAdmin",
+    "JobsOfObjectMixin",
     "SessionAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",

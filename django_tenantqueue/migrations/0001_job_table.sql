@@ -154,6 +154,13 @@ CREATE INDEX tenantqueue_job_task_line
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
 
+-- Unfinished jobs of model instances, and jobs that name their creator. They serve the lists of
+-- customers. Other jobs are in neither.
+CREATE INDEX tenantqueue_job_source ON tenantqueue_job_hot (source_type, source_id, id)
+    WHERE source_id <> '';
+CREATE INDEX tenantqueue_job_creator ON tenantqueue_job_hot (created_by, id)
+    WHERE created_by IS NOT NULL;
+
 -- The tasks that may start no job now, paused or full. Claims skip their jobs. The jobs of a task
 -- are counted up to its cap. Index: tenantqueue_job_task_inside.
 CREATE VIEW tenantqueue_closedtask AS
@@ -180,6 +187,10 @@ CREATE INDEX tenantqueue_history_failed ON tenantqueue_job_history (state, id)
     WHERE state IN ('error', 'cancelled');
 CREATE INDEX tenantqueue_history_monitor
     ON tenantqueue_job_history (monitor_id, state, finished_at, id) WHERE monitor_id IS NOT NULL;
+CREATE INDEX tenantqueue_history_source
+    ON tenantqueue_job_history (source_type, source_id, id) WHERE source_id <> '';
+CREATE INDEX tenantqueue_history_creator
+    ON tenantqueue_job_history (created_by, id) WHERE created_by IS NOT NULL;
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish
 -- never fails.

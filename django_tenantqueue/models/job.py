@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, NoReturn, Self
 
+from asgiref.sync import sync_to_async
 from django.core.cache import caches
 from django.core.serializers.json import DjangoJSONEncoder
 from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
-from django.db import connections, models
+from django.db import connections, models, router
 from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -37,6 +40,23 @@ def read_job_token(token: str) -> int | None:
     except (BadSignature, SignatureExpired):
         return None
     return int(text)
+
+
+def user_text(user: object) -> str:
+    """Return what `created_by` holds for a user: the primary key of a model instance, or a text."""
+    return str(user.pk if isinstance(user, models.Model) else user)
+
+
+def source_types(target: models.Model) -> list[str]:
+    """Return the values of `source_type` for the jobs of a model instance.
+
+    The second is that of an instance that was read from another database than it is written to: a
+    replica, or a database of its own.
+    """
+    label = target._meta.label_lower
+    alias = target._state.db
+    usual = alias in (None, router.db_for_write(type(target)))
+    return [label] if usual else [label, f"{label}@{alias}"]
 
 
 class JobQuerySet(models.QuerySet["Job"]):
@@ -70,9 +90,29 @@ class JobQuerySet(models.QuerySet["Job"]):
                 return found
         return None
 
+    def find_many(self, job_ids: Iterable[int]) -> dict[int, Job]:
+        """Return the jobs of these ids that exist, by id, with two queries at most.
+
+        The hot leaf is looked at first. The second look is into all leaves in one snapshot, so that
+        a job that moves between the two is found.
+        """
+        wanted = set(job_ids)
+        found = {job.pk: job for job in self.filter(pk__in=wanted, final=False).order_by()}
+        if missing := wanted - found.keys():
+            found |= {job.pk: job for job in self.filter(pk__in=missing).order_by()}
+        return found
+
     def for_tenant(self, tenant: str) -> Self:
         """Jobs of all queues of one tenant."""
         return self.filter(queue__tenant=tenant)
+
+    def for_user(self, user: object) -> Self:
+        """Jobs that were enqueued with `created_by=str(user.pk)`, or with `created_by=user`."""
+        return self.filter(created_by=user_text(user))
+
+    def for_source(self, target: models.Model) -> Self:
+        """Jobs that run a method of one model instance."""
+        return self.filter(source_type__in=source_types(target), source_id=str(target.pk))
 
 
 class Job(models.Model):
@@ -255,6 +295,20 @@ class Job(models.Model):
         Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
         TransitionRefused inside a transaction, whose uncommitted job no worker can see.
         """
+        for pause in self._pauses(timeout):
+            time.sleep(pause)
+        return self
+
+    async def await_end(self, timeout: float = 30.0) -> Self:
+        """See wait()."""
+        pauses = self._pauses(timeout)
+        look = sync_to_async(lambda: next(pauses, None))
+        while (pause := await look()) is not None:
+            await asyncio.sleep(pause)
+        return self
+
+    def _pauses(self, timeout: float) -> Iterator[float]:
+        """Yield the seconds between two looks at the row, until the job has ended."""
         if connections[get_settings().database].in_atomic_block:
             raise TransitionRefused(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
@@ -266,9 +320,8 @@ class Job(models.Model):
             left = end - time.monotonic()
             if left <= 0:
                 raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
-            time.sleep(min(pause, left))
+            yield min(pause, left)
             pause = min(0.5, pause * 1.5)
-        return self
 
     @property
     def is_final(self) -> bool:

@@ -8,4 +8,7 @@ from . import views
 
 app_name = "tenantqueue"
 
-urlpatterns = [path("<str:token>/status/", views.job_status, name="status")]
+urlpatterns = [
+    path("status/", views.job_statuses, name="statuses"),
+    path("<str:token>/status/", views.job_status, name="status"),
+]

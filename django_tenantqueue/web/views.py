@@ -1,4 +1,4 @@
-"""The status of one job as JSON, for clients that poll it."""
+"""The status of one job, or of many, as JSON, for clients that poll it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from typing import Any
 
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
 
 from ..conf import get_settings
 from ..models import Job
 from ..models.job import read_job_token
 from ..states import State
+
+MOST_TOKENS = 100
+"""Jobs that one request may ask for."""
+
+UNKNOWN = "no such job, or the link has expired"
 
 
 def describe_job(job: Job) -> dict[str, Any]:
@@ -59,8 +65,37 @@ def job_status(request: HttpRequest, token: str) -> JsonResponse:
     if job_id is not None:
         job = Job.objects.using(get_settings().database).find(job_id)
     if job is None:
-        return JsonResponse({"error": "no such job, or the link has expired"}, status=404)
+        return JsonResponse({"error": UNKNOWN}, status=404)
     response = JsonResponse(describe_job(job))
     if not job.is_final:
+        response["Retry-After"] = "1"
+    return response
+
+
+@csrf_exempt  # it reads, and a token is needed for each job
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def job_statuses(request: HttpRequest) -> JsonResponse:
+    """Answer with the statuses of the jobs that signed tokens name, in their order.
+
+    Each `token` is verified by itself. 400: there is none, or there are more than MOST_TOKENS.
+    """
+    given = request.POST if request.method == "POST" else request.GET
+    tokens = list(dict.fromkeys(given.getlist("token")))
+    if not 1 <= len(tokens) <= MOST_TOKENS:
+        text = f"give 1 to {MOST_TOKENS} parameters named token, not {len(tokens)}"
+        return JsonResponse({"error": text}, status=400)
+    ids = {token: read_job_token(token) for token in tokens}
+    wanted = [job_id for job_id in ids.values() if job_id is not None]
+    jobs = Job.objects.using(get_settings().database).find_many(wanted)
+    entries: list[dict[str, Any]] = []
+    for token in tokens:
+        job = jobs.get(ids[token] or 0)
+        if job is None:
+            entries.append({"token": token, "job": None, "error": UNKNOWN})
+        else:
+            entries.append({"token": token, "job": describe_job(job), "error": None})
+    response = JsonResponse({"jobs": entries})
+    if not all(job.is_final for job in jobs.values()):
         response["Retry-After"] = "1"
     return response

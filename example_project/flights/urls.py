@@ -28,6 +28,7 @@ airline_patterns = [
     path("reports/<slug:report>/", views.request_report, name="request"),
     path("logbooks/", views.request_logbooks, name="logbooks"),
     path("recent/", views.recent_jobs, name="recent"),
+    path("yours/", views.your_reports, name="yours"),
     path("jobs/<int:job_id>/", views.show_job, name="job"),
 ]
 urlpatterns = [

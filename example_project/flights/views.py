@@ -18,6 +18,7 @@ from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
 from django_tenantqueue.states import ACTIVE
 from django_tenantqueue.status.monitor_progress import Progress, progress_of
 from django_tenantqueue.status.queue_loads import loads
+from django_tenantqueue.status.your_jobs import your_jobs
 
 from . import logbooks, plans
 from .models import Airline
@@ -219,6 +220,23 @@ def _monitors(airline: Airline) -> list[MonitorLine]:
     newest = logbooks.newest(airline, RECENT_MONITORS)
     progress = progress_of(newest)
     return [MonitorLine(monitor, progress[monitor.pk]) for monitor in newest]
+
+
+@never_cache
+@require_safe
+def your_reports(request: HttpRequest, airline: str) -> HttpResponse:
+    """Show what this visitor has requested for the airline, page by page, and follow it."""
+    page = your_jobs(
+        user=_visitor(request),
+        tenant=airline,
+        before=request.GET.get("before"),
+        size=10,
+        titles=TITLES,
+        url_of=lambda job: reverse("flights:job", args=[airline, job.pk]),
+        errors=True,
+    )
+    context = {"airline": request.airline, "page": page}  # type: ignore[attr-defined]
+    return render(request, "flights/yours.html", context)
 
 
 @never_cache

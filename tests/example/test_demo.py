@@ -117,6 +117,10 @@ def test_result_is_shown_when_a_report_has_run(browser: Browser) -> None:
     status, text = browser.get(told["page_url"])
     assert status == 200
     assert "Month: July" in text
+    status, text = browser.get("/UA/yours/")
+    assert status == 200
+    assert f'<a href="{told["page_url"]}">Details</a>' in text
+    assert "Delays per route" in text
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ from tests.queries.params import (
     monitors,
     new_job,
     of_kind,
+    of_sources,
+    of_user,
     rescued,
     swept,
     taken,
@@ -47,6 +49,8 @@ BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusiv
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
+OF_SOURCES = ("tenantqueue_job_source", "tenantqueue_history_source")
+OF_USER = ("tenantqueue_job_creator", "tenantqueue_history_creator")
 LINE = ("tenantqueue_job_monitor_line",)
 LINES = tuple(
     f"tenantqueue_job_{kind}_line" for kind in ("monitor", "session", "user", "exclusive", "task")
@@ -443,6 +447,21 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_history_of_queues": [
         Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED)
+    ],
+    "list_jobs_of_sources": [
+        Case(of_sources("shop.report"), OF_SOURCES, 2000, settings=ORDERED),
+        Case(
+            of_sources("shop.report", "shop.report@other", most=1),
+            OF_SOURCES,
+            300,
+            settings=ORDERED,
+        ),
+        Case(of_sources("unknown"), OF_SOURCES, 300, settings=ORDERED),
+    ],
+    "list_jobs_of_user": [
+        Case(of_user("7"), OF_USER, 300, settings=ORDERED),
+        Case(of_user("7", queues=True), OF_USER, 300, settings=ORDERED),
+        Case(of_user("unknown"), OF_USER, settings=ORDERED),
     ],
     "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],

@@ -205,6 +205,13 @@ ENDED_DETAILS = (
     f"SELECT 1, 300, 300, {VALUES}, true, CASE n %% 50 WHEN 7 THEN 'error' ELSE 'success' END, "
     "now() - n * interval '1 second', 1 + n %% 40 FROM generate_series(1, 20000) n"
 )
+OWNED = (
+    "INSERT INTO tenantqueue_job (queue_id, lane, priority, name, source_type, source_id, "
+    "source_method, created_by, final, state, finished_at) SELECT 1 + n % 9, 300, 300, "
+    f"{NAME}, 'shop.report', n % 400, 'build', n % 400, n % 20 > 0, CASE WHEN n % 20 > 0 THEN "
+    "'success' ELSE 'created' END, CASE WHEN n % 20 > 0 THEN now() END "
+    "FROM generate_series(1, 20000) n"
+)
 CHURN = (
     # claims that were rolled back
     (
@@ -254,6 +261,7 @@ def fill() -> Filled:
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
         cursor.execute(ENDED_DETAILS, {})
+        cursor.execute(OWNED)
         for statement in CHURN:
             cursor.execute(statement)
     return Filled(

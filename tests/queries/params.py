@@ -32,6 +32,15 @@ def listed(*, states: Any = None, queues: bool = False, name: Any = None, state:
     }
 
 
+def of_sources(*types: str, most: int = 20) -> Callable[[Filled], dict[str, Any]]:
+    found = {"types": list(types), "ids": list("123456789"), "before": lists.NEWEST, "most": most}
+    return lambda _: found
+
+
+def of_user(created_by: str, *, queues: bool = False) -> Callable[[Filled], dict[str, Any]]:
+    return lambda filled: {**listed(queues=queues)(filled), "created_by": created_by}
+
+
 def request(**changes: Any) -> ClaimRequest:
     return ClaimRequest(OUR_WORKER, **{"room_threads": 72, "room_async": 4, **changes})
 

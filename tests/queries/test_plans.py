@@ -250,6 +250,8 @@ def parent_of(index: str) -> str:
     if index.startswith("tenantqueue_job_history_"):
         for column, parent in (
             ("monitor_id", "tenantqueue_history_monitor"),
+            ("source_type", "tenantqueue_history_source"),
+            ("created_by", "tenantqueue_history_creator"),
             ("queue_id", "tenantqueue_history_queue"),
             ("name", "tenantqueue_history_name"),
             ("state", "tenantqueue_history_failed"),

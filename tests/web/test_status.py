@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.cache import cache
 from django.core.signing import TimestampSigner
 from django.db import transaction
 from django.test import Client, override_settings
 
 from django_tenantqueue.exceptions import TransitionRefused, WaitTimeout
+from django_tenantqueue.models import Job
 from django_tenantqueue.models.job import read_job_token, sign_job_id
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
@@ -176,3 +180,42 @@ def test_waiting_gives_up_when_the_time_is_over():
 
     with pytest.raises(WaitTimeout, match=f"job {job.pk} is still created after 0 s"):
         job.wait(timeout=0)
+
+
+@pytest.mark.parametrize("call", [Job.wait, Job.await_end], ids=["wait", "await_end"])
+def test_waits_say_the_same_when_they_are_asked_alike(call):
+    parameters = inspect.signature(call).parameters
+    assert {name: p.default for name, p in parameters.items() if name != "self"} == {
+        "timeout": 30.0
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_awaiting_ends_when_the_job_has_ended():
+    job = noop.delay()
+    looks = []
+
+    async def follow():
+        waiting = asyncio.ensure_future(job.await_end(timeout=60))
+        await asyncio.sleep(0)
+        looks.append(job.state)
+        await sync_to_async(run_pending)()
+        return await waiting
+
+    assert async_to_sync(follow)() is job
+    assert (looks, job.state) == (["created"], "success")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_awaiting_gives_up_when_the_time_is_over():
+    job = noop.delay()
+
+    with pytest.raises(WaitTimeout, match=f"job {job.pk} is still created after 0 s"):
+        async_to_sync(job.await_end)(timeout=0)
+
+
+def test_awaiting_is_refused_when_a_transaction_is_open():
+    job = noop.delay()
+
+    with transaction.atomic(), pytest.raises(TransitionRefused, match="cannot be waited for"):
+        async_to_sync(job.await_end)()

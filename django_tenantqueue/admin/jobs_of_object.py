@@ -1,0 +1,172 @@
+"""Jobs on the admin pages of users' own models: JobsOfObjectMixin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Model
+from django.forms import Media
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import Job
+from ..models.job import source_types
+from ..queries.owners import JobOfSource, list_jobs_of_sources
+from ..states import State
+from .formats import NOTHING, breakable, duration_text, moment, ongoing, state_badge
+
+SHOWN = 20
+"""Jobs that the page of an object shows."""
+
+SECTION = "jobs_of_object"
+COLUMN = "last_job"
+_KEPT = "_tenantqueue_last_job"
+
+if TYPE_CHECKING:
+    _Base = admin.ModelAdmin[Any]
+else:
+    _Base = object
+
+
+class JobsOfObjectMixin(_Base):
+    """Shows the jobs that run methods of an object: `class ReportAdmin(JobsOfObjectMixin, …)`.
+
+    The object's page has a section with its newest jobs. `last_job` may stand in `list_display`.
+    Users who may not view jobs see neither.
+    """
+
+    @property
+    def media(self) -> Media:
+        """The files of the page, with the style of the jobs."""
+        return super().media + Media(css={"all": ["django_tenantqueue/admin.css"]})
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fieldsets of the page, with that of the jobs behind the others."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if not self._shows_jobs(request, obj) or SECTION in flatten_fieldsets(fieldsets):
+            return fieldsets
+        return [*fieldsets, (gettext("Jobs"), {"fields": [SECTION]})]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields of the page. The jobs are none of them unless `fields` names them."""
+        fields = super().get_fields(request, obj)
+        return fields if self.fields else [name for name in fields if name != SECTION]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields that cannot be edited, with the jobs."""
+        fields = super().get_readonly_fields(request, obj)
+        return [*fields, SECTION] if self._shows_jobs(request, obj) else fields
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Return the columns of the list, without that of the jobs for users who may not see it."""
+        columns = super().get_list_display(request)
+        if COLUMN not in columns or self._may_view_jobs(request):
+            return columns
+        return [column for column in columns if column != COLUMN]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Return the list, with the newest job of each of its rows, read by one query."""
+        changelist = super().get_changelist_instance(request)
+        if COLUMN in changelist.list_display:
+            rows = list(changelist.result_list)
+            newest = _newest_jobs(rows)
+            for row in rows:
+                setattr(row, _KEPT, newest.get(str(row.pk)))
+        return changelist
+
+    @admin.display(description=_("last job"))
+    def last_job(self, obj: Any) -> SafeString | str:
+        """Return state and time of the newest job of an object, linked to it."""
+        job: JobOfSource | None = getattr(obj, _KEPT, None)
+        if job is None:
+            return NOTHING
+        return format_html(
+            '<a href="{}" title="{}">{}</a> {}',
+            self._url_of(job),
+            job.name,
+            state_badge(job.state),
+            moment(job.finished_at or job.started_at or job.created_at),
+        )
+
+    @admin.display(description=_("newest jobs"))
+    def jobs_of_object(self, obj: Any) -> SafeString | str:
+        """Return the newest jobs of an object as a table."""
+        jobs = _read([obj], SHOWN)[:SHOWN]
+        if not jobs:
+            return gettext("It has no jobs.")
+        titles = (_("Job"), _("State"), _("Created"), _("Run time"))
+        head = format_html_join("", '<th scope="col">{}</th>', ((title,) for title in titles))
+        now = timezone.now()
+        rows = (
+            (
+                self._url_of(job),
+                job.id,
+                breakable(job.name),
+                state_badge(job.state),
+                moment(job.created_at, now),
+                _run_time(job, now),
+            )
+            for job in jobs
+        )
+        body = format_html_join(
+            "",
+            '<tr><td><a href="{}"><span class="tq-number">#{}</span> {}</a></td><td>{}</td>'
+            '<td>{}</td><td class="tq-time">{}</td></tr>',
+            rows,
+        )
+        table = format_html(
+            '<div class="tq-scroll"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>'
+            "</div>",
+            head,
+            body,
+        )
+        if len(jobs) < SHOWN:
+            return table
+        more = gettext("Only the newest %d are shown.") % SHOWN
+        return format_html('<div>{}<p class="tq-quiet">{}</p></div>', table, more)
+
+    def _shows_jobs(self, request: HttpRequest, obj: Any) -> bool:
+        return obj is not None and self._may_view_jobs(request)
+
+    def _may_view_jobs(self, request: HttpRequest) -> bool:
+        job_admin = self.admin_site._registry.get(Job)
+        return bool(job_admin and job_admin.has_view_permission(request))
+
+    def _url_of(self, job: JobOfSource) -> str:
+        name = f"{self.admin_site.name}:tenantqueue_job_change"
+        return reverse(name, args=[job.id], current_app=self.admin_site.name)
+
+
+def _read(objects: Sequence[Model], most: int) -> list[JobOfSource]:
+    """Return the newest jobs of each of some objects of one model and database."""
+    types = source_types(objects[0])
+    keys = [str(obj.pk) for obj in objects]
+    return list_jobs_of_sources(get_settings().database, types, keys, most=most)
+
+
+def _newest_jobs(objects: Sequence[Model]) -> dict[str, JobOfSource]:
+    """Return the newest job of each object that has one, by the object's primary key."""
+    newest: dict[str, JobOfSource] = {}
+    for job in _read(objects, 1) if objects else ():
+        newest.setdefault(job.source_id, job)
+    return newest
+
+
+def _run_time(job: JobOfSource, now: datetime) -> SafeString | str:
+    """Return how long the last attempt ran, or runs by now."""
+    if job.started_at is None:
+        return NOTHING
+    if job.state == State.RUNNING:
+        return ongoing(now - job.started_at, gettext("runs"))
+    ran: timedelta | None = None if job.finished_at is None else job.finished_at - job.started_at
+    return duration_text(ran)

@@ -1,0 +1,130 @@
+"""The jobs of a user, a tenant or a model instance, for a list on a customer's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from ..conf import get_settings
+from ..exceptions import InvalidArgument
+from ..models import Job
+from ..models.job import source_types, user_text
+from ..queries import owners
+from ..queries.lists import NEWEST
+from .job_pages import WINDOW, JobFilter, find_jobs, queue_ids
+
+HEAVY = ("args", "context", "result_data")
+"""Columns that the list does not read: they may be large."""
+
+
+@dataclass(frozen=True, slots=True)
+class YourJob:
+    """One job of the list; `title` and `url` may be empty."""
+
+    job: Job
+    title: str
+    url: str
+
+    @property
+    def stats(self) -> list[tuple[str, Any]]:
+        """The statistics of the job, by name; what is no dict is left out."""
+        return list(self.job.stats.items()) if isinstance(self.job.stats, dict) else []
+
+
+@dataclass(frozen=True, slots=True)
+class YourJobs:
+    """One page of the list, the newest first.
+
+    `older` is the `before` of the next page, None at the end. `is_first`: the page begins at the
+    newest job. `errors` and `stats`: what the template shows.
+    """
+
+    jobs: tuple[YourJob, ...]
+    older: int | None
+    is_first: bool
+    errors: bool
+    stats: bool
+
+
+def your_jobs(
+    *,
+    user: object | None = None,
+    tenant: str | None = None,
+    source: Model | None = None,
+    before: str | int | None = None,
+    size: int = 20,
+    titles: Mapping[str, str] | None = None,
+    url_of: Callable[[Job], str] | None = None,
+    errors: bool = False,
+    stats: bool = False,
+) -> YourJobs:
+    """Return a page of at most `size` jobs for the template tenantqueue/your_jobs.html.
+
+    `user`: the jobs with this `created_by` (a text, or a model instance: its primary key).
+    `tenant`: the jobs of its queues. Both: the user's jobs there, of which the page looks at the
+    newest 4,000. `source`: the jobs that run a method of this instance. `before` is the id below
+    which the page begins, as it stands in the address. A value that is not a number is ignored.
+    `titles` maps names of tasks to what users read. `errors`: show messages of exceptions.
+    `stats`: show `current_job().stats`. Raises InvalidArgument when it is not said whose jobs.
+    """
+    if (user is None and tenant is None) == (source is None):
+        raise InvalidArgument(
+            "your_jobs() needs to know whose jobs: give user=, tenant= or both, or source= alone. "
+            "An anonymous visitor has none."
+        )
+    using = get_settings().database
+    below = _read_before(before)
+    if source is not None:
+        ids, older = _of_source(using, source, below, size)
+    elif user is None:
+        queues = queue_ids(using, tenant=tenant, name=None)
+        page = find_jobs(using, JobFilter(queues=queues, before=below), size=size)
+        ids, older = page.ids, page.older
+    else:
+        ids, older = _of_user(using, user_text(user), tenant, below, size)
+    heavy = HEAVY if errors else (*HEAVY, "errors")
+    jobs = Job.objects.using(using).defer(*heavy).find_many(ids) if ids else {}
+    rows = (
+        YourJob(job, (titles or {}).get(job.name, ""), url_of(job) if url_of else "")
+        for job in sorted(jobs.values(), key=lambda job: -job.pk)
+    )
+    return YourJobs(tuple(rows), older, below == NEWEST, errors, stats)
+
+
+def _read_before(before: str | int | None) -> int:
+    """Return the id; NEWEST for what names none. Python refuses to read thousands of digits."""
+    text = str(before)
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(NEWEST))):
+        return NEWEST
+    return min(int(text), NEWEST)
+
+
+def _of_source(
+    using: str, source: Model, before: int, size: int
+) -> tuple[tuple[int, ...], int | None]:
+    found = owners.list_jobs_of_sources(
+        using, source_types(source), [str(source.pk)], most=size + 1, before=before
+    )
+    ids = tuple(job.id for job in found[:size])
+    return ids, ids[-1] if len(found) > size else None
+
+
+def _of_user(
+    using: str, user: str, tenant: str | None, before: int, size: int
+) -> tuple[tuple[int, ...], int | None]:
+    queues = None if tenant is None else queue_ids(using, tenant=tenant, name=None)
+    found = owners.list_jobs_of_user(
+        using,
+        user,
+        page=size + 1,
+        most=size + 1 if queues is None else WINDOW,
+        before=before,
+        queues=queues,
+    )
+    ids = tuple(found.ids[:size])
+    if len(found.ids) > size:
+        return ids, ids[-1]
+    return ids, found.floor or None
