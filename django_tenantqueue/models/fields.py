@@ -37,6 +37,16 @@ class TextListField(_Field):
         return self.value_from_object(obj)
 
 
+class NumberListField(TextListField):
+    """A column of type bigint[]."""
+
+    description = "List of numbers"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        """Return the column's type."""
+        return "bigint[]"
+
+
 class KeyField(_Text):
     """A text that rows are found by as a whole, in byte order.
 

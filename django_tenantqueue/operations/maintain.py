@@ -10,7 +10,7 @@ import psycopg
 
 from ..conf import get_settings
 from ..exceptions import Cancelled
-from ..queries import control, enqueue, statistics
+from ..queries import changes, control, enqueue, statistics
 from ..queries.base import Where
 from ..stored_error import stored_error
 from . import history
@@ -20,6 +20,8 @@ logger = logging.getLogger("django_tenantqueue")
 
 PROMOTE_ROWS = 1000
 """Due jobs made ready in one step."""
+PRUNE_CHANGES = 1000
+"""Old entries of the audit trail deleted in one step."""
 EXPIRE_ROWS = 1000
 """Expired jobs cancelled in one step."""
 
@@ -49,6 +51,14 @@ def expire(using: str, look: Where | None = None) -> int:
     expired = control.cancel_waiting_jobs(using, ids, error=error)
     release_and_wake(using, keys_of(expired.values()))
     return len(expired)
+
+
+def prune_changes(using: str) -> int:
+    """Delete changes older than TENANTQUEUE["CHANGES_KEEP"] days; return how many."""
+    keep = get_settings().changes_keep
+    if keep is None:
+        return 0
+    return changes.prune_changes(using, keep_days=keep, most=PRUNE_CHANGES)
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:

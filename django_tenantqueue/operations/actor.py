@@ -1,0 +1,50 @@
+"""Who is acting, and from where: what the entries of the audit trail name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ..exceptions import InvalidOption
+from ..execution.current_job import running_or_none
+from ..models import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changes something. `name`: "" when it is not known."""
+
+    name: str
+    source: str
+
+
+_actor: ContextVar[Actor | None] = ContextVar("tenantqueue_actor", default=None)
+
+
+@contextmanager
+def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
+    """Name the one who makes the changes inside the block, in the list of changes.
+
+    `name` is a user's name, or anything else that tells operators whom to ask. `source` is where
+    the change comes from: "admin", "command", "api" or "code". It follows coroutines, but not
+    threads that the block starts. Raises InvalidOption for another source.
+    """
+    if source not in Change.Source.values:
+        raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")
+    token = _actor.set(Actor(str(name), source))
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+def current_actor() -> Actor:
+    """Return who is acting: as acting_as() says, else the job that runs here, else code."""
+    actor = _actor.get()
+    if actor is not None:
+        return actor
+    job = running_or_none()
+    name = "" if job is None else f"job {job.id} ({job.name})"
+    return Actor(name, Change.Source.CODE)
