@@ -10,7 +10,7 @@ from django.db.models import Field
 from django.urls import NoReverseMatch, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -99,7 +99,7 @@ def values_text(change: Change) -> SafeString | str:
         (_label(change.object_kind, name), _arrow(name, before, after))
         for name in dict.fromkeys((*before, *after))
     ]
-    return format_html_join(format_html("<br>"), "{} {}", lines) if lines else NOTHING
+    return format_html_join(mark_safe("<br>"), "{} {}", lines) if lines else NOTHING
 
 
 def _dict(value: Any) -> dict[str, Any]:

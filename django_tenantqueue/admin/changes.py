@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
 from ..status.changes import NEWEST
+from ..text import is_storable
 from .base import EmptyList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import ExactFilter, TenantFilter
@@ -110,7 +111,9 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
     ) -> tuple[QuerySet[Change], bool]:
         """Return the changes of objects with that name."""
-        term = search_term.strip().replace("\0", "")
+        term = search_term.strip()
+        if not is_storable(term):
+            return queryset.none(), False
         return (queryset.filter(object_label=term) if term else queryset), False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +39,17 @@ def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
         yield
     finally:
         _actor.reset(token)
+
+
+def shell_user() -> str:
+    """Return the name of the user that runs this process, for a command's acting_as().
+
+    "" when the system has no name for it, as in some containers.
+    """
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""
 
 
 def current_actor() -> Actor:

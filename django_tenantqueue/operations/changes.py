@@ -114,9 +114,14 @@ def merged(edits: Sequence[Edit]) -> Edit:
     """Return one edit for all of these: of the columns that some of them changed."""
     names = sorted(set().union(*(edit.changed() for edit in edits)))
     return Edit(
-        {name: one_or_list(e.before[name] for e in edits if name in e.before) for name in names},
-        {name: one_or_list(e.after[name] for e in edits if name in e.after) for name in names},
+        _values(names, [edit.before for edit in edits]),
+        _values(names, [edit.after for edit in edits]),
     )
+
+
+def _values(names: Iterable[str], sides: Sequence[Values]) -> dict[str, Any]:
+    found = ((name, [side[name] for side in sides if name in side]) for name in names)
+    return {name: one_or_list(values) for name, values in found if values}
 
 
 def action_of(edit: Edit) -> str:

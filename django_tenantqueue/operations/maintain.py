@@ -7,6 +7,7 @@ import logging
 from datetime import UTC, date, datetime
 
 import psycopg
+from django.db import transaction
 
 from ..conf import get_settings
 from ..exceptions import Cancelled
@@ -14,6 +15,7 @@ from ..queries import changes, control, enqueue, statistics
 from ..queries.base import Where
 from ..stored_error import stored_error
 from . import history
+from .changes import Entry
 from .gates import keys_of, release_and_wake
 
 logger = logging.getLogger("django_tenantqueue")
@@ -116,10 +118,17 @@ def refresh_statistics(using: str) -> list[str]:
     return grown
 
 
-def relane(using: str, most: int = 5000) -> int:
-    """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many."""
-    by_tenant = get_settings().priority_scope == "tenant"
-    return control.relane_jobs(using, by_tenant=by_tenant, most=most)
+def relane(using: str, most: int = 5000, *, entry: Entry | None = None) -> int:
+    """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many.
+
+    `entry` is what they are added to, of all steps together.
+    """
+    scope = get_settings().priority_scope
+    with transaction.atomic(using=using):
+        ids = control.relane_jobs(using, by_tenant=scope == "tenant", most=most)
+        if entry is not None:
+            entry.add(ids, after={"priority_scope": scope})
+    return len(ids)
 
 
 def seconds_to_next_due(where: Where) -> float | None:

@@ -124,9 +124,9 @@ def next_due(where: Where) -> float | None:
     return seconds
 
 
-def relane_jobs(using: str, *, by_tenant: bool, most: int) -> int:
-    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return how many."""
-    return len(fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most}))
+def relane_jobs(using: str, *, by_tenant: bool, most: int) -> list[int]:
+    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return them."""
+    return [row[0] for row in fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most})]
 
 
 def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad]:
