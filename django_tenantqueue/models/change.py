@@ -89,7 +89,9 @@ class Change(models.Model):
             models.Index(fields=("source", "id"), name="tenantqueue_change_source"),
             models.Index(fields=("action", "id"), name="tenantqueue_change_action"),
             models.Index(fields=("object_kind", "id"), name="tenantqueue_change_kind"),
-            models.Index(fields=("object_label", "id"), name="tenantqueue_change_label"),
+            models.Index(
+                fields=("object_label", "object_kind", "id"), name="tenantqueue_change_label"
+            ),
             models.Index(fields=("tenant", "id"), name="tenantqueue_change_tenant"),
         )
         constraints = (

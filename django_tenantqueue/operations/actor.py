@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from ..exceptions import InvalidOption
 from ..execution.current_job import running_or_none
 from ..models import Change
+from ..text import clean_text
+
+LONGEST_NAME = 200
+"""Characters of a longer name that are kept, at its ends. An index has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
     """
     if source not in Change.Source.values:
         raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")
-    token = _actor.set(Actor(str(name), source))
+    token = _actor.set(Actor(clean_text(str(name), LONGEST_NAME), source))
     try:
         yield
     finally:

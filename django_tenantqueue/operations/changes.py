@@ -23,6 +23,8 @@ MOST_VALUES = 10
 """Different values of a column that an entry about several objects names."""
 MOST_NAMES = 3
 """Objects that an entry about several calls by their names."""
+LONGEST_LABEL = 600
+"""Characters of the names that an entry keeps. An index takes no more than 2,700 bytes."""
 
 Values = Mapping[str, Any]
 
@@ -159,7 +161,8 @@ def record_rows(using: str, action: str, rows: Sequence[Model], edit: Edit) -> N
 def label_of(rows: Sequence[Model]) -> str:
     """Return the names of rows, the first few of them."""
     names = [str(row) for row in rows[:MOST_NAMES]]
-    return ", ".join(names) + (", …" if len(rows) > MOST_NAMES else "")
+    text = ", ".join(names) + (", …" if len(rows) > MOST_NAMES else "")
+    return text[:LONGEST_LABEL]
 
 
 def _tenant_of(rows: Sequence[Model]) -> str:

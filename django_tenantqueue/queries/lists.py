@@ -56,8 +56,15 @@ def read_in_order(using: str) -> Iterator[None]:
     Left alone, the planner takes a queue of average size to be what was asked for, collects all
     its jobs by a bitmap and sorts them: 50,000 pages read where 4,000 rows were wanted.
     """
+    with plan_without(using, _AVOIDED):
+        yield
+
+
+@contextmanager
+def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
+    """Turn these settings of the planner off, inside a transaction."""
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
-        cursor.execute(_KEPT, [list(_AVOIDED)])
+        cursor.execute(_KEPT, [list(avoided)])
         names, values = (list(column) for column in zip(*cursor.fetchall(), strict=True))
         cursor.execute(_SET, [names, ["off"] * len(names)])
         yield

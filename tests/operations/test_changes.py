@@ -460,6 +460,17 @@ def test_inner_name_counts_until_its_block_ends() -> None:
     ]
 
 
+def test_change_is_made_whatever_the_names_are() -> None:
+    queues = [make_queue("\U0001f40d" * 200, f"{number}" * 100) for number in range(4)]
+
+    with acting_as("a\0da" + "\U0001f40d" * 5000):
+        assert control.pause([queue.pk for queue in queues]) == 4
+
+    change = Change.objects.get()
+    assert change.actor.startswith("a\\x00da")
+    assert len(change.object_label) == 600
+
+
 def test_unknown_source_is_refused() -> None:
     with pytest.raises(InvalidOption, match="source='webhook': it must be one of"):
         acting_as("ada", "webhook").__enter__()

@@ -188,3 +188,9 @@ def task_release(filled: Filled) -> dict[str, Any]:
         "most": 100,
         "most_steps": 200,
     }
+
+
+def changes_of(kind: str, object_id: int, label: str | None) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters of list_changes_of.sql."""
+    key = {"kind": kind, "object_id": object_id, "label": label, "tenant": "tenant-7"}
+    return lambda _: {**key, "before": 2**62, "most": 100}
