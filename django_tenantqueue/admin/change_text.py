@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
@@ -67,12 +67,19 @@ def target(change: Change) -> SafeString:
         if change.object_kind == Change.Kind.JOB and change.object_label:
             link = format_html("{} #{}", link, change.object_ids[0])
         return format_html("{}<br><small>{}</small>", link, kind)
-    text = ngettext("%(count)s object", "%(count)s objects", change.object_count) % {
-        "count": localize(change.object_count)
-    }
+    many = MODELS[change.object_kind]._meta.verbose_name_plural if is_known(change) else kind
     return format_html(
-        '{}<br><small title="{}">{} {}</small>', kind, ids_text(change), text, change.object_label
+        '<span title="{}">{} {}</span><br><small>{}</small>',
+        ids_text(change),
+        localize(change.object_count),
+        many,
+        change.object_label,
     )
+
+
+def is_known(change: Change) -> bool:
+    """Whether this version knows the kind of object."""
+    return change.object_kind in MODELS
 
 
 def ids_text(change: Change) -> str:
@@ -111,7 +118,7 @@ def _arrow(name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     if name not in before:
         return _text(after[name])
     if name not in after:
-        return f"{_text(before[name])} →"
+        return gettext("was %s") % _text(before[name])
     return f"{_text(before[name])} → {_text(after[name])}"
 
 

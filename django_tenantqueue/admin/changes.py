@@ -9,6 +9,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
@@ -17,7 +18,7 @@ from ..text import is_storable
 from .base import EmptyList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import ExactFilter, TenantFilter
-from .formats import NOTHING, moment, read_number
+from .formats import NOTHING, exact_text, moment, read_number
 
 WINDOW = 20_000
 """Changes that one page looks at when it has several filters: no index has two of them. Twice as
@@ -43,6 +44,7 @@ class ChangesChangeList(ChangeList):
         before = read_number(request.GET.get("before", ""))
         self.before = NEWEST if before is None else before
         super().__init__(request, *args, **kwargs)
+        self.title = str(capfirst(self.opts.verbose_name_plural))
 
     def get_queryset(
         self, request: HttpRequest, exclude_parameters: Any = None
@@ -100,7 +102,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     search_help_text = _("The whole name of an object, as the list shows it.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    fields = ("when", "who", "source", "action", "what", "numbers", "tenant", "values")
+    fields = ("exactly", "who", "source", "action", "what", "numbers", "tenant", "values")
     readonly_fields = fields
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -124,6 +126,11 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     def when(self, change: Change) -> SafeString | str:
         """Return when it was changed."""
         return moment(change.made_at)
+
+    @admin.display(description=_("when"))
+    def exactly(self, change: Change) -> str:
+        """Return when it was changed, to the millisecond."""
+        return exact_text(change.made_at)
 
     @admin.display(description=_("who"))
     def who(self, change: Change) -> str:

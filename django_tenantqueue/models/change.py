@@ -116,9 +116,10 @@ MODELS: dict[str, type[models.Model]] = {
 """The model of each kind of object."""
 
 
-def kind_of(row: models.Model) -> Change.Kind:
-    """Return what a row is called in `Change.object_kind`."""
+def kind_of(row: models.Model) -> Change.Kind | None:
+    """Return what a row is called in `Change.object_kind`; None when it has no entries."""
     if isinstance(row, Session):
         is_user = row.kind == Session.Kind.USER
         return Change.Kind.USER_CAP if is_user else Change.Kind.SESSION
-    return next(Change.Kind(kind) for kind, model in MODELS.items() if type(row) is model)
+    found = (Change.Kind(kind) for kind, model in MODELS.items() if isinstance(row, model))
+    return next(found, None)

@@ -154,7 +154,9 @@ def record_rows(using: str, action: str, rows: Sequence[Model], edit: Edit) -> N
     """Write the entry of a call that did something to these rows, which are of one kind."""
     if not rows:
         return
-    entry = Entry(using, action, kind_of(rows[0]), label_of(rows), _tenant_of(rows))
+    kind = kind_of(rows[0])
+    assert kind is not None, "operations change rows of these kinds alone"
+    entry = Entry(using, action, kind, label_of(rows), _tenant_of(rows))
     entry.add([row.pk for row in rows], before=edit.before, after=edit.after)
 
 

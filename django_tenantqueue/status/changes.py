@@ -13,18 +13,22 @@ NEWEST = 2**63 - 1
 """A `before` that leaves nothing out."""
 
 
-def key_of(row: Model) -> ObjectKey:
-    """Return by what the changes of a row are found.
+def key_of(row: Model) -> ObjectKey | None:
+    """Return by what the changes of a row are found; None when it has none.
 
     Sessions, caps and controls also by their names: they are removed and made again. A monitor, a
     worker or a job may have the name of another one.
     """
     is_found_by_id = isinstance(row, Job | ConcurrentJobMonitor | Worker)
     label = None if is_found_by_id else str(row)
-    return ObjectKey(kind_of(row), row.pk, label, getattr(row, "tenant", ""))
+    kind = kind_of(row)
+    return None if kind is None else ObjectKey(kind, row.pk, label, getattr(row, "tenant", ""))
 
 
 def changes_of(using: str, row: Model, *, before: int = NEWEST, most: int = 100) -> list[Change]:
     """Return the changes of an object with ids below `before`, the newest first."""
-    ids = queries.list_changes_of(using, key_of(row), before=before, most=most)
+    key = key_of(row)
+    if key is None:
+        return []
+    ids = queries.list_changes_of(using, key, before=before, most=most)
     return list(Change.objects.using(using).filter(pk__in=ids).order_by("-pk"))

@@ -16,7 +16,7 @@ from django_tenantqueue.models import Change, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, task_control, worker_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
-from tests.factories import made_changes, make_jobs, make_queue, make_worker
+from tests.factories import made_changes, make_duty, make_jobs, make_queue, make_worker
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
@@ -48,6 +48,14 @@ def test_list_tells_who_changed_what_and_from_where(admin_client: Client) -> Non
 
     assert "now ada command tuned acme / default tenant queue slots 3 → 7" in text_of(response)
     assert url_of("tenantqueue", "change", queue.pk) in response.content.decode()
+
+
+def test_cancellation_says_what_the_jobs_were(admin_client: Client) -> None:
+    control.cancel(make_jobs(make_queue("acme"), 1500))
+
+    text = text_of(admin_client.get(LIST))
+
+    assert "cancelled 1500 jobs tests.testapp.tasks.noop state was created cancelled 1500" in text
 
 
 def test_newest_change_comes_first_and_older_ones_follow(
@@ -212,7 +220,7 @@ def test_history_of_an_object_shows_its_changes_from_anywhere(admin_client: Clie
     text = text_of(admin_client.get(url_of("tenantqueue", "history", queue.pk)))
 
     assert "ada API tuned acme / default tenant queue slots 3 → nothing" in text
-    assert "– code paused tenant queue 2 objects acme / default, zeta / default" in text
+    assert "– code paused 2 tenant queues acme / default, zeta / default" in text
     other_text = text_of(admin_client.get(url_of("tenantqueue", "history", other.pk)))
     assert "ada" not in other_text
 
@@ -221,6 +229,16 @@ def test_history_of_an_object_without_changes_says_so(admin_client: Client) -> N
     url = url_of("worker", "history", make_worker().pk)
 
     assert "No change of it is kept." in text_of(admin_client.get(url))
+
+
+def test_history_of_what_is_never_changed_is_empty(admin_client: Client) -> None:
+    pages = [
+        url_of("duty", "history", make_duty().pk),
+        url_of("change", "history", make_change().pk),
+    ]
+
+    for page_url in pages:
+        assert "No change of it is kept." in text_of(admin_client.get(page_url))
 
 
 def test_history_has_pages(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +275,7 @@ def test_bulk_of_100_jobs_is_one_entry_of_the_user_and_none_of_django(
     assert (change.actor, change.source, change.object_count) == ("admin", "admin", 100)
     assert change.object_ids == failed
     assert not LogEntry.objects.exists()
-    assert "100 objects" in text_of(admin_client.get(url_of("job", "history", failed[-1])))
+    assert "100 jobs" in text_of(admin_client.get(url_of("job", "history", failed[-1])))
 
 
 def test_saved_page_of_a_queue_is_one_entry_of_the_user(operator: Callable[..., Client]) -> None:
