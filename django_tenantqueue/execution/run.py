@@ -115,9 +115,14 @@ def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
         outcome = _failed(running, task, error)
     finally:
-        running.ended = running.ended or time.monotonic()
-        current.leave()
+        _leave(running)
     return _after(running, outcome)
+
+
+def _leave(running: RunningJob) -> None:
+    """Leave the current job, and note when it ended unless that is known."""
+    running.ended = running.ended or time.monotonic()
+    current.leave()
 
 
 def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
@@ -284,8 +289,7 @@ async def run_async(running: RunningJob) -> Outcome:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever users' code raises
         outcome = _failed(running, task, error)
     finally:
-        running.ended = running.ended or time.monotonic()
-        current.leave()
+        _leave(running)
     return _after(running, outcome)
 
 

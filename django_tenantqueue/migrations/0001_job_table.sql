@@ -147,15 +147,15 @@ CREATE INDEX tenantqueue_job_exclusive_inside ON tenantqueue_job_hot (exclusive_
 CREATE INDEX tenantqueue_job_exclusive_reject ON tenantqueue_job_hot (exclusive_key)
     WHERE held_by = 'exclusive' AND unique_mode = 'while_executing_reject';
 
--- The same for tasks that are paused or capped, by their names: the line, by queues, which take turns,
--- and what has been let through or has a slot of its task.
+-- The same for tasks that are paused or capped, by their names: the line, by queues, which take
+-- turns, and what has been let through or has a slot of its task.
 CREATE INDEX tenantqueue_job_task_line
     ON tenantqueue_job_hot (name, lane, queue_id, priority, id) WHERE held_by = 'task';
 CREATE INDEX tenantqueue_job_task_inside ON tenantqueue_job_hot (name, queue_id)
     WHERE task_at IS NOT NULL AND state IN ('created', 'queued', 'running');
 
--- The tasks that may start no job now, paused or full. Claims skip their jobs. The jobs of a task are
--- counted up to its cap. Index: tenantqueue_job_task_inside.
+-- The tasks that may start no job now, paused or full. Claims skip their jobs. The jobs of a task
+-- are counted up to its cap. Index: tenantqueue_job_task_inside.
 CREATE VIEW tenantqueue_closedtask AS
 SELECT c.name
 FROM tenantqueue_taskcontrol c

@@ -45,16 +45,18 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
         started: ConcurrentJobMonitor = _operation("start")(
             name,
             details,
+            {
+                "priority": priority,
+                "tenant": tenant,
+                "queue": queue,
+                "session": session,
+                "created_by": created_by,
+            },
             parallel=parallel,
             interval=interval,
-            priority=priority,
-            tenant=tenant,
-            queue=queue,
-            session=session,
             on_done=on_done,
             stop_after_failures=stop_after_failures,
             keep_open=keep_open,
-            created_by=created_by,
         )
         return started
 

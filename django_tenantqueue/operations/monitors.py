@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -41,38 +41,27 @@ SHARED = (
 
 def start(
     name: str,
-    details: Any = (),
+    details: Any,
+    changes: Mapping[str, Any],
     *,
     parallel: int,
-    interval: float | timedelta = 0,
-    priority: int,
-    tenant: str | None = None,
-    queue: str | None = None,
-    session: str | int | None = None,
-    on_done: Any = None,
-    stop_after_failures: int | None = None,
-    keep_open: bool = False,
-    created_by: str | None = None,
+    interval: float | timedelta,
+    on_done: Any,
+    stop_after_failures: int | None,
+    keep_open: bool,
 ) -> ConcurrentJobMonitor:
     """Make a monitor and its details in the current transaction; return it.
 
     `details` is an iterable of `task.call(…)`, `(instance or class, "method", args, kwargs)` and
     `(queryset, "method", args, kwargs)`, or one of these; it is read as it is needed. All or
-    nothing: an error stores no monitor. Details go into `queue`, else into the queue of their
-    task. `session`: the next member of that session starts after the last detail. `on_done`: a
-    call that is enqueued once, after the last detail, unless the monitor is cancelled.
-    `keep_open`: it does not end before close(). Raises InvalidOption, InvalidArgument, NotAllowed,
-    QueueRetired.
+    nothing: an error stores no monitor. `changes`: its `priority`, `tenant`, `queue`, `session`
+    and `created_by`. Details go into `queue`, else into the queue of their task. `session`: the
+    next member of that session starts after the last detail. `on_done`: a call that is enqueued
+    once, after the last detail, unless the monitor is cancelled. `keep_open`: it does not end
+    before close(). Raises InvalidOption, InvalidArgument, NotAllowed, QueueRetired.
     """
-    options = Options().merged(
-        {
-            "priority": priority,
-            "tenant": get_tenant() if tenant is None else tenant,
-            "queue": queue,
-            "session": session,
-            "created_by": created_by,
-        }
-    )
+    tenant = changes.get("tenant")
+    options = Options().merged({**changes, "tenant": get_tenant() if tenant is None else tenant})
     assert options.tenant is not None
     assert options.priority is not None
     monitor = ConcurrentJobMonitor(

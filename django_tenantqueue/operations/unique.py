@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -71,42 +72,34 @@ def place(
     Waits for another uncommitted insert of the same key, and for some milliseconds while another
     session changes a waiting job. Raises DuplicateJob, QueueRetired and QueueFull.
     """
-    if unique.on_conflict in (REPLACE, REJECT):
-        with transaction.atomic(using=using):
-            return _place(using, unique, row, calls, find_queue)
-    return _place(using, unique, row, calls, find_queue)
-
-
-def _place(
-    using: str,
-    unique: Unique,
-    row: GatedJob,
-    calls: Sequence[KeyedCall],
-    find_queue: FindQueue,
-) -> list[Placed]:
     strategy = unique.on_conflict
-    placing = _Placing(using, unique, _unique_row(row, unique), find_queue)
-    if len(calls) == 1:
-        placed = placing.run(calls)
-    else:
-        chosen: dict[str, int] = {}
-        for nth, call in enumerate(calls):
-            if strategy == REPLACE or call.key not in chosen:
-                chosen[call.key] = nth
-        if strategy == RAISE and len(chosen) < len(calls):
-            twice = next(c.key for nth, c in enumerate(calls) if chosen[c.key] != nth)
-            raise DuplicateJob(None, twice)
-        order = sorted(chosen.values())
-        found = dict(zip(order, placing.run([calls[nth] for nth in order]), strict=True))
-        placed = [
-            found[nth] if nth in found else found[chosen[call.key]]._replace(is_new=False)
-            for nth, call in enumerate(calls)
-        ]
-    if strategy == LOG:
-        for call, result in zip(calls, placed, strict=True):
-            if not result.is_new:
-                logger.info("not enqueued: job %s has the unique key %r", result.id, call.key)
-    return placing.reject(calls, placed) if strategy == REJECT else placed
+    is_atomic = strategy in (REPLACE, REJECT)
+    with transaction.atomic(using=using) if is_atomic else nullcontext():
+        placing = _Placing(using, unique, _unique_row(row, unique), find_queue)
+        placed = placing.run(calls) if len(calls) == 1 else _place_many(placing, calls)
+        if strategy == LOG:
+            for call, result in zip(calls, placed, strict=True):
+                if not result.is_new:
+                    logger.info("not enqueued: job %s has the unique key %r", result.id, call.key)
+        return placing.reject(calls, placed) if strategy == REJECT else placed
+
+
+def _place_many(placing: _Placing, calls: Sequence[KeyedCall]) -> list[Placed]:
+    """Place calls, some with the same key; return what became of each, in order."""
+    strategy = placing.unique.on_conflict
+    chosen: dict[str, int] = {}
+    for nth, call in enumerate(calls):
+        if strategy == REPLACE or call.key not in chosen:
+            chosen[call.key] = nth
+    if strategy == RAISE and len(chosen) < len(calls):
+        twice = next(c.key for nth, c in enumerate(calls) if chosen[c.key] != nth)
+        raise DuplicateJob(None, twice)
+    order = sorted(chosen.values())
+    found = dict(zip(order, placing.run([calls[nth] for nth in order]), strict=True))
+    return [
+        found[nth] if nth in found else found[chosen[call.key]]._replace(is_new=False)
+        for nth, call in enumerate(calls)
+    ]
 
 
 def _unique_row(row: GatedJob, unique: Unique) -> UniqueJob:

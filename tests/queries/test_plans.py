@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 import psycopg
@@ -17,12 +18,16 @@ import pytest_django
 from django.db import connection, connections
 from psycopg import sql
 
-from django_tenantqueue.queries.base import statement, statement_files
+from django_tenantqueue.queries.base import SQL_FOLDER, statement, statement_files
 from django_tenantqueue.worker.connection import connect
 from tests.queries.cases import CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
+
+PACKAGE = SQL_FOLDER.parent
+MOST_COLUMNS = 100
+MOST_HEAD_LINES = 8
 
 JOB_TABLES = re.compile(r"tenantqueue_job(_hot|_history.*)?$")
 NAMES = {
@@ -46,6 +51,25 @@ OF_WORKERS = [(name, number) for name, number in ALL if CASES[name][number].work
 
 def test_every_statement_is_tried_when_it_is_added():
     assert sorted(statement_files()) == sorted(CASES)
+
+
+def test_lines_of_sql_fit_when_they_are_read():
+    long = [
+        f"{path.name}:{number}"
+        for path in sorted(PACKAGE.rglob("*.sql"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > MOST_COLUMNS
+    ]
+
+    assert not long
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.sql")), ids=lambda path: path.name)
+def test_head_comment_is_short_when_a_statement_is_added(path):
+    lines = path.read_text().splitlines()
+    head = list(takewhile(lambda line: line.startswith("--"), lines))
+
+    assert len(head) <= MOST_HEAD_LINES
 
 
 @pytest.mark.parametrize("name", CASES)

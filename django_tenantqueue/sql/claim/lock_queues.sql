@@ -82,7 +82,8 @@ SELECT
                 arrival.lane, arrival.queue_id, arrival.priority,
                 -- there may be earlier ones that were not read
                 CASE
-                    WHEN min(began.last_id) - %(most_arrivals)s::integer > %(arrivals_after)s::bigint
+                    WHEN min(began.last_id) - %(most_arrivals)s::integer
+                        > %(arrivals_after)s::bigint
                     THEN 0
                     ELSE min(arrival.id)
                 END AS id

@@ -1,13 +1,14 @@
 -- Enqueue one job in the caller's transaction: a plain INSERT into the hot leaf.
--- Returns no row when the queue is retired, has a limit of its waiting jobs, or is not visible to this
--- snapshot: the caller then looks for the reason. The queue row is read, never locked.
---
+-- Returns no row when the queue is retired, has a limit of its waiting jobs, or is not visible to
+-- this snapshot: the caller then looks for the reason. The queue row is read, never locked.
 -- `sleepers` says whether some worker sleeps, in this statement's snapshot. In autocommit mode that
--- saves the look after the commit: see SETTLE_SECONDS in worker/child/sleep.py for why nothing is lost.
+-- saves the look after the commit: see SETTLE_SECONDS in worker/child/sleep.py for why nothing is
+-- lost.
 -- Indexes: primary key of the queue, tenantqueue_worker_sleeping.
 INSERT INTO tenantqueue_job_hot (
     queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, timeout_seconds,
-    hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by, context
+    hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by,
+    context
 )
 SELECT
     %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,

@@ -1,7 +1,8 @@
--- Wake sleeping workers when it is not known which queues have new jobs: after a promotion, and by a
--- worker that left jobs. Up to `most` of each kind, which is the set of workers that take the same
--- queues and tenants; else a worker that can take none of the jobs might be woken in place of one that
--- can. The kinds are read from at most 1000 sleepers with filters, and at most 51 kinds are woken.
+-- Wake sleeping workers when it is not known which queues have new jobs: after a promotion, and by
+-- a worker that left jobs. Up to `most` of each kind, which is the set of workers that take the
+-- same queues and tenants; else a worker that can take none of the jobs might be woken in place of
+-- one that can. The kinds are read from at most 1000 sleepers with filters, and at most 51 kinds
+-- are woken.
 -- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping.
 -- A row without id: see wake_workers.sql; here one for each kind.
 WITH picky AS MATERIALIZED (

@@ -1,24 +1,17 @@
 -- Wake up to `most` sleeping workers that take jobs of one of these queues (pairs of `tenants` and
--- `queues`), and with several queues one more for each: the filters of the first workers may all leave
--- out the same queue. Runs after the commit of the enqueue, in a transaction of its own.
--- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping, which shows no expired sleepers
--- (a condition on clock_timestamp(), which is volatile, could not use it).
--- Parameters stand in subqueries: a plan for these values then looks no cheaper than one for all, and
--- the prepared statement is not planned again for each call (0.6 ms).
--- A row without id: a worker sleeps, and its row is locked at the moment, for example by its heartbeat.
+-- `queues`), and with several queues one more for each: the filters of the first workers may all
+-- leave out the same queue. Runs after the commit of the enqueue, in a transaction of its own.
+-- Locks: worker rows, SKIP LOCKED. Index: tenantqueue_worker_sleeping, which shows no expired
+-- sleepers (a condition on clock_timestamp(), which is volatile, could not use it).
+-- Parameters stand in subqueries: a plan for these values then looks no cheaper than one for all,
+-- and the prepared statement is not planned again for each call (0.6 ms).
+-- A row without id: a worker sleeps, and its row is locked, for example by its heartbeat.
 WITH filled AS MATERIALIZED (
     SELECT queue.tenant, queue.queue
     FROM unnest((SELECT %(tenants)s::text[]), (SELECT %(queues)s::text[])) AS queue (tenant, queue)
 ), for_any_queue AS MATERIALIZED (
     SELECT w.id
-    FROM tenantqueue_worker w
-    WHERE w.sleeping_until > statement_timestamp()
-        AND EXISTS (
-            SELECT
-            FROM filled
-            WHERE
--- include: takes_filled
-        )
+-- include: sleeper_of_filled
     LIMIT (SELECT %(most)s::integer)
     FOR NO KEY UPDATE SKIP LOCKED
 ), one_per_queue AS MATERIALIZED (
@@ -45,12 +38,5 @@ SELECT NULL
 WHERE NOT EXISTS (SELECT FROM sleeper)
     AND EXISTS (
         SELECT
-        FROM tenantqueue_worker w
-        WHERE w.sleeping_until > statement_timestamp()
-            AND EXISTS (
-                SELECT
-                FROM filled
-                WHERE
--- include: takes_filled
-            )
+-- include: sleeper_of_filled
     )

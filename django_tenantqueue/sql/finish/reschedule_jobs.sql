@@ -9,10 +9,7 @@ WITH failed AS MATERIALIZED (
 UPDATE tenantqueue_job_hot AS job
 SET state = CASE WHEN failed.delay > 0 THEN 'scheduled' ELSE 'created' END,
     run_at = clock_timestamp() + make_interval(secs => failed.delay),
-    worker_id = NULL,
-    queued_at = NULL,
-    started_at = NULL,
-    task_at = NULL,
+-- include: unclaimed
     stats = coalesce(failed.extra::jsonb -> 'stats', job.stats),
     errors = tenantqueue_add_error(
         job.errors, failed.extra::jsonb -> 'error', %(max_errors)s::integer

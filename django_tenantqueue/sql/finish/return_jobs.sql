@@ -1,6 +1,6 @@
 -- Give claimed jobs back unstarted: the attempt is not counted, the claim number stays raised.
--- An error that says why is kept, unless the last one of the job is of the same class: a job that is
--- given back again and again says so once.
+-- An error that says why is kept, unless the last one of the job is of the same class: a job that
+-- is given back again and again says so once.
 -- Fenced by (worker, claim_seq). Locks: the job rows, in the order of `ids`. Index: primary key.
 WITH given AS MATERIALIZED (
     SELECT g.*
@@ -14,10 +14,7 @@ SET state = CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'scheduled' ELSE 'creat
             THEN clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
         ELSE job.run_at
     END,
-    worker_id = NULL,
-    queued_at = NULL,
-    started_at = NULL,
-    task_at = NULL,
+-- include: unclaimed
     attempt = job.attempt - 1,
     errors = CASE
         WHEN job.errors -> -1 ->> 'class' = given.error::jsonb ->> 'class' THEN job.errors

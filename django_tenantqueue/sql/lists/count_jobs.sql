@@ -1,5 +1,5 @@
--- Unfinished jobs by what they wait for, each number counted up to `most`: ready, scheduled, running
--- (with a slot), and held by each gate; and the database's time.
+-- Unfinished jobs by what they wait for, each number counted up to `most`: ready, scheduled,
+-- running (with a slot), and held by each gate; and the database's time.
 -- Callbacks that wait for the details of their monitor are not counted: the details are.
 -- Indexes: tenantqueue_job_ready, tenantqueue_job_due, tenantqueue_job_slots,
 -- tenantqueue_job_monitor_line, tenantqueue_job_session_line, tenantqueue_job_user_line,

@@ -10,21 +10,12 @@ SELECT
             SELECT
             FROM tenantqueue_job_hot j
             WHERE j.queue_id = wanted.id AND j.state IN ('queued', 'running')
-            LIMIT %(most)s
+            LIMIT wanted.most
         ) taken
     ) AS running,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM level
-            CROSS JOIN LATERAL (
-                SELECT
-                FROM tenantqueue_job_hot j
-                WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
-                LIMIT %(most)s
-            ) job
-            LIMIT %(most)s
-        ) ready
-    ) AS waiting
-FROM unnest(%(ids)s::integer[]) AS wanted (id)
+-- include: count_ready
+    AS waiting
+FROM (
+    SELECT given.id, %(most)s::integer AS most
+    FROM unnest(%(ids)s::integer[]) AS given (id)
+) wanted

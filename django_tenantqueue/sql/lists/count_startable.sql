@@ -1,11 +1,11 @@
--- Ready jobs that would start at once if there were more workers: of each queue that is not paused, as
--- many as it has free slots (and starts left of its rate), at most `most` of all; and for how many seconds
--- the first of them has been waiting. What has passed a gate does not count for that: when it did is
--- not known.
+-- Ready jobs that would start at once if there were more workers: of each queue that is not paused,
+-- as many as it has free slots (and starts left of its rate), at most `most` of all; and for how
+-- many seconds the first of them has been waiting. What has passed a gate does not count for that:
+-- when it did is not known.
 -- Order: lane by lane, and by queue inside a lane; after `visits` of these steps no further one is
 -- looked at. Locks: none.
--- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of their
--- rates.
+-- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of
+-- their rates.
 WITH RECURSIVE
 -- include: ready_queues
 , startable AS (

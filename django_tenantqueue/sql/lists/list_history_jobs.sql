@@ -7,9 +7,6 @@ WITH candidate AS MATERIALIZED (
     WHERE j.id < %(before)s
     ORDER BY j.id DESC
     LIMIT %(most)s
-), seen AS (
-    SELECT
-        CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor, false AS capped
-    FROM candidate
-)
+),
+-- include: seen_newest
 -- include: page_of_ids

@@ -10,9 +10,6 @@ WITH candidate AS MATERIALIZED (
         AND (j.name, j.id) < (%(name)s::text, %(before)s)
     ORDER BY j.name DESC, j.id DESC
     LIMIT %(most)s
-), seen AS (
-    SELECT
-        CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor, false AS capped
-    FROM candidate
-)
+),
+-- include: seen_newest
 -- include: page_of_ids

@@ -4,7 +4,7 @@
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
-    SELECT job.id, job.state, job.name, wanted.id AS queue_id
+    SELECT job.id, job.state, job.name, wanted.id AS queue_id, wanted.id AS newest_of
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
         SELECT j.id, j.state, j.name
@@ -14,13 +14,6 @@ WITH candidate AS MATERIALIZED (
         ORDER BY j.queue_id DESC, j.id DESC
         LIMIT %(most)s
     ) job
-), seen AS (
-    SELECT coalesce(max(part.lowest), 0) AS floor, false AS capped
-    FROM (
-        SELECT min(candidate.id) AS lowest
-        FROM candidate
-        GROUP BY candidate.queue_id
-        HAVING count(*) = %(most)s
-    ) part
-)
+),
+-- include: seen_of_groups
 -- include: page_of_ids

@@ -1,7 +1,7 @@
 -- Ids of ready jobs of some queues below `before`, the newest first. Of each queue and priority the
--- newest `most` are looked at; `floor` is where the first of these groups that has more was left, so
--- that nothing above it is missing. Index: tenantqueue_job_ready: lane by lane, then queue by queue
--- and priority by priority, since its order is by id only within these three.
+-- newest `most` are looked at; `floor` is where the first of these groups that has more was left,
+-- so that nothing above it is missing. Index: tenantqueue_job_ready: lane by lane, then queue by
+-- queue and priority by priority, since its order is by id only within these three.
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH RECURSIVE
@@ -31,7 +31,9 @@ WITH RECURSIVE
         LIMIT 1
     ) next
 ), candidate AS MATERIALIZED (
-    SELECT job.id, job.name, 'created' AS state, step.lane, step.queue_id, step.priority
+    SELECT
+        job.id, job.name, 'created' AS state, step.queue_id,
+        ARRAY[step.lane, step.queue_id, step.priority] AS newest_of
     FROM step
     CROSS JOIN LATERAL (
         SELECT j.id, j.name
@@ -43,13 +45,6 @@ WITH RECURSIVE
         ORDER BY j.lane DESC, j.queue_id DESC, j.priority DESC, j.id DESC
         LIMIT %(most)s
     ) job
-), seen AS (
-    SELECT coalesce(max(part.lowest), 0) AS floor, false AS capped
-    FROM (
-        SELECT min(candidate.id) AS lowest
-        FROM candidate
-        GROUP BY candidate.lane, candidate.queue_id, candidate.priority
-        HAVING count(*) = %(most)s
-    ) part
-)
+),
+-- include: seen_of_groups
 -- include: page_of_ids

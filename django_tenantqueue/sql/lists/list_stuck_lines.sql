@@ -1,8 +1,9 @@
--- Lines of held jobs that move no more until an operator acts: of sessions that are halted or paused, of
--- paused users' caps and tasks, and of monitors that are paused or stopped after failures. At most
--- `most` rows of each kind are looked at, with one probe for a line. Locks: none.
+-- Lines of held jobs that move no more until an operator acts: of sessions that are halted or
+-- paused, of paused users' caps and tasks, and of monitors that are paused or stopped after
+-- failures. At most `most` rows of each kind are looked at, with one probe for a line. Locks: none.
 -- Indexes: tenantqueue_session_stopped, tenantqueue_job_session_line, tenantqueue_job_user_line,
--- tenantqueue_job_task_line, tenantqueue_job_monitor_line, tenantqueue_history_monitor for failures.
+-- tenantqueue_job_task_line, tenantqueue_job_monitor_line, tenantqueue_history_monitor for
+-- failures.
 WITH RECURSIVE step AS (
     (
         SELECT j.monitor_id AS id, 1 AS nth

@@ -1,5 +1,6 @@
 -- Tasks of scheduled jobs whose last error is of a class: UnknownTask, with which workers give jobs
--- back for some seconds. The `most` jobs that are due first are looked at. Index: tenantqueue_job_due.
+-- back for some seconds. The `most` jobs that are due first are looked at. Index:
+-- tenantqueue_job_due.
 WITH candidate AS MATERIALIZED (
     SELECT j.name, j.errors
     FROM tenantqueue_job_hot j

@@ -1,5 +1,6 @@
--- Tables that have grown to several times what the planner last saw of them. Prepared statements keep
--- plans until the statistics change: those made for a few rows read the whole table for each job.
+-- Tables that have grown to several times what the planner last saw of them. Prepared statements
+-- keep plans until the statistics change: those made for a few rows read the whole table for each
+-- job.
 -- Locks: none. Index: pg_class by oid.
 SELECT given.name
 FROM unnest(%(tables)s::text[]) AS given (name)

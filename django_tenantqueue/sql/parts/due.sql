@@ -1,7 +1,7 @@
--- When new jobs may run, and their first state. No row when their queue is retired, not visible to this
--- snapshot (unless `unseen`), or has a limit that was not looked at (`has_room`). A job of a session or
--- monitor takes its place in the line at once, whenever it may run; one that has other gates comes to
--- them when its time has come.
+-- When new jobs may run, and their first state. No row when their queue is retired, not visible to
+-- this snapshot (unless `unseen`), or has a limit that was not looked at (`has_room`). A job of a
+-- session or monitor takes its place in the line at once, whenever it may run; one that has other
+-- gates comes to them when its time has come.
 due AS MATERIALIZED (
     SELECT
         moment.at,

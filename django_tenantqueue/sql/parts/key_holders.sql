@@ -1,6 +1,6 @@
--- The job that has each of the `given` keys, and whether that blocks: while the key's time lasts and,
--- by the row of the job in the same snapshot, for what the key's mode asks. `passed_over`: jobs that
--- block no more, whatever their rows say.
+-- The job that has each of the `given` keys, and whether that blocks: while the key's time lasts
+-- and, by the row of the job in the same snapshot, for what the key's mode asks. `passed_over`:
+-- jobs that block no more, whatever their rows say.
 existing_job AS MATERIALIZED (
     SELECT
         given.key, held.job_id, job.state,

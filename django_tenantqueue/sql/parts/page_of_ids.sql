@@ -1,5 +1,5 @@
--- One page of the `candidate` jobs: those that fit the filters, the newest first. `seen` says how far
--- they were looked at: `floor`, the id down to which none is missing, and `capped`.
+-- One page of the `candidate` jobs: those that fit the filters, the newest first. `seen` says how
+-- far they were looked at: `floor`, the id down to which none is missing, and `capped`.
 SELECT seen.floor, seen.capped, found.id
 FROM seen
 LEFT JOIN LATERAL (

@@ -1,5 +1,5 @@
--- Queues with ready jobs, lane by lane and in the order of their ids: one probe of tenantqueue_job_ready
--- for each, however many jobs wait, and at most `visits` of them.
+-- Queues with ready jobs, lane by lane and in the order of their ids: one probe of
+-- tenantqueue_job_ready for each, however many jobs wait, and at most `visits` of them.
 visit AS (
     (
         SELECT j.lane, j.queue_id, 1 AS step

@@ -1,5 +1,5 @@
--- Clear the sleep of each `sleeper` and notify it on its own channel. `is_alone`: the statement is a
--- transaction of its own, which commits as in sleep_worker.sql.
+-- Clear the sleep of each `sleeper` and notify it on its own channel. `is_alone`: the statement is
+-- a transaction of its own, which commits as in sleep_worker.sql.
 woken AS (
     UPDATE tenantqueue_worker AS w
     SET sleeping_until = NULL

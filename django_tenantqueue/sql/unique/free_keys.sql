@@ -1,8 +1,8 @@
--- Let go of the keys of jobs that have ended, after the commit of their ends. What a crash or a lock
--- keeps from this does not block (see insert_unique_jobs.sql) and is pruned later.
+-- Let go of the keys of jobs that have ended, after the commit of their ends. What a crash or a
+-- lock keeps from this does not block (see insert_unique_jobs.sql) and is pruned later.
 -- A key that outlives its job stays, and so does that of a job which an operator has brought back.
--- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_pkey, the primary key of the hot
--- leaf.
+-- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_pkey, the primary key of the
+-- hot leaf.
 WITH ended AS MATERIALIZED (
     SELECT DISTINCT e.key, e.job_id
     FROM unnest(%(keys)s::text[], %(ids)s::bigint[]) AS e (key, job_id)

@@ -1,8 +1,9 @@
 -- Enqueue jobs that take a key, each element of `args` with its own of `keys` (all different).
--- Where another job has the key, no job is inserted and that one is returned. A row is missing in the
--- answer when another session took the key meanwhile, or the queue takes none (see parts/due.sql).
+-- Where another job has the key, no job is inserted and that one is returned. A row is missing in
+-- the answer when another session took the key meanwhile, or the queue takes none (see
+-- parts/due.sql).
 -- What blocks a key: see parts/key_holders.sql.
--- `prior_id` is compared with the row as it is then: of two that saw the same stale key one gets it.
+-- `prior_id` is compared with the row as it is then: of two that saw one stale key, one gets it.
 -- Locks: the keys' rows, in their order; waits for another uncommitted insert of the same key only.
 -- Indexes: tenantqueue_uniquekey_pkey, the primary key of the hot leaf.
 WITH given AS MATERIALIZED (

@@ -1,5 +1,6 @@
 -- Delete up to `most` keys that have expired. They no longer block.
--- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_due, tenantqueue_uniquekey_pkey.
+-- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_due,
+-- tenantqueue_uniquekey_pkey.
 WITH over AS MATERIALIZED (
     SELECT k.key, k.job_id
     FROM tenantqueue_uniquekey k

@@ -1,10 +1,10 @@
--- Walk over up to `most` keys from `after` on and delete those whose job has ended or is gone: what a
--- crash left, and jobs that ended without a worker (cancelled, ended by a rescue).
+-- Walk over up to `most` keys from `after` on and delete those whose job has ended or is gone: what
+-- a crash left, and jobs that ended without a worker (cancelled, ended by a rescue).
 -- They do not block meanwhile.
 -- Returned are the last key of the walk, how many it has seen, and how many were deleted.
 -- The job of the row is compared once more under the lock: an enqueue may have taken the key over.
--- Locks: the rows to delete, SKIP LOCKED. Indexes: tenantqueue_uniquekey_pkey, the primary key of the
--- hot leaf.
+-- Locks: the rows to delete, SKIP LOCKED. Indexes: tenantqueue_uniquekey_pkey, the primary key of
+-- the hot leaf.
 WITH seen AS MATERIALIZED (
     SELECT k.key, k.job_id, k.mode
     FROM tenantqueue_uniquekey k

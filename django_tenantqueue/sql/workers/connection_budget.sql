@@ -1,5 +1,5 @@
--- How many connections the server allows, and how many the registered workers may open: one for each
--- child and each of its threads, and two for each supervisor.
+-- How many connections the server allows, and how many the registered workers may open: one for
+-- each child and each of its threads, and two for each supervisor.
 -- Reads the table of workers with a sequential scan on purpose: it holds the running ones only.
 SELECT
     current_setting('max_connections')::integer

@@ -1,12 +1,13 @@
--- End jobs of a worker process that died and shall not run again: those whose cancellation was asked
--- for (cancelled), and the others, whose attempts are spent (error).
+-- End jobs of a worker process that died and shall not run again: those whose cancellation was
+-- asked for (cancelled), and the others, whose attempts are spent (error).
 -- `crashed`: they may be what killed it. The caller has locked them by lock_claims.sql.
 -- Index: primary key.
 WITH removed AS (
     DELETE FROM tenantqueue_job_hot AS job
     WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
     RETURNING
-        job.*, CASE WHEN job.cancel_requested_at IS NULL THEN 'error' ELSE 'cancelled' END AS new_state,
+        job.*,
+        CASE WHEN job.cancel_requested_at IS NULL THEN 'error' ELSE 'cancelled' END AS new_state,
         job.started_at AS new_started_at, job.cancel_requested_at AS new_cancel_requested_at,
         CASE
             WHEN %(crashed)s::boolean THEN least(job.crashes, 32766) + 1

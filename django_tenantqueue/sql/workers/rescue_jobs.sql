@@ -12,10 +12,7 @@ SET state = CASE WHEN dead.delay > 0 THEN 'scheduled' ELSE 'created' END,
         WHEN dead.delay > 0 THEN clock_timestamp() + make_interval(secs => dead.delay)
         ELSE job.run_at
     END,
-    worker_id = NULL,
-    queued_at = NULL,
-    started_at = NULL,
-    task_at = NULL,
+-- include: unclaimed
     attempt = CASE WHEN dead.counted THEN job.attempt ELSE job.attempt - 1 END,
     crashes = CASE
         WHEN dead.counted AND %(crashed)s::boolean THEN least(job.crashes, 32766) + 1
