@@ -16,7 +16,8 @@ WITH stopped AS (
     RETURNING m.id, m.tenant, m.name
 )
 INSERT INTO tenantqueue_change (
-    actor, source, action, object_kind, object_ids, object_count, object_label, tenant, before, after
+    actor, source, action, object_kind, object_ids, object_count, object_label, tenant,
+    before, after
 )
 SELECT
     'worker', 'worker', 'pause', 'monitor', ARRAY[id], 1, name, tenant,
