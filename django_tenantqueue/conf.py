@@ -79,6 +79,8 @@ class Settings:
     """Months of history to keep; None keeps all."""
     figures: bool = True
     """Workers keep minute figures, which the admin's first page shows."""
+    changes_keep: int | None = 400
+    """Days for which the list of changes keeps its entries; None keeps all."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
 
@@ -140,6 +142,7 @@ _MOST = {
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,
+    "changes_keep": 36_500,
     "default_hard_timeout": TEN_YEARS,
     "default_timeout": TEN_YEARS,
     "hard_timeout_grace": TEN_YEARS,
@@ -189,7 +192,7 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be from 0 to 1000000"
             )
-    for name in ("history_ahead", "history_keep"):
+    for name in ("changes_keep", "history_ahead", "history_keep"):
         value = getattr(made, name)
         if value is not None and value < 1:
             raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be 1 or more")

@@ -13,7 +13,7 @@ import psycopg
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Duty, Job, QueueRate, TenantQueue, Worker
+from django_tenantqueue.models import Change, Duty, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
@@ -353,3 +353,9 @@ def most_at_once(intervals: Iterable[tuple[Any, Any]]) -> int:
     """Return how many of the half-open intervals overlap at most."""
     changes = sorted(change for start, end in intervals for change in ((start, 1), (end, -1)))
     return max(itertools.accumulate((change for _, change in changes), initial=0))
+
+
+def made_changes() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Return (action, before, after) of all entries of the audit trail, the oldest first."""
+    changes = Change.objects.order_by("pk")
+    return list(changes.values_list("action", "before", "after"))

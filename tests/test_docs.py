@@ -23,6 +23,7 @@ from django_tenantqueue.calls.options import Options
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.models import (
+    Change,
     ConcurrentJobMonitor,
     Duty,
     Job,
@@ -37,13 +38,14 @@ from django_tenantqueue.models import (
 )
 from django_tenantqueue.models.job import JobQuerySet
 from django_tenantqueue.operations import (
+    actor,
     control,
     maintain,
     monitor_control,
     task_control,
     worker_control,
 )
-from django_tenantqueue.status import workers
+from django_tenantqueue.status import changes, workers
 from django_tenantqueue.web.views import describe_job
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +65,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
 from_code = importlib.import_module("from_code")
 sys.path.pop(0)
 MODELS = (
+    Change,
     Job,
     TenantQueue,
     QueueRate,
@@ -202,6 +205,11 @@ def test_every_operation_is_documented() -> None:
     duties = [name for name in functions_of(maintain) if name != "seconds_to_next_due"]
     assert_named("reference/operations.md", duties)
     assert_named("reference/operations.md", functions_of(workers))
+    assert_named("reference/operations.md", functions_of(changes))
+    actor_names = [*functions_of(actor), "acting_as", *Change.Source.values]
+    assert_named("reference/operations.md", actor_names)
+    words = (*Change.Action.values, *Change.Kind.values, *Change.Source.values)
+    assert_named("reference/models.md", words)
     assert_named("reference/operations.md", functions_of(worker_control))
     assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
     assert_named("reference/operations.md", functions_of(monitor_control))
@@ -304,7 +312,15 @@ def test_snippet_shows_valid_settings(code: str) -> None:
 
 @pytest.mark.parametrize("code", PYTHON)
 def test_snippet_calls_operations_that_exist(code: str) -> None:
-    for module in (control, maintain, monitor_control, task_control, worker_control, workers):
+    for module in (
+        actor,
+        control,
+        maintain,
+        monitor_control,
+        task_control,
+        worker_control,
+        workers,
+    ):
         short = module.__name__.rpartition(".")[2]
         for name in re.findall(rf"\b{short}\.(\w+)\(", code):
             assert hasattr(module, name), f"{short}.{name}()"

@@ -1,5 +1,6 @@
 """The operators' seat: tenant queues, jobs, workers and maintenance in Django's admin."""
 
+from .changes import ChangeAdmin
 from .duties import DutyAdmin
 from .jobs import JobAdmin
 from .jobs_of_object import JobsOfObjectMixin
@@ -10,6 +11,7 @@ from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
 __all__ = [
+    "ChangeAdmin",
     "ConcurrentJobMonitorAdmin",
     "DutyAdmin",
     "JobAdmin",

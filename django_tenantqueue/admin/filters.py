@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from ..text import is_storable
+
 
 class TextFilter:
     """A filter with an input for the exact value."""
@@ -94,6 +96,8 @@ class ExactFilter(admin.ListFilter):
         """Return the rows of the value."""
         if self.text.value is None:
             return queryset
+        if not is_storable(self.text.value):
+            return queryset.none()
         return queryset.filter(**{self.column: self.text.value})
 
 

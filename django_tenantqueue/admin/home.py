@@ -24,7 +24,7 @@ from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.fleet_report import Problem
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
-from .base import changed_columns
+from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import column_label, lock_rows, value_text
@@ -270,7 +270,8 @@ def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> H
             return back
         try:
             if changes:
-                control.tune_queue(queue.pk, using=using, **changes)
+                with acting(request):
+                    control.tune_queue(queue.pk, using=using, **changes)
         except ValidationError as error:
             messages.error(request, f"{name}: {'; '.join(error.messages)}")
             return back
@@ -279,6 +280,5 @@ def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> H
         for column, value in changes.items()
     ]
     if texts:
-        model_admin.log_change(request, queue, changed_columns(texts))
         messages.success(request, f"{name}: {'; '.join(texts)}")
     return back

@@ -22,7 +22,7 @@ from .job_forms import MoveForm, PriorityForm
 
 
 class JobActions(TenantQueueModelAdmin[Job]):
-    """Changes jobs by the operations, logs it for each, and says how many it came too late for."""
+    """Changes jobs by the operations, and says how many it came too late for."""
 
     actions = (
         "retry_selected",
@@ -58,7 +58,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
             priority = form.cleaned_data["priority"]
             ids = control.change_priority([job.pk for job in jobs], priority, using=self.using)
             text = gettext("priority → %d") % priority
-            self.log_for(request, _among(jobs, ids), text)
             self._say(request, len(ids), text, len(jobs) - len(ids))
             return None
         return self._ask(
@@ -91,7 +90,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
             for tenant, queue in form.targets.items():
                 of_tenant = [job for job in jobs if tenants.get(job.queue_id) == tenant]
                 ids = self._move(of_tenant, queue, queue.name)
-                self.log_for(request, _among(of_tenant, ids), gettext("queue → %s") % queue)
                 moved += len(ids)
             self._say(request, moved, gettext("moved"), 0)
             if moved < len(jobs):
@@ -160,7 +158,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.retry([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, ids), gettext("Made ready again."))
         left = [job.pk for job in jobs if job.pk not in set(ids)]
         stopped = len(monitor_control.find_cancelled(left, using=self.using))
         self._say(request, len(ids), gettext("made ready again"), len(left) - stopped)
@@ -174,13 +171,10 @@ class JobActions(TenantQueueModelAdmin[Job]):
 
     def _run_now(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.run_now([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, ids), gettext("Made due now."))
         self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
 
     def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
-        self.log_for(request, _among(jobs, cancelled), gettext("Cancelled."))
-        self.log_for(request, _among(jobs, asked), gettext("Asked to stop."))
         late = len(jobs) - len(cancelled) - len(asked)
         if cancelled or not asked:
             self._say(request, len(cancelled), gettext("cancelled"), late)
@@ -201,8 +195,3 @@ class JobActions(TenantQueueModelAdmin[Job]):
                 late,
             ) % (late,)
         self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
-
-
-def _among(jobs: Sequence[Job], ids: Sequence[int]) -> list[Job]:
-    wanted = frozenset(ids)
-    return [job for job in jobs if job.pk in wanted]

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
+from .acting import acting
 from .formats import (
     NOTHING,
     breakable,
@@ -145,10 +146,12 @@ class JobAdmin(JobActions):
             if not may_change:
                 raise PermissionDenied
             if "_tune" not in request.POST or not is_tunable(job):
-                return self._press(request, job)
+                with acting(request):
+                    return self._press(request, job)
             form = WaitingJobForm(job, self._queue_of(job), request.POST)
             if form.is_valid():
-                return self._tune(request, job, form)
+                with acting(request):
+                    return self._tune(request, job, form)
         elif is_tunable(job):
             form = WaitingJobForm(job, self._queue_of(job))
         context = {
@@ -193,8 +196,6 @@ class JobAdmin(JobActions):
             for text, (name, value) in zip(texts, form.changes.items(), strict=True)
             if done[name](value)
         ]
-        for text in changed:
-            self.log_for(request, [job], text)
         if changed:
             self.message_user(request, "; ".join(changed), messages.SUCCESS)
         if len(changed) < len(texts):

@@ -13,7 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from .base import TenantQueueModelAdmin, changed_columns
+from ..operations.tuning import add_row
+from .base import TenantQueueModelAdmin
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 
 _M = TypeVar("_M", bound=Model)
@@ -76,7 +77,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
-        row.save(using=self.using, force_insert=True)
+        add_row(self.using, row, self.tunable)
 
     def get_form(
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
@@ -114,18 +115,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         else:
             self.insert(obj)
 
-    def construct_change_message(
-        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
-    ) -> list[dict[str, Any]]:
-        """Return what the audit log keeps of a save: each column, from what, to what."""
-        if add:
-            return super().construct_change_message(request, form, formsets, add)
-        return changed_columns(form.change_texts())
-
-    def log_change(self, request: HttpRequest, obj: _M, message: Any) -> Any:
-        """Write a save into the audit log, unless it changed nothing."""
-        return super().log_change(request, obj, message) if message else None
-
     def switch(
         self,
         request: HttpRequest,
@@ -136,11 +125,10 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     ) -> None:
         """Set a yes/no column of the chosen rows by an operation, and say what became of it."""
         chosen = queryset.count()
-        rows = list(queryset.filter(**{column: not value}))
-        changed = operation([row.pk for row in rows], using=self.using)
+        ids = list(queryset.filter(**{column: not value}).values_list("pk", flat=True))
+        changed = operation(ids, using=self.using)
         label = column_label(self.model, column)
         text = f"{label} {value_text(not value)} → {value_text(value)}"
-        self.log_for(request, rows, changed_columns([text]))
         options = self.model._meta
         note = ngettext("%(count)d %(one)s changed", "%(count)d %(many)s changed", changed) % {
             "count": changed,

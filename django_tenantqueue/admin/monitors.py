@@ -270,7 +270,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             except TransitionRefused as error:
                 self.message_user(request, str(error), messages.WARNING)
                 continue
-            self.log_for(request, [monitor], gettext("%d failed details retried.") % count)
             text = gettext("%(monitor)s: %(count)d failed details are run again.")
             level = messages.SUCCESS if count else messages.WARNING
             self.message_user(request, text % {"monitor": monitor, "count": count}, level)
@@ -285,7 +284,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             for monitor in queryset
             if monitor_control.mark_cancelled(monitor.pk, self.using)
         ]
-        self.log_for(request, marked, gettext("Cancelled."))
         text = gettext("%d monitors are cancelled, their details within seconds.") % len(marked)
         self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -135,17 +135,9 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
         """Retire queues."""
-        self.switch(request, queryset, "retired", True, self._retire(True))
+        self.switch(request, queryset, "retired", True, control.retire)
 
     @admin.action(permissions=["change"], description=_("Take new jobs again"))
     def unretire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:
         """Take queues back from retirement."""
-        self.switch(request, queryset, "retired", False, self._retire(False))
-
-    def _retire(self, retired: bool) -> Callable[..., int]:
-        def tune(ids: list[int], *, using: str) -> int:
-            for queue_id in ids:
-                control.tune_queue(queue_id, using=using, retired=retired)
-            return len(ids)
-
-        return tune
+        self.switch(request, queryset, "retired", False, control.reopen)

@@ -209,9 +209,8 @@ class SessionAdmin(LineAdmin[Session]):
     @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         """Resume sessions."""
-        chosen = list(queryset)
-        changed = operations.resume_sessions([s.pk for s in chosen], using=self.using)
-        self.log_for(request, chosen, gettext("Resumed."))
+        ids = list(queryset.values_list("pk", flat=True))
+        changed = operations.resume_sessions(ids, using=self.using)
         self.message_user(request, gettext("%d sessions go on.") % changed)
 
 

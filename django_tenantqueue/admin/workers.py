@@ -22,7 +22,7 @@ from ..queries.fleet import RunningClaim
 from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
-from .base import EmptyList, TenantQueueModelAdmin, changed_columns
+from .base import EmptyList, TenantQueueModelAdmin
 from .formats import NOTHING, breakable, duration_text, failure_text, moment, state_badge
 
 BADGES = {
@@ -215,7 +215,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         """Let workers end what they run and then stop."""
-        done, late = self._order(request, queryset, "draining", worker_control.drain)
+        done, late = self._order(queryset, worker_control.drain)
         text = ngettext("%d worker drains.", "%d workers drain.", done) % done
         self._say(request, text, done, late)
 
@@ -224,24 +224,18 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
         """Let workers drain for as long as their shutdown timeout, and then stop."""
-        done, late = self._order(request, queryset, "stopping", worker_control.stop)
+        done, late = self._order(queryset, worker_control.stop)
         text = ngettext("%d worker stops:", "%d workers stop:", done) % done
         text += " " + gettext("what still runs after the shutdown timeout starts again elsewhere.")
         self._say(request, text, done, late)
 
     def _order(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Worker],
-        column: str,
-        operation: Callable[..., list[int]],
+        self, queryset: QuerySet[Worker], operation: Callable[..., list[int]]
     ) -> tuple[int, int]:
-        """Set a column; return how many workers it was new to, and how many it was not."""
-        workers = list(queryset)
-        ids = frozenset(operation([worker.pk for worker in workers], using=self.using))
-        done = [worker for worker in workers if worker.pk in ids]
-        self.log_for(request, done, changed_columns([gettext("%s no → yes") % gettext(column)]))
-        return len(done), len(workers) - len(done)
+        """Give an order; return how many workers it was new to, and how many it was not."""
+        ids = list(queryset.values_list("pk", flat=True))
+        done = operation(ids, using=self.using)
+        return len(done), len(ids) - len(done)
 
     def _say(self, request: HttpRequest, text: str, done: int, late: int) -> None:
         if late:

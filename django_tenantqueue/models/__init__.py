@@ -1,5 +1,6 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
+from .change import Change
 from .duty import Duty
 from .figure import Figure
 from .job import Job
@@ -17,6 +18,7 @@ from .unique_key import UniqueKey
 from .worker import Worker
 
 __all__ = [
+    "Change",
     "ConcurrentJobMonitor",
     "ConcurrentJobMonitorDetail",
     "Duty",

@@ -37,10 +37,10 @@ class TextListField(_Field):
         return self.value_from_object(obj)
 
 
-class CountsField(TextListField):
+class NumberListField(TextListField):
     """A column of type bigint[]."""
 
-    description = "List of counts"
+    description = "List of numbers"
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         """Return the column's type."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from .fields import CountsField
+from .fields import NumberListField
 
 
 class Figure(models.Model):
@@ -36,9 +36,9 @@ class Figure(models.Model):
     """Sum of the waits: from when a job could have run until its start."""
     run_seconds = models.FloatField(_("run time"))
     """Sum of the run times."""
-    waits = CountsField(_("waits"))
+    waits = NumberListField(_("waits"))
     """Number of waits by length: see `spread.BOUNDS`."""
-    runs = CountsField(_("run times"))
+    runs = NumberListField(_("run times"))
     """Number of run times by length."""
     last_job_id = models.BigIntegerField(_("last job"), null=True)
     """The newest job of a row with an `error`."""

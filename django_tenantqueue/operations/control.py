@@ -1,13 +1,14 @@
 """Changes that operators make to jobs and queues.
 
 Each function takes ids (any iterable) and returns the ids it changed, so that the caller can
-name the others. `using` is the alias of the jobs' database. None is the configured one.
+name the others. `using` is the alias of the jobs' database. None is the configured one. Each call
+leaves one entry in the list of changes, see acting_as().
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,14 +17,17 @@ from django.utils import timezone
 
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import get_settings
-from ..models import Job, TenantQueue
+from ..gates import JobGates
+from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
+from .changes import Edit, record_jobs
 from .gates import keys_of, release_and_wake
+from .job_entries import CancelEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
-from .tuning import check_columns, row_of, set_columns
+from .tuning import check_columns, row_of, switch_rows, write_columns
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
@@ -58,7 +62,7 @@ def _wake(using: str, count: int) -> None:
         )
 
 
-def _look_at_gates(using: str, changed: Changed) -> list[int]:
+def _look_at_gates(using: str, changed: Mapping[int, JobGates]) -> list[int]:
     """Release the gates of these jobs after the commit; return the ids."""
     keys = keys_of(changed.values())
     if keys:
@@ -66,29 +70,50 @@ def _look_at_gates(using: str, changed: Changed) -> list[int]:
     return sorted(changed)
 
 
-def _let_through(using: str, changed: Changed) -> list[int]:
+def _let_through(using: str, changed: Mapping[int, JobGates]) -> list[int]:
     """Release the gates of these jobs, and wake workers for them; return the ids."""
     _wake(using, len(changed))
     return _look_at_gates(using, changed)
 
 
-def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], list[int]]:
+def _gates(edits: queries.Edits) -> dict[int, JobGates]:
+    return {job_id: edit.gates for job_id, edit in edits.items()}
+
+
+def _record(using: str, action: str, column: str, edits: queries.Edits, value: object) -> None:
+    changes = {i: Edit({column: edit.was}, {column: value}) for i, edit in edits.items()}
+    record_jobs(using, action, changes)
+
+
+def cancel(
+    ids: Iterable[int], *, using: str | None = None, recorded: bool = True
+) -> tuple[list[int], list[int]]:
     """Cancel jobs; return (cancelled at once, asked to stop).
 
     Waiting jobs end as `cancelled` at once. The workers of running jobs are asked. A task that
     calls `current_job().check()` or `.progress()` stops there. Another one is interrupted after
     TENANTQUEUE["CANCEL_GRACE"] seconds. A job that is being claimed is retried for CLAIM_SECONDS.
-    A monitor's callback that waits for details is left: cancel the monitor.
+    A monitor's callback that waits for details is left: cancel the monitor. `recorded`: False when
+    the caller records it as a part of something larger.
     """
     alias, left = _alias(using), set(_ids(ids))
+    entry = CancelEntry(alias, left) if recorded else None
     cancelled: Changed = {}
     asked: set[int] = set()
     end = time.monotonic() + CLAIM_SECONDS
     while True:
-        cancelled |= queries.cancel_waiting_jobs(alias, sorted(left))
-        left -= cancelled.keys()
+        with transaction.atomic(using=alias):
+            ended = queries.cancel_waiting_jobs(alias, sorted(left))
+            if entry:
+                entry.add_cancelled(ended)
+        cancelled |= ended
+        left -= ended.keys()
         if left:
-            asked |= set(queries.request_cancel(alias, sorted(left)))
+            with transaction.atomic(using=alias):
+                reached = queries.request_cancel(alias, sorted(left))
+                if entry:
+                    entry.add_asked(job_id for job_id, is_new in reached.items() if is_new)
+            asked |= reached.keys()
             left -= asked
         # the others have ended, or a claim has locked their rows for some milliseconds
         if left:
@@ -104,43 +129,52 @@ def cancel(ids: Iterable[int], *, using: str | None = None) -> tuple[list[int], 
         time.sleep(CLAIM_SECONDS / 100)
 
 
-def retry(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
     They get their unique keys again if those are free, and run without them otherwise. Details
-    and the callback of a cancelled monitor are left as they are.
+    and the callback of a cancelled monitor are left as they are. `recorded`: see cancel().
     """
     alias = _alias(using)
     by_tenant = get_settings().priority_scope == "tenant"
     with transaction.atomic(using=alias):
-        changed = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
-        if changed:
-            unique_queries.retake_keys(alias, sorted(changed))
-    return _let_through(alias, changed)
+        edits = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
+        if edits:
+            unique_queries.retake_keys(alias, sorted(edits))
+        if recorded:
+            record_retry(alias, edits)
+    return _let_through(alias, _gates(edits))
 
 
 def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Make jobs ready that wait for their time."""
     alias = _alias(using)
-    return _let_through(alias, queries.set_run_at(alias, _ids(ids), None))
+    with transaction.atomic(using=alias):
+        edits = queries.set_run_at(alias, _ids(ids), None)
+        _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
+    return _let_through(alias, _gates(edits))
 
 
 def change_priority(ids: Iterable[int], priority: int, *, using: str | None = None) -> list[int]:
     """Change the priority of jobs that wait, and so their places in line. Raises InvalidOption."""
     check_priority("priority", priority)
     alias = _alias(using)
-    changed = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
-    return _look_at_gates(alias, changed)
+    with transaction.atomic(using=alias):
+        edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
+        _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
+    return _look_at_gates(alias, _gates(edits))
 
 
 def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
     """Change when waiting jobs may run. Raises InvalidOption for a naive datetime."""
     check_moment("run_at", run_at)
     alias = _alias(using)
-    changed = queries.set_run_at(alias, _ids(ids), run_at)
+    with transaction.atomic(using=alias):
+        edits = queries.set_run_at(alias, _ids(ids), run_at)
+        _record(alias, Change.Action.SET_RUN_AT, "run_at", edits, run_at)
     if run_at > timezone.now():  # nothing has become ready, but others of its sessions may
-        return _look_at_gates(alias, changed)
-    return _let_through(alias, changed)
+        return _look_at_gates(alias, _gates(edits))
+    return _let_through(alias, _gates(edits))
 
 
 def change_queue(
@@ -154,9 +188,11 @@ def change_queue(
     alias = _alias(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
     queue_id = queue_id_of(target, refresh=True)
-    changed = sorted(queries.set_queue(alias, _ids(ids), queue_id))
-    _wake(alias, len(changed))
-    return changed
+    with transaction.atomic(using=alias):
+        former = queries.set_queue(alias, _ids(ids), queue_id)
+        record_move(alias, former, queue_id)
+    _wake(alias, len(former))
+    return sorted(former)
 
 
 def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -169,23 +205,37 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    queue = row_of(TenantQueue.objects.using(alias), queue_id)
-    set_columns(queue, changes)
-    queue.save(using=alias, update_fields=sorted(changes))
+    with transaction.atomic(using=alias):
+        rows = TenantQueue.objects.using(alias).select_for_update(no_key=True)
+        write_columns(alias, row_of(rows, queue_id), changes)
     if changes.get("paused") is False or changes.keys() & OPENING:
         _wake(alias, 1)
 
 
 def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start no more jobs of these queues; return how many were not paused before."""
-    queues = TenantQueue.objects.using(_alias(using)).filter(pk__in=list(queue_ids), paused=False)
-    return queues.update(paused=True)
+    return _switch(queue_ids, _alias(using), "paused", True)
 
 
 def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start jobs of these queues again; return how many were paused before."""
     alias = _alias(using)
-    queues = TenantQueue.objects.using(alias).filter(pk__in=list(queue_ids), paused=True)
-    changed = queues.update(paused=False)
+    changed = _switch(queue_ids, alias, "paused", False)
     _wake(alias, changed)
     return changed
+
+
+def retire(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+    """Let these queues take no new jobs; return how many did until now."""
+    return _switch(queue_ids, _alias(using), "retired", True)
+
+
+def reopen(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+    """Let retired queues take new jobs again; return how many were retired."""
+    return _switch(queue_ids, _alias(using), "retired", False)
+
+
+def _switch(queue_ids: Iterable[int], alias: str, column: str, value: bool) -> int:
+    chosen = TenantQueue.objects.filter(pk__in=list(queue_ids), **{column: not value})
+    with transaction.atomic(using=alias):
+        return len(switch_rows(alias, chosen, {column: value}))

@@ -7,19 +7,23 @@ import logging
 from datetime import UTC, date, datetime, timedelta
 
 import psycopg
+from django.db import transaction
 
 from ..conf import get_settings
 from ..exceptions import Cancelled
-from ..queries import control, enqueue, figures, statistics
+from ..queries import changes, control, enqueue, figures, statistics
 from ..queries.base import Where
 from ..stored_error import stored_error
 from . import history
+from .changes import Entry
 from .gates import keys_of, release_and_wake
 
 logger = logging.getLogger("django_tenantqueue")
 
 PROMOTE_ROWS = 1000
 """Due jobs made ready in one step."""
+PRUNE_CHANGES = 1000
+"""Old entries of the audit trail deleted in one step."""
 EXPIRE_ROWS = 1000
 """Expired jobs cancelled in one step."""
 THINNED = 2000
@@ -57,6 +61,14 @@ def expire(using: str, look: Where | None = None) -> int:
     expired = control.cancel_waiting_jobs(using, ids, error=error)
     release_and_wake(using, keys_of(expired.values()))
     return len(expired)
+
+
+def prune_changes(using: str) -> int:
+    """Delete changes older than TENANTQUEUE["CHANGES_KEEP"] days; return how many."""
+    keep = get_settings().changes_keep
+    if keep is None:
+        return 0
+    return changes.prune_changes(using, keep_days=keep, most=PRUNE_CHANGES)
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:
@@ -114,10 +126,17 @@ def refresh_statistics(using: str) -> list[str]:
     return grown
 
 
-def relane(using: str, most: int = 5000) -> int:
-    """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many."""
-    by_tenant = get_settings().priority_scope == "tenant"
-    return control.relane_jobs(using, by_tenant=by_tenant, most=most)
+def relane(using: str, most: int = 5000, *, entry: Entry | None = None) -> int:
+    """Give up to `most` waiting jobs the lane that PRIORITY_SCOPE asks for; return how many.
+
+    `entry` is what they are added to, of all steps together.
+    """
+    scope = get_settings().priority_scope
+    with transaction.atomic(using=using):
+        ids = control.relane_jobs(using, by_tenant=scope == "tenant", most=most)
+        if entry is not None:
+            entry.add(ids, after={"priority_scope": scope})
+    return len(ids)
 
 
 def thin_figures(using: str, now: datetime | None = None) -> int:

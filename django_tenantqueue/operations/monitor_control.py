@@ -15,13 +15,14 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..exceptions import TransitionRefused
 from ..gates import MONITOR
-from ..models import ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
+from ..models import Change, ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
 from ..states import State
 from . import control
+from .changes import Edit, Entry, record_rows
 from .gates import release_and_wake
-from .tuning import check_columns, row_of, set_columns
+from .tuning import check_columns, row_of, switch_rows, write_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -51,9 +52,9 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
-    set_columns(monitor, changes)
-    monitor.save(using=alias, update_fields=sorted(changes))
+    with transaction.atomic(using=alias):
+        rows = ConcurrentJobMonitor.objects.using(alias).select_for_update(no_key=True)
+        write_columns(alias, row_of(rows, monitor_id), changes)
     _release(alias, [monitor_id])
 
 
@@ -70,10 +71,11 @@ def resume_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
 def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
     alias = _alias(using)
     chosen = sorted(set(ids))
-    monitors = ConcurrentJobMonitor.objects.using(alias).filter(pk__in=chosen, paused=not paused)
-    changed = monitors.update(paused=paused)
+    monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
+    with transaction.atomic(using=alias):
+        changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
-    return changed
+    return len(changed)
 
 
 DETAILS_SHOWN = 100
@@ -129,8 +131,14 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
     """
     if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
-    monitors = ConcurrentJobMonitor.objects.using(using)
-    marked = monitors.filter(pk=monitor_id, cancelled_at=None).update(cancelled_at=timezone.now())
+    now = timezone.now()
+    edit = Edit({"cancelled_at": None}, {"cancelled_at": now})
+    with transaction.atomic(using=using):
+        monitors = ConcurrentJobMonitor.objects.using(using)
+        rows = monitors.filter(pk=monitor_id, cancelled_at=None)
+        marked = list(rows.select_for_update(no_key=True))
+        rows.update(cancelled_at=now)
+        record_rows(using, Change.Action.CANCEL, marked, edit)
     _release(using, [monitor_id])
     return bool(marked)
 
@@ -146,9 +154,9 @@ def cancel_step(using: str, monitor_id: int) -> int:
     ids = [detail.id for detail in details if detail.part != "running"]
     ids = ids or [detail.id for detail in details if not detail.is_asked]
     if ids:
-        return len(control.cancel(ids, using=using)[0])
+        return len(control.cancel(ids, using=using, recorded=False)[0])
     if found and not details:
-        control.cancel([found[0].id], using=using)
+        control.cancel([found[0].id], using=using, recorded=False)
     return 0
 
 
@@ -168,13 +176,19 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     failed = ConcurrentJobMonitorDetail.objects.using(alias).filter(
         monitor_id=monitor_id, final=True, state=State.ERROR
     )
+    kind = Change.Kind.MONITOR
+    entry = Entry(alias, Change.Action.RETRY, kind, str(monitor), monitor.tenant)
     retried = 0
     until = timezone.now()
     while True:
         # those that fail again meanwhile are left for another time
         newest = failed.filter(finished_at__lte=until).order_by("finished_at")
         ids = list(newest.values_list("pk", flat=True)[: STEP_ROWS + 1])
-        count = len(control.retry([i for i in ids if i != monitor.anchor_id], using=alias))
+        details = [i for i in ids if i != monitor.anchor_id]
+        with transaction.atomic(using=alias):
+            count = len(control.retry(details, using=alias, recorded=False))
+            if count:
+                entry.add([monitor_id], after={"retried_details": count})
         retried += count
         if not count or len(ids) <= STEP_ROWS:
             return retried

@@ -15,7 +15,7 @@ from ..models import Session
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from ..status.figures import COUNTED_TO
 from .gates import release_and_wake
-from .tuning import check_columns, lock_or_make, row_of, set_columns
+from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -74,8 +74,7 @@ def _locked(using: str) -> QuerySet[Session]:
 
 def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
     """Change columns of a row that the open transaction has locked."""
-    set_columns(session, changes)
-    session.save(using=using, update_fields=sorted(changes))
+    write_columns(using, session, changes)
     _release(using, [session])
 
 
@@ -96,8 +95,7 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(wanted, pk__in=list(ids)))
-        Session.objects.using(alias).filter(pk__in=[s.pk for s in found]).update(**changes)
+        found = switch_rows(alias, Session.objects.filter(wanted, pk__in=list(ids)), changes)
         _release(alias, found)
     return len(found)
 

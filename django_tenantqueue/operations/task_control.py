@@ -12,11 +12,12 @@ from django.db import transaction
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..exceptions import InvalidOption
-from ..models import Job, TaskControl
+from ..models import Change, Job, TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.figures import COUNTED_TO
 from . import gates
-from .tuning import check_columns, lock_or_make, row_of, set_columns
+from .changes import Edit, merged, record_rows
+from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
 
 TUNABLE = ("paused", "num_slots")
 """Columns of a control that operators change."""
@@ -108,8 +109,7 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
 
 def _write(using: str, control: TaskControl, **changes: Any) -> None:
     """Change columns of a control that the open transaction has locked."""
-    set_columns(control, changes)
-    control.save(using=using, update_fields=list(changes))
+    write_columns(using, control, changes)
     _take_effect(using, [control.name])
 
 
@@ -126,10 +126,10 @@ def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).filter(pk__in=list(ids), paused=not paused)
-        found = list(rows.order_by("pk").select_for_update(no_key=True))
-        for control in found:
-            _write(alias, control, paused=paused)
+        rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
+        found = switch_rows(alias, rows, {"paused": paused})
+        if found:
+            _take_effect(alias, [control.name for control in found])
     return len(found)
 
 
@@ -143,6 +143,8 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
         controls = TaskControl.objects.using(alias)
         found = list(controls.filter(pk__in=list(ids)).order_by("pk").select_for_update())
         names = [control.name for control in found]
+        edits = [Edit({n: getattr(control, n) for n in TUNABLE}, {}) for control in found]
+        record_rows(alias, Change.Action.DELETE, found, merged(edits))
         controls.filter(pk__in=[control.pk for control in found]).delete()
     _take_effect(alias, names)
     return len(names)

@@ -1,4 +1,4 @@
-"""Change columns of live rows of any model."""
+"""Change columns of live rows of any model, and record it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from django.db.models import Model, QuerySet
 
 from ..exceptions import InvalidOption
+from ..models import Change
+from .changes import Edit, record_edits, record_rows
 
 if TYPE_CHECKING:
     from django.db.models import Field
@@ -48,8 +50,36 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
         raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
 
 
-def set_columns(row: Model, changes: Mapping[str, Any]) -> None:
-    """Set columns of a row, without saving it. Raises Django's ValidationError for a bad value."""
+def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
+    """Write columns of a row that the open transaction has locked, and record what changed.
+
+    Raises Django's ValidationError for a bad value.
+    """
+    before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
         field = cast("Field[Any, Any]", row._meta.get_field(name))
         setattr(row, name, field.clean(value, row))
+    row.save(using=using, update_fields=sorted(changes))
+    after = {name: getattr(row, name) for name in changes}
+    record_edits(using, [row], [Edit(before, after)])
+
+
+def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> list[M]:
+    """Set columns of the chosen rows to the same values, record it, and return these rows.
+
+    Inside a transaction. Locks the rows in the order of their ids.
+    """
+    found = list(rows.using(using).order_by("pk").select_for_update(no_key=True))
+    chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
+    chosen.update(**changes)
+    edits = [Edit({name: getattr(row, name) for name in changes}, changes) for row in found]
+    record_edits(using, found, edits)
+    return found
+
+
+def add_row(using: str, row: Model, columns: Sequence[str]) -> None:
+    """Write a new row and record it with these columns, those of them that have a value."""
+    row.save(using=using, force_insert=True)
+    values = {name: getattr(row, name) for name in columns}
+    given = {name: value for name, value in values.items() if value not in (None, "", False)}
+    record_rows(using, Change.Action.ADD, [row], Edit({}, given))

@@ -203,8 +203,8 @@ class _Placing:
         delay = timedelta(seconds=self.row["delay_seconds"])
         run_at = self.row["run_at"] or timezone.now() + delay
         moved = control_queries.set_run_at(self.using, sorted(ids), run_at)
-        for gates in moved.values():
-            release_later(self.using, gates)
+        for edit in moved.values():
+            release_later(self.using, edit.gates)
         return set(moved)
 
     def _keep(self, ids: set[int]) -> set[int]:

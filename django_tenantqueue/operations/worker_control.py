@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from django.db import transaction
+
 from ..conf import get_settings
 from ..models import Worker
+from .tuning import switch_rows
 
 
 def drain(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
@@ -26,7 +29,6 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
     alias = using or get_settings().database
-    found = Worker.objects.using(alias).filter(pk__in=list(worker_ids), **{column: False})
-    changed = sorted(found.values_list("pk", flat=True))
-    found.filter(pk__in=changed).update(**{column: True})
-    return changed
+    chosen = Worker.objects.filter(pk__in=list(worker_ids), **{column: False})
+    with transaction.atomic(using=alias):
+        return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]

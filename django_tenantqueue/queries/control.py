@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ..gates import JobGates
 from .base import Where, array, fetch
@@ -51,36 +52,56 @@ def cancel_waiting_jobs(where: Where, ids: Sequence[int], *, error: str | None =
     return _changed(where, "cancel_waiting_jobs", ids, error=error)
 
 
-def request_cancel(using: str, ids: Sequence[int]) -> list[int]:
-    """Ask the workers to cancel those of `ids` that hold a slot; return them."""
-    return [row[0] for row in fetch(using, "request_cancel", {"ids": array(ids)})]
+@dataclass(frozen=True, slots=True)
+class JobEdit:
+    """What a statement has changed in one job.
+
+    `was` is the value of the column before, `now` after, if the caller does not know it.
+    """
+
+    gates: JobGates
+    was: Any
+    now: Any = None
 
 
-def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Changed:
-    """Make those of `ids` ready again that ended in error or were cancelled; return them.
+Edits = dict[int, JobEdit]
+"""Jobs of which one column was changed, by id."""
+
+
+def _edits(where: Where, name: str, ids: Sequence[int], **params: object) -> Edits:
+    rows = fetch(where, name, {"ids": array(ids), **params})
+    return {job_id: JobEdit(JobGates.read(gates), *values) for job_id, gates, *values in rows}
+
+
+def request_cancel(using: str, ids: Sequence[int]) -> dict[int, bool]:
+    """Ask the workers to cancel those of `ids` that hold a slot; return whether that is new."""
+    return dict(fetch(using, "request_cancel", {"ids": array(ids)}))
+
+
+def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Edits:
+    """Make those of `ids` ready again that ended in error or were cancelled; return their states.
 
     `by_tenant`: PRIORITY_SCOPE is "tenant", so that all go into the same lane.
     """
-    return _changed(using, "retry_jobs", ids, by_tenant=by_tenant)
+    return _edits(using, "retry_jobs", ids, by_tenant=by_tenant)
 
 
-def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Changed:
-    """Change the priority of those of `ids` that wait; return them."""
-    return _changed(using, "set_priority", ids, priority=priority, lane=lane)
+def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Edits:
+    """Change the priority of those of `ids` that wait; return the former ones."""
+    return _edits(using, "set_priority", ids, priority=priority, lane=lane)
 
 
-def set_run_at(using: str, ids: Sequence[int], run_at: datetime | None) -> Changed:
-    """Change the time of those of `ids` that wait; return them.
+def set_run_at(using: str, ids: Sequence[int], run_at: datetime | None) -> Edits:
+    """Change the time of those of `ids` that wait; return the former times.
 
     None: now, and only of those that wait for their time.
     """
-    return _changed(using, "set_run_at", ids, run_at=run_at)
+    return _edits(using, "set_run_at", ids, run_at=run_at)
 
 
-def set_queue(using: str, ids: Sequence[int], queue_id: int) -> list[int]:
-    """Move those of `ids` that wait to another queue; return them."""
-    rows = fetch(using, "set_queue", {"ids": array(ids), "queue_id": queue_id})
-    return [row[0] for row in rows]
+def set_queue(using: str, ids: Sequence[int], queue_id: int) -> dict[int, int]:
+    """Move those of `ids` that wait to another queue; return the ids of the former queues."""
+    return dict(fetch(using, "set_queue", {"ids": array(ids), "queue_id": queue_id}))
 
 
 def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Changed:
@@ -103,9 +124,9 @@ def next_due(where: Where) -> float | None:
     return seconds
 
 
-def relane_jobs(using: str, *, by_tenant: bool, most: int) -> int:
-    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return how many."""
-    return len(fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most}))
+def relane_jobs(using: str, *, by_tenant: bool, most: int) -> list[int]:
+    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return them."""
+    return [row[0] for row in fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most})]
 
 
 def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad]:

@@ -67,16 +67,17 @@ def read_in_order(using: str) -> Iterator[None]:
         return
     token = _read_in_order.set(using)
     try:
-        with _in_order(using):
+        with plan_without(using, _AVOIDED):
             yield
     finally:
         _read_in_order.reset(token)
 
 
 @contextmanager
-def _in_order(using: str) -> Iterator[None]:
+def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
+    """Turn these settings of the planner off, inside a transaction."""
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
-        cursor.execute(_KEPT, [list(_AVOIDED)])
+        cursor.execute(_KEPT, [list(avoided)])
         names, values = (list(column) for column in zip(*cursor.fetchall(), strict=True))
         cursor.execute(_SET, [names, ["off"] * len(names)])
         yield

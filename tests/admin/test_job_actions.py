@@ -6,15 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.states import State
-from tests.factories import make_job, make_jobs, make_queue, states_of
+from tests.factories import made_changes, make_job, make_jobs, make_queue, states_of
 from tests.operations.monitors import start
 from tests.testapp.tasks import noop
 
@@ -40,7 +39,9 @@ def test_retry_counts_those_that_had_not_failed(admin_client: Client) -> None:
 
     assert "2 jobs: made ready again. 1 was left as it is" in text
     assert set(states_of(failed).values()) == {State.CREATED}
-    assert LogEntry.objects.count() == 2
+    change = Change.objects.get()
+    assert (change.object_ids, change.object_count) == (failed, 2)
+    assert made_changes() == [("retry", {"state": "error"}, {"state": "created"})]
 
 
 def test_retry_says_which_belong_to_a_cancelled_monitor(admin_client: Client) -> None:
@@ -105,7 +106,7 @@ def test_change_priority_asks_for_it_first(admin_client: Client) -> None:
     done = admin_client.post(LIST, {**values, "priority": "120"}, follow=True)
     assert "2 jobs: priority → 120. 1 was left as it is" in text_of(done)
     assert Job.objects.filter(pk__in=waiting, priority=120, lane=120).count() == 2
-    assert LogEntry.objects.filter(change_message="priority → 120").count() == 2
+    assert made_changes() == [("set_priority", {"priority": 240}, {"priority": 120})]
 
 
 def test_move_asks_for_a_queue_first(admin_client: Client) -> None:
@@ -128,7 +129,7 @@ def test_move_asks_for_a_queue_first(admin_client: Client) -> None:
     assert "1 left as they are" in text_of(done)
     assert set(Job.objects.filter(queue=mail).values_list("pk", flat=True)) == set(waiting)
     assert list(Job.objects.filter(queue=other).values_list("pk", flat=True)) == of_zeta
-    assert LogEntry.objects.filter(change_message=f"queue → {mail}").count() == 2
+    assert [change[2] for change in made_changes()] == [{"queue": str(mail)}, {"queue": str(other)}]
 
 
 def test_jobs_of_a_session_stay_with_their_tenant_when_moved(admin_client: Client) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations.monitor_control import Feeder, tune_monitor
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests.factories import made_changes
 from tests.testapp.tasks import echo, fail, noop
 
 from .conftest import text_of, url_of
@@ -80,8 +80,8 @@ def test_list_tunes_monitors(admin_client: Client) -> None:
     run_commit_hooks("default")
     fed = monitor.details().filter(state="created")
     assert list(fed.values_list("priority", flat=True)) == [100] * 5
-    (entry,) = LogEntry.objects.all()
-    assert "parallel 3 → 5" in entry.get_change_message()
+    ((action, before, after),) = made_changes()
+    assert (action, before["parallel"], after["parallel"]) == ("tune", 3, 5)
 
 
 def test_conflict_is_shown_when_somebody_else_has_tuned_it(admin_client: Client) -> None:
@@ -179,7 +179,7 @@ def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     feeder.step("default")
     assert set(second.details().values_list("state", flat=True)) == {"cancelled"}
     assert "was cancelled" in act(admin_client, "retry_selected", second)
-    assert LogEntry.objects.count() == 4
+    assert [change[0] for change in made_changes()] == ["pause", "resume", "retry", "cancel"]
 
 
 def test_nobody_adds_or_deletes_monitors(admin_client: Client) -> None:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -16,6 +15,7 @@ from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests.factories import made_changes
 from tests.testapp.tasks import fail, fail_until, noop
 
 from .conftest import text_of, url_of
@@ -133,7 +133,7 @@ def test_session_is_paused_in_the_list(admin_client: Client) -> None:
     assert response.status_code == 302
     run_commit_hooks("default")
     assert [job.refresh().state for job in jobs] == ["held"] * 3
-    assert "paused no → yes" in LogEntry.objects.get().get_change_message()
+    assert made_changes() == [("pause", {"paused": False}, {"paused": True})]
 
 
 def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client) -> None:

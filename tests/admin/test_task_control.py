@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.task_control import cap_task, pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests.factories import made_changes
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
@@ -93,9 +93,8 @@ def test_task_is_resumed_and_capped_in_the_list(admin_client: Client) -> None:
     assert response.status_code == 302, text_of(response)
     control = TaskControl.objects.get()
     assert (control.paused, control.num_slots) == (False, 7)
-    message = LogEntry.objects.get().get_change_message()
-    assert "paused yes → no" in message
-    assert "slots nothing → 7" in message
+    before, after = {"paused": True, "num_slots": None}, {"paused": False, "num_slots": 7}
+    assert made_changes()[1:] == [("tune", before, after)]
     assert len(run_pending()) == len(jobs)
 
 

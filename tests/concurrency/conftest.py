@@ -14,6 +14,7 @@ from django.apps import apps
 from django.db import connection, connections
 
 from django_tenantqueue.models import (
+    Change,
     ConcurrentJobMonitor,
     MonitorAddition,
     MonitorPace,
@@ -52,7 +53,7 @@ def wipe() -> None:
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
         models = (
             *(MonitorAddition, MonitorPace, ConcurrentJobMonitor),
-            *(QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker),
+            *(Change, QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker),
         )
         for model in (*models, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")

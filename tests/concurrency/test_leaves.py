@@ -121,7 +121,7 @@ def test_job_is_asked_to_stop_when_it_was_claimed_at_the_same_time(worker, threa
     tries: list[str] = []
     request_cancel = control.queries.request_cancel
 
-    def counted(using: str, ids: list[int]) -> list[int]:
+    def counted(using: str, ids: list[int]) -> dict[int, bool]:
         tries.append(using)
         return request_cancel(using, ids)
 

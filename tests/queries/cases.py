@@ -6,13 +6,14 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
-from django_tenantqueue.queries import lists
+from django_tenantqueue.queries import changes, lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
+    changes_of,
     claims,
     failed,
     failed_jobs,
@@ -60,6 +61,7 @@ ASIDE = ("tenantqueue_job_monitor_aside",)
 SESSION_KEY = ("tenantqueue_session_unique",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
+WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
 DEAD_ROWS = 45_000 * SCALE
@@ -71,6 +73,18 @@ WORKERS_READ = 400
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
+    "list_changes_of": [
+        Case(
+            changes_of("queue", 7, "tenant-7 / default"),
+            ("tenantqueue_change_ids", "tenantqueue_change_label"),
+            500,
+            settings=WITHOUT_SCANS,
+        ),
+        Case(changes_of("job", 7, None), ("tenantqueue_change_ids",), 500, settings=WITHOUT_SCANS),
+    ],
+    "prune_changes": [
+        Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 4000)
+    ],
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),

@@ -32,7 +32,7 @@ TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
     "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
-    "tenantqueue_monitorpace, tenantqueue_figure"
+    "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_change"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -113,6 +113,14 @@ FILL = (
         "INSERT INTO tenantqueue_uniquekey (key, job_id, mode, expires_at) SELECT 'gone/' || n, "
         f"1000000000 + n, 'until_executed', CASE WHEN n % 4 = 0 THEN now() - interval '1 hour' END "
         f"FROM generate_series(1, {STALE_KEYS}) n"
+    ),
+    # of every object some changes, the oldest of them older than they are kept
+    (
+        "INSERT INTO tenantqueue_change (made_at, actor, source, action, object_kind, object_ids, "
+        "object_count, object_label, tenant, before, after) SELECT now() - (20100 - n) * interval "
+        "'30 minutes', 'user-' || n % 50, 'admin', 'tune', CASE n % 3 WHEN 0 THEN 'job' ELSE "
+        f"'queue' END, ARRAY[n % {QUEUES}, n], 2, 'tenant-' || n % {QUEUES} || ' / default', "
+        f"'tenant-' || n % {QUEUES}, '{{}}', '{{}}' FROM generate_series(1, 20000) n"
     ),
     # jobs that would not wait before their exclusive keys
     (
@@ -297,6 +305,7 @@ def _set_autovacuum(change: str) -> None:
         "tenantqueue_queuerate",
         "tenantqueue_worker",
         "tenantqueue_concurrentjobmonitor",
+        "tenantqueue_change",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]
     with connection.cursor() as cursor:

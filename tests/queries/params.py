@@ -211,3 +211,9 @@ def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled
         "before": datetime.now(UTC) - kept,
         "most": 2000,
     }
+
+
+def changes_of(kind: str, object_id: int, label: str | None) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters of list_changes_of.sql."""
+    key = {"kind": kind, "object_id": object_id, "label": label, "tenant": "tenant-7"}
+    return lambda _: {**key, "before": 2**62, "most": 100}

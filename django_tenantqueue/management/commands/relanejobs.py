@@ -8,6 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from ...conf import get_settings
+from ...models import Change
+from ...operations.actor import acting_as, shell_user
+from ...operations.changes import Entry
 from ...operations.maintain import relane
 
 
@@ -25,6 +28,8 @@ class Command(BaseCommand):
         """Change the jobs in short transactions until none is left."""
         using = options["database"] or get_settings().database
         total = 0
-        while changed := relane(using):
-            total += changed
+        entry = Entry(using, Change.Action.RELANE, Change.Kind.JOB)
+        with acting_as(shell_user(), Change.Source.COMMAND):
+            while changed := relane(using, entry=entry):
+                total += changed
         self.stdout.write(f"{total} waiting jobs follow PRIORITY_SCOPE now")

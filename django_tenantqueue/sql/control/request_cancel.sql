@@ -4,7 +4,7 @@
 -- Locks: the job rows in id order, as workers do; waits for what a worker is storing.
 -- Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT j.id
+    SELECT j.id, j.cancel_requested_at IS NULL AS is_new
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.worker_id IS NOT NULL
     ORDER BY j.id
@@ -14,4 +14,4 @@ UPDATE tenantqueue_job_hot AS job
 SET cancel_requested_at = coalesce(job.cancel_requested_at, clock_timestamp())
 FROM target
 WHERE job.id = target.id
-RETURNING job.id
+RETURNING job.id, target.is_new

@@ -18,40 +18,44 @@ WITH target AS MATERIALIZED (
     USING target
     WHERE job.id = target.id
     RETURNING job.*
-)
-INSERT INTO tenantqueue_job_hot (
-    id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id, claim_seq,
-    lane, priority, max_attempts, is_async, state, held_by, name, source_type, source_id,
-    source_method, args, session_key, session_skip, session_halt, user_key, exclusive_key,
-    unique_key, unique_mode, labels, created_by, context, stats, errors
-)
-SELECT
-    id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id,
-    claim_seq, CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority, max_attempts,
-    is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name, source_type,
-    source_id, source_method, args, session_key, session_skip, session_halt, user_key,
-    exclusive_key, unique_key, unique_mode, labels, created_by, context, stats, errors
-FROM (
+), inserted AS (
+    INSERT INTO tenantqueue_job_hot (
+        id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id,
+        claim_seq, lane, priority, max_attempts, is_async, state, held_by, name, source_type, source_id,
+        source_method, args, session_key, session_skip, session_halt, user_key, exclusive_key,
+        unique_key, unique_mode, labels, created_by, context, stats, errors
+    )
     SELECT
-        removed.*,
-        CASE
-            WHEN removed.monitor_id IS NOT NULL AND NOT EXISTS (
-                SELECT
-                FROM tenantqueue_concurrentjobmonitor m
-                WHERE m.anchor_id = removed.id
-            ) THEN 'monitor'
-            WHEN removed.session_key IS NOT NULL THEN 'session'
-            -- the callback waits again for details that were brought back
-            WHEN removed.monitor_id IS NOT NULL AND EXISTS (
-                SELECT
-                FROM tenantqueue_concurrentjobmonitor m
-                WHERE m.id = removed.monitor_id
-            ) THEN 'details'
-            WHEN removed.user_key IS NOT NULL THEN 'user'
-            WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'
-        END AS line
-    FROM removed
-) back
-RETURNING id, jsonb_build_array(
-    monitor_id::text, session_key, user_key, exclusive_key, session_halt
-)::text AS gates
+        id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds,
+        queue_id, claim_seq, CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority,
+        max_attempts, is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name, source_type,
+        source_id, source_method, args, session_key, session_skip, session_halt, user_key,
+        exclusive_key, unique_key, unique_mode, labels, created_by, context, stats, errors
+    FROM (
+        SELECT
+            removed.*,
+            CASE
+                WHEN removed.monitor_id IS NOT NULL AND NOT EXISTS (
+                    SELECT
+                    FROM tenantqueue_concurrentjobmonitor m
+                    WHERE m.anchor_id = removed.id
+                ) THEN 'monitor'
+                WHEN removed.session_key IS NOT NULL THEN 'session'
+                -- the callback waits again for details that were brought back
+                WHEN removed.monitor_id IS NOT NULL AND EXISTS (
+                    SELECT
+                    FROM tenantqueue_concurrentjobmonitor m
+                    WHERE m.id = removed.monitor_id
+                ) THEN 'details'
+                WHEN removed.user_key IS NOT NULL THEN 'user'
+                WHEN removed.exclusive_key IS NOT NULL THEN 'exclusive'
+            END AS line
+        FROM removed
+    ) back
+    RETURNING id, state, jsonb_build_array(
+        monitor_id::text, session_key, user_key, exclusive_key, session_halt
+    )::text AS gates
+)
+SELECT inserted.id, inserted.gates, removed.state AS was, inserted.state
+FROM inserted
+JOIN removed ON removed.id = inserted.id

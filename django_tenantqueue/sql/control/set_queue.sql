@@ -1,6 +1,6 @@
 -- Move waiting jobs to another queue. Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT j.id
+    SELECT j.id, j.queue_id AS was
     FROM tenantqueue_job_hot j
     JOIN tenantqueue_tenantqueue q ON q.id = j.queue_id
     JOIN tenantqueue_tenantqueue other ON other.id = %(queue_id)s::integer
@@ -18,4 +18,4 @@ UPDATE tenantqueue_job_hot AS job
 SET queue_id = %(queue_id)s
 FROM target
 WHERE job.id = target.id
-RETURNING job.id
+RETURNING job.id, target.was

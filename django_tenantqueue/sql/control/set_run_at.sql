@@ -4,7 +4,7 @@
 -- Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
     SELECT
-        j.id,
+        j.id, j.run_at AS was,
         CASE
             WHEN j.held_by IN ('monitor', 'details') THEN j.held_by
             WHEN j.held_by = 'session' OR (j.session_key IS NOT NULL AND j.attempt = 0)
@@ -34,4 +34,4 @@ FROM target
 WHERE job.id = target.id
 RETURNING job.id, jsonb_build_array(
     job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
-)::text AS gates
+)::text AS gates, target.was

@@ -88,6 +88,7 @@ class Maintenance:
             Duty("rescue", self._rescue, 0.7),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
+            Duty("prune_changes", maintain.prune_changes, 60.0, maintain.PRUNE_CHANGES),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("thin_figures", maintain.thin_figures, 60.0, maintain.THINNED),
             Duty("make_history", maintain.make_history, 60.0),

@@ -30,7 +30,7 @@ TUNE_FIGURE = "ALTER TABLE tenantqueue_figure SET (fillfactor = 70)"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenantqueue", "0001_initial")]
+    dependencies = [("tenantqueue", "0002_change")]
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),
         migrations.CreateModel(
@@ -62,8 +62,11 @@ class Migration(migrations.Migration):
                 ("cancelled", models.BigIntegerField(verbose_name="cancelled")),
                 ("wait_seconds", models.FloatField(verbose_name="wait")),
                 ("run_seconds", models.FloatField(verbose_name="run time")),
-                ("waits", django_tenantqueue.models.fields.CountsField(verbose_name="waits")),
-                ("runs", django_tenantqueue.models.fields.CountsField(verbose_name="run times")),
+                ("waits", django_tenantqueue.models.fields.NumberListField(verbose_name="waits")),
+                (
+                    "runs",
+                    django_tenantqueue.models.fields.NumberListField(verbose_name="run times"),
+                ),
                 ("last_job_id", models.BigIntegerField(null=True, verbose_name="last job")),
             ],
             options={

@@ -1,0 +1,145 @@
+"""A change as operators read it: what it was done to, and each value before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Field
+from django.urls import NoReverseMatch, reverse
+from django.utils.formats import localize
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Change
+from ..models.change import MODELS
+from .formats import NOTHING, exact_text, moment, parse_moment
+
+COUNTS: dict[str, Any] = {
+    "cancelled": _("cancelled"),
+    "asked_to_stop": _("asked to stop"),
+    "retried_details": _("failed details retried"),
+    "queue": _("queue"),
+    "priority_scope": "PRIORITY_SCOPE",
+}
+"""What entries call values that are no columns of the object."""
+LONGEST_VALUE = 200
+"""Characters of a value that a line shows."""
+IDS_SHOWN = 20
+"""Numbers of objects that the page of one change does not leave out of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The parts of a line about a change, as HTML."""
+
+    when: SafeString | str
+    who: str
+    source: str
+    action: str
+    target: SafeString
+    values: SafeString | str
+
+
+def described(change: Change) -> Described:
+    """Return what a line shows of a change."""
+    return Described(
+        moment(change.made_at),
+        change.actor or NOTHING,
+        change.get_source_display(),
+        change.get_action_display(),
+        target(change),
+        values_text(change),
+    )
+
+
+def target(change: Change) -> SafeString:
+    """Return what was changed: one object with a link to it, or how many."""
+    kind = change.get_object_kind_display()
+    if change.object_count == 1:
+        number = "" if change.object_label else f" #{change.object_ids[0]}"
+        text = change.object_label or f"{kind}{number}"
+        url = url_of(change.object_kind, change.object_ids[0])
+        link = format_html('<a href="{}">{}</a>', url, text) if url else format_html("{}", text)
+        if change.object_kind == Change.Kind.JOB and change.object_label:
+            link = format_html("{} #{}", link, change.object_ids[0])
+        return format_html("{}<br><small>{}</small>", link, kind)
+    many = MODELS[change.object_kind]._meta.verbose_name_plural if is_known(change) else kind
+    return format_html(
+        '<span title="{}">{} {}</span><br><small>{}</small>',
+        ids_text(change),
+        localize(change.object_count),
+        many,
+        change.object_label,
+    )
+
+
+def is_known(change: Change) -> bool:
+    """Whether this version knows the kind of object."""
+    return change.object_kind in MODELS
+
+
+def ids_text(change: Change) -> str:
+    """Return the first numbers of the objects."""
+    shown = ", ".join(f"#{number}" for number in change.object_ids[:IDS_SHOWN])
+    return shown + (", …" if change.object_count > IDS_SHOWN else "")
+
+
+def url_of(kind: str, object_id: int) -> str:
+    """Return the address of an object's page; "" when the admin has none."""
+    if kind not in MODELS:
+        return ""
+    model = MODELS[kind]._meta.model_name
+    try:
+        return reverse(f"admin:tenantqueue_{model}_change", args=[object_id])
+    except NoReverseMatch:
+        return ""
+
+
+def values_text(change: Change) -> SafeString | str:
+    """Return each value that was changed: from what, to what."""
+    before, after = _dict(change.before), _dict(change.after)
+    lines = [
+        (_label(change.object_kind, name), _arrow(name, before, after))
+        for name in dict.fromkeys((*before, *after))
+    ]
+    return format_html_join(mark_safe("<br>"), "{} {}", lines) if lines else NOTHING
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """Return what a column holds, if raw SQL has not written something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _arrow(name: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    if name not in before:
+        return _text(after[name])
+    if name not in after:
+        return gettext("was %s") % _text(before[name])
+    return f"{_text(before[name])} → {_text(after[name])}"
+
+
+def _label(kind: str, name: str) -> str:
+    if name in COUNTS:
+        return str(COUNTS[name])
+    try:
+        field = cast("Field[Any, Any]", MODELS[kind]._meta.get_field(name))
+    except (KeyError, FieldDoesNotExist):
+        return name
+    return str(field.verbose_name)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if value in (None, ""):
+        return gettext("nothing")
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value)
+    if isinstance(value, str) and "T" in value and (at := parse_moment(value)) is not None:
+        return exact_text(at) if at.tzinfo else value
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

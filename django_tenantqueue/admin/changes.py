@@ -1,0 +1,153 @@
+"""The list of changes: who changed what, when and from where. Nothing can be set in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Change
+from ..status.changes import NEWEST
+from ..text import is_storable
+from .base import EmptyList, TenantQueueModelAdmin
+from .change_text import ids_text, target, values_text
+from .filters import ExactFilter, TenantFilter
+from .formats import NOTHING, exact_text, moment, read_number
+
+WINDOW = 20_000
+"""Changes that one page looks at when it has several filters: no index has two of them. Twice as
+many: a page without a match takes twice as long. Half as many: more pages to go through."""
+
+
+class ActorFilter(ExactFilter):
+    """Changes of exactly one user."""
+
+    title = _("user")
+    parameter = column = "actor"
+
+
+class ChangesChangeList(ChangeList):
+    """A page of changes that begins below an id. Nothing is counted."""
+
+    older: int | None = None
+    """Where the next page begins; None at the end."""
+    is_cut: bool = False
+    """Whether the page ends where WINDOW ends."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        before = read_number(request.GET.get("before", ""))
+        self.before = NEWEST if before is None else before
+        super().__init__(request, *args, **kwargs)
+        self.title = str(capfirst(self.opts.verbose_name_plural))
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: Any = None
+    ) -> QuerySet[Change]:
+        """Return the changes that the filters leave, the newest first."""
+        self.params.pop("before", None)  # another filter begins at the newest change
+        self.filter_params.pop("before", None)
+        return super().get_queryset(request, exclude_parameters).order_by("-pk")
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page; of several filters the newest WINDOW changes alone."""
+        changes = self.queryset.filter(pk__lt=self.before)
+        floor = 0
+        if len(self.get_filters_params()) + bool(self.query) > 1:
+            below = self.root_queryset.filter(pk__lt=self.before).order_by("-pk")
+            newest = below.values_list("pk", flat=True).first()
+            floor = max(0, (newest or 0) - WINDOW)
+            changes = changes.filter(pk__gt=floor)
+        found = list(changes[: self.list_per_page + 1])
+        self.result_list = found[: self.list_per_page]
+        if len(found) > self.list_per_page:
+            self.older = found[self.list_per_page - 1].pk
+        elif floor and self.root_queryset.filter(pk__lte=floor).exists():
+            self.older, self.is_cut = floor + 1, True
+        self.result_count = self.full_result_count = len(self.result_list)
+        self.show_full_result_count = self.can_show_all = self.multi_page = False
+        self.show_admin_actions = False
+
+    @property
+    def newest_link(self) -> str | None:
+        """Query string of the first page; None on it."""
+        return None if self.before == NEWEST else self.get_query_string()
+
+    @property
+    def older_link(self) -> str | None:
+        """Query string of the next page; None when there are no older changes."""
+        return None if self.older is None else self.get_query_string({"before": str(self.older)})
+
+
+@admin.register(Change)
+class ChangeAdmin(TenantQueueModelAdmin[Change]):
+    """Shows changes; their entries are written by the operations alone."""
+
+    addable = False
+    empty_list = EmptyList(
+        _("Nothing has been changed yet."),
+        _("What operators and code change appears here, with who did it."),
+    )
+    list_display = ("when", "who", "source", "action", "what", "values")
+    list_display_links = ("when",)
+    list_filter = ("object_kind", "action", "source", ActorFilter, TenantFilter)
+    list_per_page = 100
+    sortable_by = ()
+    search_fields = ("object_label",)
+    search_help_text = _("The whole name of an object, as the list shows it.")
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    fields = ("exactly", "who", "source", "action", "what", "numbers", "tenant", "values")
+    readonly_fields = fields
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts nothing."""
+        return ChangesChangeList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
+    ) -> tuple[QuerySet[Change], bool]:
+        """Return the changes of objects with that name."""
+        term = search_term.strip()
+        if not is_storable(term):
+            return queryset.none(), False
+        return (queryset.filter(object_label=term) if term else queryset), False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: there is nothing to set."""
+        return False
+
+    @admin.display(description=_("when"))
+    def when(self, change: Change) -> SafeString | str:
+        """Return when it was changed."""
+        return moment(change.made_at)
+
+    @admin.display(description=_("when"))
+    def exactly(self, change: Change) -> str:
+        """Return when it was changed, to the millisecond."""
+        return exact_text(change.made_at)
+
+    @admin.display(description=_("who"))
+    def who(self, change: Change) -> str:
+        """Return who changed it."""
+        return change.actor or NOTHING
+
+    @admin.display(description=_("object"))
+    def what(self, change: Change) -> SafeString:
+        """Return what was changed."""
+        return target(change)
+
+    @admin.display(description=_("numbers"))
+    def numbers(self, change: Change) -> str:
+        """Return the numbers of the objects."""
+        return ids_text(change)
+
+    @admin.display(description=_("change"))
+    def values(self, change: Change) -> SafeString | str:
+        """Return each value, before and after."""
+        return values_text(change)

@@ -1,0 +1,66 @@
+"""Who is acting, and from where: what the entries of the audit trail name."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ..exceptions import InvalidOption
+from ..execution.current_job import running_or_none
+from ..models import Change
+from ..text import clean_text
+
+LONGEST_NAME = 200
+"""Characters of a longer name that are kept, at its ends. An index has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changes something. `name`: "" when it is not known."""
+
+    name: str
+    source: str
+
+
+_actor: ContextVar[Actor | None] = ContextVar("tenantqueue_actor", default=None)
+
+
+@contextmanager
+def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
+    """Name the one who makes the changes inside the block, in the list of changes.
+
+    `name` is a user's name, or anything else that tells operators whom to ask. `source` is where
+    the change comes from: "admin", "command", "api" or "code". It follows coroutines, but not
+    threads that the block starts. Raises InvalidOption for another source.
+    """
+    if source not in Change.Source.values:
+        raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")
+    token = _actor.set(Actor(clean_text(str(name), LONGEST_NAME), source))
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+def shell_user() -> str:
+    """Return the name of the user that runs this process, for a command's acting_as().
+
+    "" when the system has no name for it, as in some containers.
+    """
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""
+
+
+def current_actor() -> Actor:
+    """Return who is acting: as acting_as() says, else the job that runs here, else code."""
+    actor = _actor.get()
+    if actor is not None:
+        return actor
+    job = running_or_none()
+    name = "" if job is None else f"job {job.id} ({job.name})"
+    return Actor(name, Change.Source.CODE)

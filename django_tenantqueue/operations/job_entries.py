@@ -1,0 +1,65 @@
+"""The entries of the audit trail about jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from ..models import Change, Job, TenantQueue
+from ..queries.control import Edits
+from .changes import MOST_IDS, Edit, Entry, one_or_list, record_jobs
+
+_Known = dict[int, tuple[str, str, str]]
+
+
+class CancelEntry:
+    """The entry of one cancellation, which takes some steps.
+
+    The jobs are read before: they are in another partition afterwards.
+    """
+
+    def __init__(self, using: str, ids: Collection[int]) -> None:
+        chosen = sorted(ids)[:MOST_IDS]
+        jobs = Job.objects.using(using).unfinished().filter(pk__in=chosen).order_by()
+        columns = ("pk", "state", "name", "queue__tenant")
+        self._known: _Known = {
+            pk: (state, name, tenant or "")
+            for pk, state, name, tenant in jobs.values_list(*columns)
+        }
+        label, tenant = (_the_one({row[at] for row in self._known.values()}) for at in (1, 2))
+        self._entry = Entry(using, Change.Action.CANCEL, Change.Kind.JOB, label, tenant)
+
+    def add_cancelled(self, ids: Iterable[int]) -> None:
+        """Add jobs that have ended."""
+        self._add("cancelled", list(ids))
+
+    def add_asked(self, ids: Iterable[int]) -> None:
+        """Add jobs whose workers were asked."""
+        self._add("asked_to_stop", list(ids))
+
+    def _add(self, name: str, ids: list[int]) -> None:
+        states = [self._known[job_id][0] for job_id in ids if job_id in self._known]
+        before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
+        self._entry.add(ids, before=before, after={name: len(ids)})
+
+
+def _the_one(values: set[str]) -> str:
+    return values.pop() if len(values) == 1 else ""
+
+
+def record_retry(using: str, edits: Edits) -> None:
+    """Write the entry of jobs that were brought back."""
+    changes = {i: Edit({"state": e.was}, {"state": e.now}) for i, e in edits.items()}
+    record_jobs(using, Change.Action.RETRY, changes)
+
+
+def record_move(using: str, former: Mapping[int, int], queue_id: int) -> None:
+    """Write the entry of jobs that were moved, by the ids of their former queues."""
+    queues = TenantQueue.objects.using(using).in_bulk({queue_id, *former.values()})
+    names = {pk: str(queue) for pk, queue in queues.items()}
+    changes = {
+        job_id: Edit({"queue": names.get(was, f"#{was}")}, {"queue": names.get(queue_id)})
+        for job_id, was in former.items()
+        if was != queue_id
+    }
+    record_jobs(using, Change.Action.MOVE, changes)
