@@ -45,7 +45,7 @@ def _explain(using: str, job: Job) -> Explanation:
     if job.is_final:
         sentence, causes = _ended(job), []
     elif job.state in ACTIVE:
-        worker = Worker.objects.using(using).filter(pk=job.worker_id).first()
+        worker = Worker.objects.using(using).filter(pk=job.worker_id or 0).first()
         sentence, causes = _runs(job, worker, now), list(_run_causes(job, worker, now))
     else:
         causes = sorted_causes(list(_wait_causes(using, job, queue, now)))
@@ -114,21 +114,19 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
 
 
 def _waits(job: Job, causes: list[Cause]) -> str:
-    if not causes:
-        return gettext("It is ready, and nothing holds it: the next claim takes it.")
+    if job.state == State.HELD:
+        return gettext("It is held by its %s, and not ready yet.") % job.held_by
     if job.state == State.SCHEDULED:
         return gettext("It waits for its time.")
-    if job.state == State.HELD:
-        return gettext("It is held, and not ready yet.")
+    if not causes:
+        return gettext("It is ready, and nothing holds it: the next claim takes it.")
     return gettext("It is ready, and waits to be claimed.")
 
 
-def _wait_causes(
-    using: str, job: Job, queue: TenantQueue | None, now: datetime
-) -> Iterator[Cause]:
+def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
     ready = job.state == State.CREATED
     if (job.last_error or {}).get("class") == UNKNOWN_CLASS:
-        told = gettext("No worker that claimed it knows the task “%s”: it is given back for a while.")
+        told = gettext("No worker that claimed it knows the task “%s”. It is tried again later.")
         remedy = gettext("Start workers with the code that has it.")
         yield Cause(Code.UNKNOWN_TASK, told % job.name, remedy)
     elif not ready:
@@ -141,7 +139,7 @@ def _wait_causes(
         yield from worker_causes(using, job, queue, now, ready=ready)
     held = list(_gate_causes(using, job, queue, now))
     yield from held
-    if job.state == State.HELD and not held and job.run_at <= now:
+    if job.state == State.HELD and not held and job.held_by in ORDER:
         told = gettext("Its %s lets it through, but that has not been done yet.") % job.held_by
         remedy = gettext("The maintenance does it within about a second, while a worker runs.")
         yield Cause(Code.NOT_RELEASED, told, remedy)
@@ -166,13 +164,11 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
             yield Cause(Code.SCHEDULED, gettext("It is scheduled for %s.") % when, remedy)
     elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=PROMOTION_SECONDS):
         told = gettext("It is due since %s, and was not made ready.") % until_text(job.run_at, now)
-        remedy = gettext("The maintenance does that while a worker runs: see “manage.py queuestatus”.")
+        remedy = gettext("The maintenance of a worker does that: see “manage.py queuestatus”.")
         yield Cause(Code.PROMOTION_LATE, told, remedy)
 
 
-def _gate_causes(
-    using: str, job: Job, queue: TenantQueue | None, now: datetime
-) -> Iterator[Cause]:
+def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
     """Yield what holds it: the gate that it stands before, and those behind that one."""
     busy = job.state != State.SCHEDULED
     looks: dict[str, Callable[[], Iterator[Cause]]] = {
@@ -198,10 +194,12 @@ def _gates_before(job: Job) -> list[str]:
     if job.state == State.CREATED:
         first = TASK
     elif job.state == State.SCHEDULED:
-        has[EXCLUSIVE] = False  # who has the key then, is not known now
+        has[EXCLUSIVE] = False  # which job has the key then is not known now
         first = USER
     elif job.held_by == "details":
         return [MONITOR]
     else:
         first = str(job.held_by)
+    if first not in ORDER:
+        return []  # raw SQL has put something else there
     return [kind for kind in ORDER[ORDER.index(first) :] if has[kind]]

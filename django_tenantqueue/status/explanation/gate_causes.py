@@ -10,11 +10,12 @@ from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
 from ...gates import EXCLUSIVE, SESSION, USER
-from ...models import Job, Session, TaskControl
+from ...models import Job, Session, TaskControl, UserCap
 from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
 from ...queries.tasks import is_closed
-from .answer import COUNTED_TO, NAMED, Cause, Code, Target
+from ...states import State
+from .answer import NAMED, Cause, Code, Target
 from .who import who_set
 from .words import numbers, target_of, until_text
 
@@ -45,9 +46,7 @@ def session_causes(
         yield from _busy(using, key, row, job_id, now)
 
 
-def _busy(
-    using: str, key: str, row: Session | None, job_id: int, now: datetime
-) -> Iterator[Cause]:
+def _busy(using: str, key: str, row: Session | None, job_id: int, now: datetime) -> Iterator[Cause]:
     """Yield which job of its session comes first."""
     target = None if row is None else target_of(row)
     inside = [job for job in list_gate_jobs(using, SESSION, key, most=NAMED) if job.id != job_id]
@@ -76,12 +75,12 @@ def _does(job: GateJob, now: datetime) -> str:
         return gettext("waits for the details of monitor #%d") % (job.monitor_id or 0)
     if job.state == "scheduled":
         return gettext("waits until %s") % until_text(job.run_at, now)
-    return gettext(job.state)
+    return str(State(job.state).label)
 
 
 def user_causes(using: str, key: str, *, busy: bool) -> Iterator[Cause]:
     """Yield why the cap of a user lets no job through."""
-    caps = Session.objects.using(using).filter(kind=Session.Kind.USER)
+    caps = UserCap.objects.using(using)
     prefix = _TENANT.match(key)
     own = caps.filter(gate_key=key).first()
     of_all = caps.filter(gate_key=prefix[0]).first() if prefix and prefix[0] != key else None
@@ -96,20 +95,18 @@ def user_causes(using: str, key: str, *, busy: bool) -> Iterator[Cause]:
                 target_of(row),
                 done_by=who_set(row, "paused", True),
             )
-    row = next((cap for cap in (own, of_all) if cap is not None and cap.num_slots is not None), None)
+    found = [cap for cap in (own, of_all) if cap is not None]
+    row = next((cap for cap in found if cap.num_slots is not None), None)
     most = get_settings().default_user_slots if row is None else row.num_slots or 0
-    shown = row or own or of_all
+    shown = row or next(iter(found), None)
     target = None if shown is None else target_of(shown)
     if most == 0:
         told = gettext("Its user may run 0 jobs at once.")
         by = None if row is None else who_set(row, "num_slots", 0)
-        yield Cause(
-            Code.USER_WITHOUT_SLOTS, told, gettext("Raise the cap."), target, done_by=by
-        )
+        yield Cause(Code.USER_WITHOUT_SLOTS, told, gettext("Raise the cap."), target, done_by=by)
     elif busy:
-        bound = min(most, COUNTED_TO)
-        inside = list_gate_jobs(using, USER, key, most=bound)
-        if len(inside) >= bound:
+        inside = list_gate_jobs(using, USER, key, most=most)
+        if len(inside) >= most:
             ids = [job.id for job in inside[:NAMED]]
             told = ngettext(
                 "Its user has reached the cap: %(most)d job may run at once (%(jobs)s does).",

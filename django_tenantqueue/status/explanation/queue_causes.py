@@ -8,8 +8,8 @@ from django.utils.translation import gettext, ngettext
 
 from ...models import Job, TenantQueue
 from ...queries.explain import count_jobs_before, list_taken_slots
-from ..figures import counted_text, duration_text
-from ..queue_loads import loads, seconds_to_start
+from ..figures import duration_text
+from ..queue_loads import seconds_to_start
 from .answer import COUNTED_TO, NAMED, Cause, Code, Target
 from .who import who_set
 from .words import numbers, target_of
@@ -43,21 +43,15 @@ def queue_causes(using: str, job: Job, queue: TenantQueue, *, ready: bool) -> It
 def _full(using: str, queue: TenantQueue) -> Iterator[Cause]:
     if not queue.num_slots:
         return
-    load = loads(using, [queue.pk])[queue.pk]
-    holders = list_taken_slots(using, queue.pk, most=min(queue.num_slots, COUNTED_TO))
-    taken = max(load.running, len(holders))
-    if taken < min(queue.num_slots, COUNTED_TO):
+    holders = list_taken_slots(using, queue.pk, most=queue.num_slots)
+    if len(holders) < queue.num_slots:
         return
     ids = [holder.id for holder in holders[:NAMED]]
     told = ngettext(
         "The %(slots)d slot of its queue is taken (by job %(jobs)s).",
-        "All %(slots)d slots of its queue are taken (%(taken)s jobs run, the longest: %(jobs)s).",
+        "All %(slots)d slots of its queue are taken (the longest by %(jobs)s).",
         queue.num_slots,
-    ) % {
-        "slots": queue.num_slots,
-        "taken": counted_text(taken, COUNTED_TO),
-        "jobs": numbers(ids),
-    }
+    ) % {"slots": queue.num_slots, "jobs": numbers(ids)}
     remedy = gettext("It starts after one of them has ended. More slots let more jobs run at once.")
     yield Cause(Code.QUEUE_FULL, told, remedy, target_of(queue), ids)
 
