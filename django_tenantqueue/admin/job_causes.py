@@ -59,7 +59,7 @@ def _shown(cause: Cause, job: Job) -> ShownCause:
     done_by: SafeString | str = ""
     if cause.done_by is not None:
         done_by = format_html(
-            gettext("Set by {name}, {at}."),
+            gettext("Last set by {name}, {at}."),
             name=cause.done_by.name,
             at=moment(cause.done_by.at),
         )

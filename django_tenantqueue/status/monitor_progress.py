@@ -183,7 +183,7 @@ def _bounded_by_queues(
         if queue.paused:
             found[pk] = ("running", f"its queue ({queue}) is paused")
         elif queue.num_slots is not None and queue.num_slots < counts[pk].parallel:
-            told = "its queue ({}) has {:,} slots, and {:,} details may be in flight"
+            told = "its queue ({}) has slots for {:,} at once, of {:,} that may be in flight"
             found[pk] = ("running", told.format(queue, queue.num_slots, counts[pk].parallel))
     return found
 

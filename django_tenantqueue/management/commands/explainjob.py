@@ -74,7 +74,7 @@ def _lines(answer: Explanation) -> Iterator[str]:
     for cause in answer.causes:
         yield f"- {cause.sentence}{_where(cause)}"
         if cause.done_by is not None:
-            yield "    " + gettext("Set by %(name)s, at %(at)s.") % {
+            yield "    " + gettext("Last set by %(name)s in the admin, at %(at)s.") % {
                 "name": cause.done_by.name,
                 "at": moment_text(cause.done_by.at),
             }
