@@ -12,12 +12,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..execution.outcome import UNKNOWN_CLASS
-from ..models import Job, Session, TaskControl, TenantQueue, UserCap, Worker
-from ..operations.sessions import session_loads
-from ..queries.tasks import is_closed
+from ..models import Job, Session, TenantQueue, UserCap, Worker
 from ..states import WAITING, State
-from ..status.queue_loads import loads, seconds_to_start
 from .formats import (
     duration_text,
     json_text,
@@ -26,6 +22,7 @@ from .formats import (
     progress_bar,
     state_badge,
 )
+from .job_causes import answer_for
 from .timeline import make_timeline
 
 
@@ -81,7 +78,7 @@ def describe(using: str, job: Job) -> dict[str, Any]:
         "queue": queue,
         "worker": worker,
         "timeline": make_timeline(job),
-        "waits_for": _waits_for(using, job, queue),
+        "answer": answer_for(using, job),
         "progress": _progress(job),
         "arguments": _arguments(job),
         "result": _result(job),
@@ -91,97 +88,6 @@ def describe(using: str, job: Job) -> dict[str, Any]:
     }
 
 
-def _waits_for(using: str, job: Job, queue: TenantQueue | None) -> SafeString | str | None:
-    """Say what keeps a waiting job from running, as far as its own row and queue tell."""
-    if job.state == State.SCHEDULED:
-        if not _is_unknown(job):
-            return gettext("It waits for its time.")
-        return (
-            gettext(
-                "No worker that claimed it knows the task “%s”: it is given back for a while. "
-                "Start workers with the code that has it."
-            )
-            % job.name
-        )
-    if job.state == State.HELD:
-        return _held_by(using, job)
-    if job.state != State.CREATED or queue is None:
-        return None
-    if queue.paused:
-        return gettext("Its queue is paused.")
-    if (closed := _held_by_task(using, job)) is not None:
-        return closed
-    load = loads(using, [queue.pk]).get(queue.pk)
-    if load is not None and queue.num_slots is not None and load.running >= queue.num_slots:
-        return gettext("All %d slots of its queue are taken.") % queue.num_slots
-    if seconds := seconds_to_start(using, queue):
-        return gettext(
-            "Its queue may start %(rate)s jobs in a second: the next one in %(time)s."
-        ) % {"rate": f"{queue.max_per_second:g}", "time": duration_text(seconds)}
-    if not Worker.objects.using(using).filter(draining=False, stopping=False).exists():
-        return gettext("No worker is running: start one with “manage.py runworker”.")
-    return gettext("It waits for its turn and a free worker.")
-
-
-def _is_unknown(job: Job) -> bool:
-    """Whether the job was last given back by a worker that does not know its task."""
-    last = job.last_error or {}
-    return last.get("class") == UNKNOWN_CLASS
-
-
-def _held_by(using: str, job: Job) -> SafeString | str:
-    """Say which gate holds a job."""
-    match job.held_by:
-        case "monitor":
-            return gettext("Its monitor has not fed it yet.")
-        case "details":
-            return gettext("It runs after the last detail of its monitor.")
-        case "session":
-            return _held_by_session(using, job)
-        case "user":
-            return gettext("Its user has reached the cap of running jobs.")
-        case "exclusive":
-            return gettext("Another job of the same exclusive key runs.")
-        case "task":
-            return _held_by_task(using, job) or gettext(
-                "It was held back by its task: it goes on within seconds."
-            )
-    return gettext("It is held back by its %s.") % job.held_by
-
-
-def _held_by_task(using: str, job: Job) -> SafeString | None:
-    """Say why its task starts no job now; None: it may start some."""
-    control = TaskControl.objects.using(using).filter(name=job.name).first()
-    if control is None or (not control.paused and not is_closed(using, job.name)):
-        return None
-    return _with_link(
-        gettext("Its task is paused.")
-        if control.paused
-        else gettext("Its task has reached its cap."),
-        gettext("task"),
-        control,
-    )
-
-
-def _held_by_session(using: str, job: Job) -> SafeString | str:
-    session = _gate_row(using, Session.Kind.SERIAL, job.session_key)
-    if session is None:
-        return gettext("It stands in the line of its session.")
-    if session.halted_at is not None:
-        told = gettext("Its session has halted since job #%d did not end well: resume it there.")
-        return _with_link(told % (session.halted_by or 0), gettext("session"), session)
-    if session.paused:
-        return _with_link(gettext("Its session is paused."), gettext("session"), session)
-    load = session_loads(using, [session.pk]).get(session.pk)
-    before = None if load is None else load.first_id or load.head_id
-    told = gettext("It stands in the line of its session")
-    if before in (None, job.pk):
-        return _with_link(f"{told}.", gettext("session"), session)
-    url = reverse("admin:tenantqueue_job_change", args=[before])
-    behind = format_html('{}, {} <a href="{}">#{}</a>.', told, gettext("behind job"), url, before)
-    return _with_link(behind, gettext("session"), session)
-
-
 def _gate_row(using: str, kind: Session.Kind, key: str | None) -> Session | None:
     if key is None:
         return None
@@ -189,12 +95,7 @@ def _gate_row(using: str, kind: Session.Kind, key: str | None) -> Session | None
     return model._default_manager.using(using).filter(kind=kind, gate_key=key).first()
 
 
-def _with_link(told: str, label: str, row: Session | TaskControl) -> SafeString:
-    """Return a sentence with a link to the page of what holds the job."""
-    return format_html('{} <a href="{}">{}: {}</a>', told, _url_of(row), label, row)
-
-
-def _url_of(row: Session | TaskControl) -> str:
+def _url_of(row: Session) -> str:
     return reverse(f"admin:tenantqueue_{row._meta.model_name}_change", args=[row.pk])
 
 

@@ -10,7 +10,7 @@ from math import sqrt
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..models import ConcurrentJobMonitor
+from ..models import ConcurrentJobMonitor, Job
 from ..queries.monitors import (
     DetailCounts,
     count_details,
@@ -74,7 +74,7 @@ class Progress:
 def progress_of(
     monitors: Iterable[ConcurrentJobMonitor], now: datetime | None = None
 ) -> dict[int, Progress]:
-    """Return the progress of monitors by id, with at most three statements for all of them.
+    """Return the progress of monitors by id, with at most four statements for all of them.
 
     What operators have set is read with the counts: the objects given may be older.
 
@@ -82,10 +82,12 @@ def progress_of(
     nothing is fed or too few have ended. A change of `parallel` shows as the new pace comes in.
     """
     using = get_settings().database
+    monitors = list(monitors)
     ids = [monitor.pk for monitor in monitors]
     counts = count_details(using, ids) if ids else {}
     statuses = {pk: _status(counts[pk]) for pk in counts}
     statuses |= _waiting_behind_others(using, statuses, counts)
+    statuses |= _bounded_by_queues(using, monitors, statuses, counts)
     fed = [pk for pk, (status, _) in statuses.items() if status == "running" and counts[pk].left]
     ends = {}
     if fed:
@@ -158,6 +160,32 @@ def _waiting_behind_others(
     ahead = find_monitors_ahead(using, idle) if idle else {}
     told = "its details wait behind those of monitor #%d, of the same queue and priority"
     return {pk: ("running", told % other) for pk, other in ahead.items()}
+
+
+def _bounded_by_queues(
+    using: str,
+    monitors: Iterable[ConcurrentJobMonitor],
+    statuses: Mapping[int, tuple[str, str]],
+    counts: Mapping[int, DetailCounts],
+) -> dict[int, tuple[str, str]]:
+    """Return a reason for monitors with ready details whose queue starts none, or too few."""
+    anchors = {
+        monitor.anchor_id: monitor.pk
+        for monitor in monitors
+        if statuses.get(monitor.pk) == ("running", "") and counts[monitor.pk].ready
+    }
+    if not anchors:
+        return {}
+    jobs = Job.objects.using(using).unfinished().filter(pk__in=list(anchors))
+    found = {}
+    for job in jobs.select_related("queue"):
+        pk, queue = anchors[job.pk], job.queue
+        if queue.paused:
+            found[pk] = ("running", f"its queue ({queue}) is paused")
+        elif queue.num_slots is not None and queue.num_slots < counts[pk].parallel:
+            told = "its queue ({}) has slots for {:,} at once, of {:,} that may be in flight"
+            found[pk] = ("running", told.format(queue, queue.num_slots, counts[pk].parallel))
+    return found
 
 
 def estimate_pace(ends: Sequence[datetime], now: datetime, *, slices: int = 10) -> Pace | None:

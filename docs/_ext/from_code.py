@@ -89,7 +89,11 @@ def command_options(name: str) -> dict[str, tuple[str, str]]:
         takes = "" if action.nargs == 0 else action.metavar or "NUMBER"
         if takes and not action.metavar and action.type is None:
             takes = action.dest.upper()
-        found[action.option_strings[-1]] = (str(takes), (action.help or "") % vars(action))
+        text = (action.help or "") % vars(action)
+        if action.option_strings:
+            found[action.option_strings[-1]] = (str(takes), text)
+        else:  # a positional argument
+            found[str(takes)] = ("", text)
     return found
 
 

@@ -20,6 +20,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitorDetail,
     Job,
     MonitorPace,
+    TenantQueue,
 )
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import (
@@ -31,6 +32,7 @@ from django_tenantqueue.operations.monitor_control import (
 )
 from django_tenantqueue.status.monitor_progress import estimate_pace
 from django_tenantqueue.testing import run_commit_hooks, run_pending
+from tests.factories import make_queue
 from tests.operations.monitors import anchor_of, find_open, run_some, start, states
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, fail_until, noop
@@ -522,3 +524,22 @@ def test_details_are_jobs() -> None:
     assert isinstance(detail, ConcurrentJobMonitorDetail)
     assert detail.refresh().monitor_id == monitor.pk
     assert str(monitor) == f"work #{monitor.pk}"
+
+
+def test_progress_says_that_the_slots_of_its_queue_bound_it() -> None:
+    queue = make_queue("acme", "import", num_slots=2)
+    monitor = start(tenant="acme", queue="import", parallel=8)
+
+    assert monitor.progress().reason == (
+        "its queue (acme / import) has slots for 2 at once, of 8 that may be in flight"
+    )
+
+    TenantQueue.objects.filter(pk=queue.pk).update(num_slots=8)
+    assert monitor.progress().reason == ""
+
+
+def test_progress_says_that_its_queue_is_paused() -> None:
+    make_queue("acme", "import", paused=True)
+    monitor = start(tenant="acme", queue="import")
+
+    assert monitor.progress().reason == "its queue (acme / import) is paused"

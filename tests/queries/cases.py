@@ -112,6 +112,48 @@ CASES: dict[str, list[Case]] = {
     "count_details": [
         Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000),
     ],
+    "count_jobs_before": [
+        Case(
+            lambda filled: {
+                "id": filled.ready[-1],
+                "lane": 240,
+                "queue_id": filled.open_queues[0],
+                "priority": 240,
+                "most": 1000,
+            },
+            READY,
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "count_executor_load": [
+        Case(lambda _: {"is_async": False}, SLOTS, SLOT_INDEX, settings=ORDERED)
+    ],
+    "list_taken_slots": [
+        Case(
+            lambda filled: {"queue_id": filled.open_queues[0], "most": 5},
+            SLOTS,
+            SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
+    "list_gate_jobs": [
+        Case(
+            lambda _, kind=kind: {"kind": kind, "key": "tenant/7", "most": 5},
+            (f"tenantqueue_job_{kind}_inside",),
+            4000,
+            settings=ORDERED,
+        )
+        for kind in ("session", "user", "exclusive")
+    ],
+    "read_monitor_gate": [
+        Case(
+            lambda _: {"monitor_id": 7},
+            (*INSIDE, *DETAIL_ENDS, *HOT_KEY),
+            4000,
+            settings=ORDERED,
+        )
+    ],
     "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
     "count_jobs": [
         Case(

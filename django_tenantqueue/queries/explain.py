@@ -1,0 +1,88 @@
+"""Statements that tell what keeps one job from starting. Each is bounded, whatever waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .base import fetch
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHolder:
+    """A job that holds a slot of a queue."""
+
+    id: int
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateJob:
+    """A job that a gate has let through."""
+
+    id: int
+    state: str
+    run_at: datetime
+    held_by: str | None
+    monitor_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorGate:
+    """What lets a monitor feed its details. `in_flight` is counted up to `parallel`.
+
+    `feeds_in_seconds`: when its interval has passed. None: it has no interval, or was not fed yet.
+    """
+
+    id: int
+    name: str
+    parallel: int
+    interval: float
+    paused: bool
+    stop_after_failures: int | None
+    keep_open: bool
+    cancelled_at: datetime | None
+    session_key: str | None
+    anchor_id: int
+    anchor_line: str | None
+    is_stopped: bool
+    in_flight: int
+    feeds_in_seconds: float | None
+
+
+def count_jobs_before(
+    using: str, *, job_id: int, lane: int, queue_id: int, priority: int, most: int
+) -> int:
+    """Count the ready jobs of its queue that come before a ready job, up to `most`."""
+    params = {
+        "id": job_id,
+        "lane": lane,
+        "queue_id": queue_id,
+        "priority": priority,
+        "most": most,
+    }
+    return int(fetch(using, "count_jobs_before", params)[0][0])
+
+
+def list_taken_slots(using: str, queue_id: int, *, most: int) -> list[SlotHolder]:
+    """Return jobs that hold a slot of a queue, the longest first."""
+    rows = fetch(using, "list_taken_slots", {"queue_id": queue_id, "most": most})
+    return [SlotHolder(*row) for row in rows]
+
+
+def count_executor_load(using: str, *, is_async: bool) -> dict[int, int]:
+    """Count the coroutines, or the other jobs, that each worker holds, by the workers' ids."""
+    return dict(fetch(using, "count_executor_load", {"is_async": is_async}))
+
+
+def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:
+    """Return jobs that a session, a user or an exclusive key has let through."""
+    rows = fetch(using, "list_gate_jobs", {"kind": kind, "key": key, "most": most})
+    return [GateJob(*row) for row in rows]
+
+
+def read_monitor_gate(using: str, monitor_id: int) -> MonitorGate | None:
+    """Return what lets a monitor feed its details; None: there is no such monitor."""
+    rows = fetch(using, "read_monitor_gate", {"monitor_id": monitor_id})
+    return MonitorGate(*rows[0]) if rows else None

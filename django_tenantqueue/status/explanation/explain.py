@@ -1,0 +1,205 @@
+"""Asks everything that may keep a job from running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from ...execution.outcome import UNKNOWN_CLASS
+from ...gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
+from ...models import Job, TenantQueue, Worker
+from ...queries.lists import read_in_order
+from ...states import ACTIVE, State
+from ..figures import duration_text
+from ..workers import WorkerState, state_of
+from .answer import Cause, Code, Explanation, Target, sorted_causes
+from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
+from .monitor_causes import monitor_causes
+from .queue_causes import queue_causes
+from .who import who_did
+from .words import moment_text, until_text
+from .worker_causes import worker_causes
+
+PROMOTION_SECONDS = 10.0
+"""After this time a due job that is still scheduled is called late. Half of it: a busy fleet is
+blamed. Twice as much: a broken maintenance is named later."""
+
+
+def explain(using: str, job: Job) -> Explanation:
+    """Return what a job does, and each cause that keeps it from running, worst first.
+
+    Some twenty reads at most, each of an index and bounded, on the database `using`.
+    """
+    with read_in_order(using):
+        return _explain(using, job)
+
+
+def _explain(using: str, job: Job) -> Explanation:
+    queues = TenantQueue.objects.using(using).annotate(read_at=Now())
+    queue = queues.filter(pk=job.queue_id).first()
+    now: datetime = timezone.now() if queue is None else queue.read_at
+    if job.is_final:
+        sentence, causes = _ended(job), []
+    elif job.state in ACTIVE:
+        worker = Worker.objects.using(using).filter(pk=job.worker_id or 0).first()
+        sentence, causes = _runs(job, worker, now), list(_run_causes(job, worker, now))
+    else:
+        causes = sorted_causes(list(_wait_causes(using, job, queue, now)))
+        sentence = _waits(job, causes)
+    return Explanation(job.pk, job.name, job.state, sentence, causes, now)
+
+
+def _ended(job: Job) -> str:
+    at = "" if job.finished_at is None else moment_text(job.finished_at)
+    if job.state == State.SUCCESS:
+        return gettext("It has ended with success, at %s.") % at
+    if job.state == State.CANCELLED:
+        return gettext("It was cancelled, at %s.") % at
+    error = job.last_error or {}
+    told = gettext("It has ended in error after %(attempt)d of %(most)d attempts, at %(at)s.")
+    told %= {"attempt": job.attempt, "most": job.max_attempts, "at": at}
+    return f"{told} {_error_text(error)}".rstrip()
+
+
+def _error_text(error: dict[str, object]) -> str:
+    if not error:
+        return ""
+    message = str(error.get("message", "")).strip().partition("\n")[0][:200]
+    return gettext("Last error: %(class)s: %(message)s") % {
+        "class": str(error.get("class", "?")).rpartition(".")[2],
+        "message": message,
+    }
+
+
+def _runs(job: Job, worker: Worker | None, now: datetime) -> str:
+    name = f"#{job.worker_id}" if worker is None else worker.name
+    values = {"worker": name, "attempt": job.attempt, "most": job.max_attempts}
+    since = job.started_at if job.state == State.RUNNING else job.queued_at
+    if since is not None:
+        values |= {"for": duration_text(now - since), "since": moment_text(since)}
+    if job.state == State.RUNNING and since is not None:
+        told = gettext(
+            "It runs for %(for)s, since %(since)s, on worker %(worker)s, attempt %(attempt)d of "
+            "%(most)d."
+        )
+    else:
+        told = gettext("Worker %(worker)s has claimed it for %(for)s, and is about to start it.")
+        values.setdefault("for", duration_text(0.0))
+    return told % values
+
+
+def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Cause]:
+    if worker is None:
+        told = gettext("Its worker is gone.")
+        remedy = gettext("Another worker rescues it: keep at least one running.")
+        yield Cause(Code.WORKER_GONE, told, remedy)
+    elif state_of(worker, now) == WorkerState.SILENT:
+        told = gettext("Its worker gave no sign of life for %s.")
+        told %= duration_text(now - worker.heartbeat_at)
+        remedy = gettext(
+            "Another worker rescues it when the worker is dead. If it lives, look at its machine."
+        )
+        yield Cause(Code.WORKER_SILENT, told, remedy, Target("worker", worker.pk, worker.name))
+    if job.cancel_requested_at is not None:
+        yield Cause(
+            Code.CANCEL_REQUESTED,
+            gettext("It was asked to stop, at %s.") % moment_text(job.cancel_requested_at),
+            gettext("The task stops where it looks, or is interrupted."),
+            done_by=who_did(job, gettext("Asked to stop.")),
+        )
+
+
+def _waits(job: Job, causes: list[Cause]) -> str:
+    if job.state == State.HELD:
+        return gettext("It is held by its %s, and not ready yet.") % job.held_by
+    if job.state == State.SCHEDULED:
+        return gettext("It waits for its time.")
+    if not causes:
+        return gettext("It is ready, and nothing holds it: the next claim takes it.")
+    return gettext("It is ready, and waits to be claimed.")
+
+
+def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
+    ready = job.state == State.CREATED
+    if (job.last_error or {}).get("class") == UNKNOWN_CLASS:
+        told = gettext("No worker that claimed it knows the task “%s”. It is tried again later.")
+        remedy = gettext("Start workers with the code that has it.")
+        yield Cause(Code.UNKNOWN_TASK, told % job.name, remedy)
+    elif not ready:
+        yield from _time_causes(job, now)
+    if queue is None:
+        told = gettext("Its queue #%d does not exist any more.") % job.queue_id
+        yield Cause(Code.QUEUE_MISSING, told, gettext("Move it to another queue, or cancel it."))
+    else:
+        yield from queue_causes(using, job, queue, ready=ready)
+        yield from worker_causes(using, job, queue, now, ready=ready)
+    held = list(_gate_causes(using, job, queue, now))
+    yield from held
+    if job.state == State.HELD and not held and job.held_by in ORDER:
+        told = gettext("Its %s lets it through, but that has not been done yet.") % job.held_by
+        remedy = gettext("The maintenance does it within about a second, while a worker runs.")
+        yield Cause(Code.NOT_RELEASED, told, remedy)
+
+
+def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
+    """Yield that a job that is not ready waits for its time, or for its next attempt."""
+    if job.run_at > now:
+        when = until_text(job.run_at, now)
+        remedy = gettext("It starts by itself then. “Run now” makes it ready at once.")
+        if job.attempt and job.kept_errors:
+            told = gettext(
+                "It waits for its next attempt (%(next)d of %(most)d) until %(when)s. %(error)s"
+            ) % {
+                "next": job.attempt + 1,
+                "most": job.max_attempts,
+                "when": when,
+                "error": _error_text(job.last_error or {}),
+            }
+            yield Cause(Code.BACKOFF, told, remedy)
+        else:
+            yield Cause(Code.SCHEDULED, gettext("It is scheduled for %s.") % when, remedy)
+    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=PROMOTION_SECONDS):
+        told = gettext("It is due since %s, and was not made ready.") % until_text(job.run_at, now)
+        remedy = gettext("The maintenance of a worker does that: see “manage.py queuestatus”.")
+        yield Cause(Code.PROMOTION_LATE, told, remedy)
+
+
+def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
+    """Yield what holds it: the gate that it stands before, and those behind that one."""
+    busy = job.state != State.SCHEDULED
+    looks: dict[str, Callable[[], Iterator[Cause]]] = {
+        MONITOR: lambda: monitor_causes(using, job, queue, now),
+        SESSION: lambda: session_causes(using, job.session_key or "", job.pk, now),
+        USER: lambda: user_causes(using, job.user_key or "", busy=busy),
+        EXCLUSIVE: lambda: exclusive_causes(using, job),
+        TASK: lambda: task_causes(using, job, busy=busy),
+    }
+    for kind in _gates_before(job):
+        yield from looks[kind]()
+
+
+def _gates_before(job: Job) -> list[str]:
+    """Return the gates that a waiting job has not passed."""
+    has = {
+        MONITOR: job.monitor_id is not None,
+        SESSION: job.session_key is not None,
+        USER: job.user_key is not None,
+        EXCLUSIVE: job.exclusive_key is not None,
+        TASK: True,
+    }
+    if job.state == State.CREATED:
+        first = TASK
+    elif job.state == State.SCHEDULED:
+        has[EXCLUSIVE] = False  # which job has the key then is not known now
+        first = USER
+    elif job.held_by == "details":
+        return [MONITOR]
+    else:
+        first = str(job.held_by)
+    if first not in ORDER:
+        return []  # raw SQL has put something else there
+    return [kind for kind in ORDER[ORDER.index(first) :] if has[kind]]

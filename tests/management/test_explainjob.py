@@ -1,0 +1,101 @@
+"""What `manage.py explainjob` prints."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
+from django.test import Client
+
+from django_tenantqueue.management.commands import explainjob
+from django_tenantqueue.models import TenantQueue
+from django_tenantqueue.states import State
+from tests.factories import make_job, make_queue, make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def printed(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("explainjob", *arguments, stdout=out, no_color=True)
+    return out.getvalue()
+
+
+def test_answer_is_printed_in_plain_words() -> None:
+    job = make_job(make_queue("acme", "mail", paused=True))
+
+    lines = printed(str(job.pk)).splitlines()
+
+    assert lines == [
+        f"#{job.pk} tests.testapp.tasks.noop (created)",
+        "It is ready, and waits to be claimed.",
+        "- No worker runs.",
+        "    → Start one with “manage.py runworker”.",
+        "- Its queue is paused. (queue: acme / mail)",
+        "    → Resume the queue.",
+    ]
+
+
+def test_operator_who_paused_the_queue_in_the_admin_is_printed(admin_client: Client) -> None:
+    queue = make_queue()
+    job = make_job(queue)
+    chosen = {"action": "pause_selected", "_selected_action": [queue.pk]}
+    admin_client.post("/admin/tenantqueue/tenantqueue/", chosen)
+    assert TenantQueue.objects.get(pk=queue.pk).paused
+
+    assert "    Last set by admin in the admin, at " in printed(str(job.pk))
+
+
+@pytest.mark.parametrize("text", ["#{}", "{:,}", "{}"])
+def test_number_is_read_as_it_is_printed_elsewhere(text: str) -> None:
+    job = make_job(state=State.SUCCESS)
+
+    assert "It has ended with success" in printed(text.format(job.pk))
+
+
+def test_json_has_the_codes_and_the_rows() -> None:
+    make_worker()
+    queue = make_queue(paused=True)
+    job = make_job(queue)
+
+    found = json.loads(printed(str(job.pk), "--json"))
+
+    assert (found["job_id"], found["state"]) == (job.pk, "created")
+    (cause,) = found["causes"]
+    assert cause["code"] == "queue_paused"
+    assert cause["target"] == {"kind": "queue", "id": queue.pk, "label": str(queue)}
+    assert cause["done_by"] is None
+
+
+def test_job_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(CommandError, match="job #4711 does not exist") as raised:
+        printed("4711")
+
+    assert raised.value.returncode == 1
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "9" * 19, "9" * 5000, ""])
+def test_number_of_no_job_is_rejected(text: str) -> None:
+    with pytest.raises(CommandError, match="is not the number of a job"):
+        printed("--", text)
+
+
+def test_unknown_database_is_rejected() -> None:
+    with pytest.raises(CommandError, match="--database='mars' is not in DATABASES") as raised:
+        printed("1", "--database=mars")
+
+    assert raised.value.returncode == 2
+
+
+def test_database_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> None:
+        raise OperationalError("the connection is refused")
+
+    monkeypatch.setattr(explainjob, "explain", fail)
+
+    with pytest.raises(CommandError, match="cannot be used: the connection is refused"):
+        printed(str(make_job().pk))
