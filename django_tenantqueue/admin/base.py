@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..conf import get_settings
 from ..models import Job
+from .export import Table, download, read_pages, stored_columns
 
 _M = TypeVar("_M", bound=Model)
 LogMessage = str | list[dict[str, Any]]
+PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
+"""What in the address of a list says where in it the page is, and in which order."""
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin
@@ -44,6 +51,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    export_name: ClassVar[str]
+    """The beginning of the names of downloaded files."""
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}
@@ -56,6 +65,37 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
         """Return all rows, from the database of the jobs."""
         return super().get_queryset(request).using(self.using)
+
+    @property
+    def list_url(self) -> str:
+        """Address of the list without filters."""
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return reverse(name, current_app=self.admin_site.name)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and the downloads of the list."""
+        view = self.admin_site.admin_view(self.export_view)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_export"
+        return [path("export/<str:form>/", view, name=name), *super().get_urls()]
+
+    def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:
+        """Send all rows that the filters and the search of the address select."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        asked = request.GET.copy()
+        for name in PAGE_PARAMETERS:
+            asked.pop(name, None)
+        request.GET = asked  # type: ignore[assignment]
+        try:
+            changelist = self.get_changelist_instance(request)
+        except IncorrectLookupParameters:
+            return HttpResponseRedirect(f"{self.list_url}?e=1")  # as the list itself does
+        return download(request, self.export_table(changelist), form)
+
+    def export_table(self, changelist: ChangeList) -> Table:
+        """Return the rows that a list selects on all its pages."""
+        columns = stored_columns(self.model)
+        return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""

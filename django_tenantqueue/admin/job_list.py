@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from django.contrib.admin import ListFilter
@@ -24,7 +25,9 @@ from ..status.job_pages import (
     JobPage,
     find_jobs,
     queue_ids,
+    walk_jobs,
 )
+from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 
@@ -63,6 +66,10 @@ SHOWN = (
     "progress_message",
 )
 """Columns that the list reads: arguments, results and errors may be large."""
+
+
+QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
+"""What a download of jobs has of their queues; nothing where a queue was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,16 @@ class JobChangeList(ChangeList):
         self.show_full_result_count = False
         self.show_admin_actions = bool(jobs)
         self.can_show_all = self.multi_page = False
+
+    def all_ids(self) -> Iterator[tuple[int, ...]]:
+        """Yield the ids of all jobs that the filters and the search select."""
+        if self.asked.problem:
+            return
+        if self.asked.job_id is not None:
+            yield (self.asked.job_id,)
+            return
+        asked = replace(self.asked.filter, before=NEWEST)
+        yield from walk_jobs(get_settings().database, asked, size=PAGE_ROWS)
 
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None
@@ -213,3 +230,18 @@ class JobChangeList(ChangeList):
     def is_unfiltered(self) -> bool:
         """Whether an empty page means that there are no jobs at all."""
         return not self.has_active_filters and not self.query and self.is_first_page
+
+
+def exported_columns() -> list[Column]:
+    """Return the columns of downloaded jobs."""
+    return [*stored_columns(Job), *QUEUE_COLUMNS]
+
+
+def exported_jobs(jobs: QuerySet[Job], pages: Iterator[tuple[int, ...]]) -> Iterator[list[Row]]:
+    """Yield the columns of jobs and of their queues, in the order of the ids."""
+    columns = stored_columns(Job)
+    place = [column.attribute for column in columns].index("queue_id")
+    for rows in read_ids(jobs, columns, pages):
+        queues = TenantQueue.objects.using(jobs.db).filter(pk__in={row[place] for row in rows})
+        names = {pk: of_queue for pk, *of_queue in queues.values_list("pk", "tenant", "name")}
+        yield [(*row, *names.get(row[place], (None, None))) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
+from .export import Table
 from .formats import (
     NOTHING,
     breakable,
@@ -32,7 +33,7 @@ from .formats import (
 )
 from .job_actions import JobActions
 from .job_forms import WaitingJobForm
-from .job_list import JobChangeList
+from .job_list import JobChangeList, exported_columns, exported_jobs
 from .job_page import ACTIONS_OF, describe, is_tunable
 
 
@@ -40,6 +41,7 @@ from .job_page import ACTIONS_OF, describe, is_tunable
 class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
+    export_name = "jobs"
     addable = False  # Task.delay() makes jobs
     list_display = (
         "title",
@@ -63,6 +65,12 @@ class JobAdmin(JobActions):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that finds its pages by ids."""
         return JobChangeList
+
+    def export_table(self, changelist: ChangeList) -> Table:
+        """Return the jobs that the list finds on all its pages."""
+        found = cast("JobChangeList", changelist)
+        jobs = exported_jobs(found.root_queryset, found.all_ids())
+        return Table(self.export_name, exported_columns(), jobs)
 
     @admin.display(description=_("job"))
     def title(self, job: Job) -> SafeString:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -19,10 +20,13 @@ from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
+from ..status.monitor_details import walk_details
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
+from .export import PAGE_ROWS, Table, download
 from .filters import CancelledFilter, TenantFilter
 from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
+from .job_list import exported_columns, exported_jobs
 from .live_admin import TunedAdmin
 
 LABELS = {
@@ -45,6 +49,7 @@ COLOURS = {
     "ended": "success",
 }
 """Statuses that look like a state of a job."""
+_ADMIN = "admin:tenantqueue_concurrentjobmonitor"
 PARTS = {
     "running": _("running"),
     "ready": _("ready"),
@@ -101,6 +106,7 @@ def _in_words(now: Progress) -> str:
 class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
+    export_name = "monitors"
     addable = False  # code starts monitors
     empty_list = EmptyList(
         _("There are no monitors yet."),
@@ -159,6 +165,28 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             chosen = request.GET.get("details", "")
             monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
         return monitor
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and the download of a monitor's details."""
+        view = self.admin_site.admin_view(self.export_details_view)
+        name = "tenantqueue_concurrentjobmonitor_details"
+        return [path("<int:monitor_id>/details/<str:form>/", view, name=name), *super().get_urls()]
+
+    def export_details_view(
+        self, request: HttpRequest, monitor_id: int, form: str
+    ) -> HttpResponseBase:
+        """Send the details of a monitor: those of the tab that `details` names, or all."""
+        monitor = self.get_queryset(request).filter(pk=monitor_id).first()
+        allowed = self.has_view_or_change_permission(request, monitor)
+        if not allowed or not self.may_view_jobs(request):
+            raise PermissionDenied
+        part = request.GET.get("details")
+        if monitor is None or part not in (None, *PARTS):
+            raise Http404
+        pages = walk_details(self.using, monitor, part, size=PAGE_ROWS)
+        jobs = exported_jobs(Job.objects.using(self.using).all(), pages)
+        name = f"monitor-{monitor.pk}-{part or 'details'}"
+        return download(request, Table(name, exported_columns(), jobs), form)
 
     @admin.display(description=_("monitor"), ordering="-id")
     def title(self, monitor: ConcurrentJobMonitor) -> SafeString:
@@ -256,7 +284,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         jobs = jobs_hidden()
         if monitor.may_view_jobs:  # type: ignore[attr-defined]
             shown = list_details(get_settings().database, monitor, part)
-            jobs = _table(shown, getattr(now, part))
+            jobs = _table(shown, getattr(now, part)) + _downloads(monitor, part)
         return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
 
     @admin.action(permissions=["change"], description=_("Retry failed details"))
@@ -296,6 +324,21 @@ def _first_part(now: Progress) -> str:
         if getattr(now, name):
             return name
     return "done"
+
+
+def _downloads(monitor: ConcurrentJobMonitor, part: str) -> SafeString:
+    """Return links to the details in one state, and to all, as files."""
+    choices = ((PARTS[part], f"?details={part}"), (gettext("all"), ""))
+    links = (
+        (label, text, reverse(f"{_ADMIN}_details", args=[monitor.pk, form]) + query)
+        for label, query in choices
+        for form, text in (("csv", "CSV"), ("jsonl", gettext("JSON lines")))
+    )
+    return format_html(
+        '<p class="tq-downloads">{} {}</p>',
+        gettext("Download:"),
+        format_html_join(" · ", '<a href="{2}">{0}, {1}</a>', links),
+    )
 
 
 def _job_link(job_id: int) -> SafeString:

@@ -36,6 +36,7 @@ def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
 class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     """Tunes tenant queues live: every change is read by the next claim, on every machine."""
 
+    export_name = "tenant-queues"
     empty_list = EmptyList(
         _("There are no tenant queues yet."),
         _(

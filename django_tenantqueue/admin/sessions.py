@@ -166,6 +166,7 @@ class LineAdmin(TunedAdmin[_S]):
 class SessionAdmin(LineAdmin[Session]):
     """Sessions: one job after another."""
 
+    export_name = "sessions"
     empty_list = EmptyList(
         _("No session has jobs."),
         _(
@@ -219,6 +220,7 @@ class SessionAdmin(LineAdmin[Session]):
 class UserCapAdmin(LineAdmin[UserCap]):
     """Caps of users: how many jobs of a user run at once."""
 
+    export_name = "user-caps"
     empty_list = EmptyList(
         _("No user has jobs, or slots of their own."),
         _(

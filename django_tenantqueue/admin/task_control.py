@@ -27,6 +27,7 @@ from .live_admin import TunedAdmin
 class TaskControlAdmin(TunedAdmin[TaskControl]):
     """The kill switch of a task, and its cap over all tenants."""
 
+    export_name = "task-controls"
     empty_list = EmptyList(
         _("No task is controlled."),
         _("Add one to pause its jobs on all workers, or to cap how many run at once."),

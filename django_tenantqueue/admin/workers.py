@@ -40,6 +40,7 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
     addable = False  # a worker registers when it starts
+    export_name = "workers"
     empty_list = EmptyList(
         _("No worker is running."),
         _("Jobs wait until one does. Start it with"),
