@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
@@ -44,6 +45,9 @@ STATE_LABELS: list[tuple[str | None, Any]] = [
     ("finished", _("finished")),
     *((state.value, state.label) for state in State),
 ]
+NAMES_LIST = "tq-task-names"
+"""Id of the <datalist> of task names."""
+NAMES_MOST = 500
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
 PAGE_PARAMETERS = ("before", "trail")
 
@@ -115,7 +119,7 @@ class JobChangeList(ChangeList):
         else:
             only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
             specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], only))
-        specs.append(TextFilter(_("task name"), "name", given["name"]))
+        specs.append(TextFilter(_("task name"), "name", given["name"], NAMES_LIST))
         self.filter_specs = cast("list[ListFilter]", specs)  # all that the templates ask for
         self.has_filters = True
         self.clear_all_filters_qs = self.get_query_string(dict.fromkeys(PARAMETERS))
@@ -141,6 +145,12 @@ class JobChangeList(ChangeList):
         self.show_admin_actions = bool(jobs)
         self.can_show_all = self.multi_page = False
 
+    @property
+    def task_names(self) -> list[str]:
+        """Names to suggest: of this process's tasks, and of the jobs on the page."""
+        names = {*registered_tasks(), *(job.name for job in self.result_list)}
+        return sorted(names)[:NAMES_MOST]
+
     def all_ids(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids of all jobs that the filters and the search select."""
         if self.asked.problem:
@@ -160,7 +170,7 @@ class JobChangeList(ChangeList):
         state = self._given("state")
         if state is not None and state not in STATE_GROUPS:
             return Asked(JobFilter(), problem=gettext("There is no state %r.") % state)
-        if (query := self.query.strip()).isdecimal():
+        if (query := self.query.strip().removeprefix("#")).isdecimal():
             number = read_number(query)
             return Asked(JobFilter(), job_id=NEWEST if number is None else number)
         queues: tuple[int, ...] | None = None

@@ -57,7 +57,7 @@ class JobAdmin(JobActions):
     list_per_page = 100
     sortable_by = ()
     search_fields = ("id",)
-    search_help_text = _("A job's number, or the whole name of a task.")
+    search_help_text = _("A job's number, as in 1753 or #1753, or the whole name of a task.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions_selection_counter = True
@@ -177,9 +177,11 @@ class JobAdmin(JobActions):
         return TemplateResponse(request, "admin/tenantqueue/job/change_form.html", context)
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
+        if "_cancel" in request.POST and not job.is_final:
+            page = self._cancel(request, [job], {"_cancel": "1"})
+            return page or HttpResponseRedirect(request.get_full_path())
         operations: dict[str, Callable[[HttpRequest, Sequence[Job]], None]] = {
             "_retry": self._retry,
-            "_cancel": self._cancel,
             "_run_now": self._run_now,
         }
         pressed = [operation for name, operation in operations.items() if name in request.POST]

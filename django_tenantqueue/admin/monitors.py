@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
@@ -20,14 +20,22 @@ from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
-from ..status.monitor_details import walk_details
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
-from .export import PAGE_ROWS, Table, download
+from .confirmation import confirm
+from .export import download
 from .filters import CancelledFilter, TenantFilter
-from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
-from .job_list import exported_columns, exported_jobs
+from .formats import (
+    NOTHING,
+    duration_text,
+    exact_text,
+    moment,
+    moment_text,
+    read_number,
+    state_badge,
+)
 from .live_admin import TunedAdmin
+from .monitor_export import details_table, download_links
 
 LABELS = {
     "waiting": _("waits for its session"),
@@ -49,7 +57,6 @@ COLOURS = {
     "ended": "success",
 }
 """Statuses that look like a state of a job."""
-_ADMIN = "admin:tenantqueue_concurrentjobmonitor"
 PARTS = {
     "running": _("running"),
     "ready": _("ready"),
@@ -117,6 +124,9 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     operation = staticmethod(monitor_control.tune_monitor)
     pause = staticmethod(monitor_control.pause_monitors)
     resume = staticmethod(monitor_control.resume_monitors)
+    pause_text = _(
+        "No further detail of these monitors starts until you resume them. Details that run go on."
+    )
     list_display = (
         "title",
         "overview",
@@ -130,7 +140,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     list_filter = ("paused", CancelledFilter, TenantFilter)
     list_per_page = 25
     search_fields = ("name",)
-    search_help_text = _("A part of the name.")
+    search_help_text = _("A part of the name, or a monitor's number, as in #12.")
     ordering = ("-id",)
     actions = (*TunedAdmin.actions, "retry_selected", "cancel_selected")
     readonly_fields = (
@@ -166,6 +176,16 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
         return monitor
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor], search_term: str
+    ) -> tuple[QuerySet[ConcurrentJobMonitor], bool]:
+        """Find a monitor by its number, too, as pages show it."""
+        found, duplicates = super().get_search_results(request, queryset, search_term)
+        if search_term.startswith("#"):
+            number = read_number(search_term[1:].strip())
+            found |= queryset.filter(pk=-1 if number is None else number)
+        return found, duplicates
+
     def get_urls(self) -> list[URLPattern]:
         """Return the pages, and the download of a monitor's details."""
         view = self.admin_site.admin_view(self.export_details_view)
@@ -183,10 +203,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         part = request.GET.get("details")
         if monitor is None or part not in (None, *PARTS):
             raise Http404
-        pages = walk_details(self.using, monitor, part, size=PAGE_ROWS)
-        jobs = exported_jobs(Job.objects.using(self.using).all(), pages)
-        name = f"monitor-{monitor.pk}-{part or 'details'}"
-        return download(request, Table(name, exported_columns(), jobs), form)
+        return download(request, details_table(self.using, monitor, part), form)
 
     @admin.display(description=_("monitor"), ordering="-id")
     def title(self, monitor: ConcurrentJobMonitor) -> SafeString:
@@ -284,7 +301,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         jobs = jobs_hidden()
         if monitor.may_view_jobs:  # type: ignore[attr-defined]
             shown = list_details(get_settings().database, monitor, part)
-            jobs = _table(shown, getattr(now, part)) + _downloads(monitor, part)
+            jobs = _table(shown, getattr(now, part)) + download_links(monitor, part, PARTS[part])
         return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
 
     @admin.action(permissions=["change"], description=_("Retry failed details"))
@@ -298,24 +315,40 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             except TransitionRefused as error:
                 self.message_user(request, str(error), messages.WARNING)
                 continue
-            self.log_for(request, [monitor], gettext("%d failed details retried.") % count)
-            text = gettext("%(monitor)s: %(count)d failed details are run again.")
+            done = ngettext("%d failed detail retried.", "%d failed details retried.", count)
+            self.log_for(request, [monitor], done % count)
+            text = ngettext(
+                "%(monitor)s: %(count)d failed detail is run again.",
+                "%(monitor)s: %(count)d failed details are run again.",
+                count,
+            )
             level = messages.SUCCESS if count else messages.WARNING
             self.message_user(request, text % {"monitor": monitor, "count": count}, level)
 
-    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended"))
+    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended…"))
     def cancel_selected(
         self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> None:
-        """Cancel monitors; maintenance cancels what is left, in steps."""
+    ) -> HttpResponse | None:
+        """Ask, then cancel monitors; maintenance cancels what is left, in steps."""
+        what = gettext(
+            "Details that wait are cancelled and never start. Running details are asked to stop. "
+            "The callback does not run. A cancelled monitor cannot be resumed."
+        )
+        if page := confirm(self, request, queryset, gettext("Cancel"), what):
+            return page
         marked = [
             monitor
             for monitor in queryset
             if monitor_control.mark_cancelled(monitor.pk, self.using)
         ]
         self.log_for(request, marked, gettext("Cancelled."))
-        text = gettext("%d monitors are cancelled, their details within seconds.") % len(marked)
+        text = ngettext(
+            "%d monitor is cancelled, its details within seconds.",
+            "%d monitors are cancelled, their details within seconds.",
+            len(marked),
+        ) % len(marked)
         self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
+        return None
 
 
 def _first_part(now: Progress) -> str:
@@ -324,21 +357,6 @@ def _first_part(now: Progress) -> str:
         if getattr(now, name):
             return name
     return "done"
-
-
-def _downloads(monitor: ConcurrentJobMonitor, part: str) -> SafeString:
-    """Return links to the details in one state, and to all, as files."""
-    choices = ((PARTS[part], f"?details={part}"), (gettext("all"), ""))
-    links = (
-        (label, text, reverse(f"{_ADMIN}_details", args=[monitor.pk, form]) + query)
-        for label, query in choices
-        for form, text in (("csv", "CSV"), ("jsonl", gettext("JSON lines")))
-    )
-    return format_html(
-        '<p class="tq-downloads">{} {}</p>',
-        gettext("Download:"),
-        format_html_join(" · ", '<a href="{2}">{0}, {1}</a>', links),
-    )
 
 
 def _job_link(job_id: int) -> SafeString:

@@ -49,6 +49,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     operation = staticmethod(control.tune_queue)
     pause = staticmethod(control.pause)
     resume = staticmethod(control.resume)
+    pause_text = _(
+        "No job of these queues starts until you resume them. Jobs that run go on, and new jobs "
+        "are taken."
+    )
     fixed = ("tenant", "name")
     list_display = (
         "tenant",

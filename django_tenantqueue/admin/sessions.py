@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, UserCap
@@ -103,6 +103,10 @@ class LineAdmin(TunedAdmin[_S]):
     operation = staticmethod(operations.tune_session)
     pause = staticmethod(operations.pause_sessions)
     resume = staticmethod(operations.resume_sessions)
+    pause_text = _(
+        "No further job of these sessions is let through until you resume them. Jobs that were let "
+        "through go on."
+    )
 
     def load(self, rows: Sequence[_S]) -> None:
         """Give each row its `load`."""
@@ -213,7 +217,9 @@ class SessionAdmin(LineAdmin[Session]):
         chosen = list(queryset)
         changed = operations.resume_sessions([s.pk for s in chosen], using=self.using)
         self.log_for(request, chosen, gettext("Resumed."))
-        self.message_user(request, gettext("%d sessions go on.") % changed)
+        self.message_user(
+            request, ngettext("%d session goes on.", "%d sessions go on.", changed) % changed
+        )
 
 
 @admin.register(UserCap)
@@ -230,6 +236,10 @@ class UserCapAdmin(LineAdmin[UserCap]):
         ".using(user=…)",
     )
 
+    pause_text = _(
+        "No further job of these users is let through until you resume them. Jobs that were let "
+        "through go on."
+    )
     fixed = ("tenant", "key")
     list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
     list_display_links = ("tenant", "user")

@@ -44,6 +44,10 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     operation = staticmethod(operations.tune_control)
     pause = staticmethod(operations.pause_controls)
     resume = staticmethod(operations.resume_controls)
+    pause_text = _(
+        "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
+        "run go on, and new jobs are taken."
+    )
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("name",)}),
