@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -20,11 +23,14 @@ from ..models import Job
 from ..status.changes import NEWEST, changes_of
 from .acting import acting
 from .change_text import described
+from .export import Table, download, read_pages, stored_columns
 from .formats import read_number
 
 _M = TypeVar("_M", bound=Model)
 HISTORY_PAGE = 100
 """Changes that one page of a row's history shows."""
+PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
+"""What in the address of a list says where in it the page is, and in which order."""
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin
@@ -51,6 +57,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    export_name: ClassVar[str]
+    """The beginning of the names of downloaded files."""
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}
@@ -63,6 +71,37 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
         """Return all rows, from the database of the jobs."""
         return super().get_queryset(request).using(self.using)
+
+    @property
+    def list_url(self) -> str:
+        """Address of the list without filters."""
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return reverse(name, current_app=self.admin_site.name)
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and the downloads of the list."""
+        view = self.admin_site.admin_view(self.export_view)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_export"
+        return [path("export/<str:form>/", view, name=name), *super().get_urls()]
+
+    def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:
+        """Send all rows that the filters and the search of the address select."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        asked = request.GET.copy()
+        for name in PAGE_PARAMETERS:
+            asked.pop(name, None)
+        request.GET = asked  # type: ignore[assignment]
+        try:
+            changelist = self.get_changelist_instance(request)
+        except IncorrectLookupParameters:
+            return HttpResponseRedirect(f"{self.list_url}?e=1")  # as the list itself does
+        return download(request, self.export_table(changelist), form)
+
+    def export_table(self, changelist: ChangeList) -> Table:
+        """Return the rows that a list selects on all its pages."""
+        columns = stored_columns(self.model)
+        return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""

@@ -89,6 +89,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     """Shows changes; their entries are written by the operations alone."""
 
     addable = False
+    export_name = "changes"
     empty_list = EmptyList(
         _("Nothing has been changed yet."),
         _("What operators and code change appears here, with who did it."),

@@ -21,6 +21,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
     addable = False  # the worker that does a duty writes its row
+    export_name = "duties"
     empty_list = EmptyList(
         _("No maintenance has been done yet."),
         _("A worker does it. Start one with"),

@@ -19,7 +19,11 @@ class TextFilter:
 
     template = "admin/tenantqueue/text_filter.html"
 
-    def __init__(self, title: Any, parameter: str, value: str | None) -> None:
+    def __init__(
+        self, title: Any, parameter: str, value: str | None, suggestions: str | None = None
+    ) -> None:
+        """`suggestions` is the id of a <datalist> of the page."""
+        self.suggestions = suggestions
         self.title = title
         self.parameter = parameter
         self.value = value
@@ -29,6 +33,7 @@ class TextFilter:
         yield {
             "parameter": self.parameter,
             "value": self.value,
+            "suggestions": self.suggestions,
             "others": [
                 (name, value)
                 for name, values in changelist.filter_params.items()

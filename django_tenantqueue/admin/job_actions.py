@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.forms import Form
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +15,7 @@ from ..exceptions import QueueRetired
 from ..models import Job, TenantQueue
 from ..operations import control, monitor_control
 from .base import TenantQueueModelAdmin
+from .confirmation import ask, confirm, is_answered
 from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
 
@@ -37,10 +36,10 @@ class JobActions(TenantQueueModelAdmin[Job]):
         """Make failed and cancelled jobs ready again."""
         self._retry(request, self._chosen(request))
 
-    @admin.action(permissions=["change"], description=_("Cancel selected jobs"))
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
-        """Cancel jobs."""
-        self._cancel(request, self._chosen(request))
+    @admin.action(permissions=["change"], description=_("Cancel selected jobs…"))
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask, then cancel jobs."""
+        return self._cancel(request, self._chosen(request))
 
     @admin.action(permissions=["change"], description=_("Run selected jobs now"))
     def run_now_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
@@ -53,24 +52,27 @@ class JobActions(TenantQueueModelAdmin[Job]):
     ) -> HttpResponse | None:
         """Ask for a priority and give it to the jobs that wait."""
         jobs = self._chosen(request)
-        form = PriorityForm(request.POST if "_apply" in request.POST else None)
+        form = PriorityForm(request.POST if is_answered(request) else None)
         if form.is_valid():
             priority = form.cleaned_data["priority"]
             ids = control.change_priority([job.pk for job in jobs], priority, using=self.using)
             text = gettext("priority → %d") % priority
             self._say(request, len(ids), text, len(jobs) - len(ids))
             return None
-        return self._ask(
+        title = gettext("Change priority")
+        return ask(
+            self,
             request,
             jobs,
-            form,
-            title=gettext("Change priority"),
+            form=form,
+            title=title,
+            yes=title,
             text=ngettext(
                 "Give this job a new priority, if it still waits:",
                 "Give these %(count)d jobs a new priority, those that still wait:",
                 len(jobs),
-            ),
-            action="change_priority_selected",
+            )
+            % {"count": len(jobs)},
         )
 
     @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
@@ -83,7 +85,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
                 pk__in={job.queue_id for job in jobs}
             )
         }
-        data = request.POST if "_apply" in request.POST else None
+        data = request.POST if is_answered(request) else None
         form = MoveForm(self.using, tenants.values(), data)
         if form.is_valid():
             moved = 0
@@ -93,49 +95,29 @@ class JobActions(TenantQueueModelAdmin[Job]):
                 moved += len(ids)
             self._say(request, moved, gettext("moved"), 0)
             if moved < len(jobs):
-                text = gettext(
-                    "%d left as they are: they do not wait any more, or stay with their tenant."
+                left = len(jobs) - moved
+                text = ngettext(
+                    "%d left as it is: it does not wait any more, or stays with its tenant.",
+                    "%d left as they are: they do not wait any more, or stay with their tenant.",
+                    left,
                 )
-                self.message_user(request, text % (len(jobs) - moved), messages.WARNING)
+                self.message_user(request, text % left, messages.WARNING)
             return None
-        return self._ask(
+        title = gettext("Move to another queue")
+        return ask(
+            self,
             request,
             jobs,
-            form,
-            title=gettext("Move to another queue"),
+            form=form,
+            title=title,
+            yes=title,
             text=ngettext(
                 "Move this job to another queue, if it still waits:",
                 "Move these %(count)d jobs to another queue, those that still wait:",
                 len(jobs),
-            ),
-            action="move_selected",
+            )
+            % {"count": len(jobs)},
         )
-
-    def _ask(
-        self,
-        request: HttpRequest,
-        jobs: Sequence[Job],
-        form: Form,
-        *,
-        title: str,
-        text: str,
-        action: str,
-    ) -> HttpResponse:
-        """Show the page that an action asks for its values on."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "form": form,
-            "text": text % {"count": len(jobs)},
-            "jobs": jobs,
-            "action": action,
-            "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/ask.html", context)
 
     def _chosen(self, request: HttpRequest) -> list[Job]:
         """Return the ticked jobs that this user may see, wherever they have moved by now.
@@ -173,7 +155,19 @@ class JobActions(TenantQueueModelAdmin[Job]):
         ids = control.run_now([job.pk for job in jobs], using=self.using)
         self._say(request, len(ids), gettext("made due now"), len(jobs) - len(ids))
 
-    def _cancel(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+    def _cancel(
+        self, request: HttpRequest, jobs: Sequence[Job], sent: Mapping[str, str] | None = None
+    ) -> HttpResponse | None:
+        """Return the page that asks; None once the jobs are cancelled."""
+        text = ngettext(
+            "A job that waits ends now and never starts. A running job is asked to stop. A job "
+            "that has ended is left as it is.",
+            "Jobs that wait end now and never start. Running jobs are asked to stop. Jobs that "
+            "have ended are left as they are.",
+            len(jobs),
+        )
+        if page := confirm(self, request, jobs, gettext("Cancel"), text, sent):
+            return page
         cancelled, asked = control.cancel([job.pk for job in jobs], using=self.using)
         late = len(jobs) - len(cancelled) - len(asked)
         if cancelled or not asked:
@@ -181,6 +175,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
         if asked:
             late = 0 if cancelled else late
             self._say(request, len(asked), gettext("running and asked to stop"), late)
+        return None
 
     def _say(self, request: HttpRequest, done: int, what: str, late: int) -> None:
         """Tell how many jobs were changed, and how many were not in a state for it any more."""

@@ -60,7 +60,7 @@ def _shown(cause: Cause, job: Job) -> ShownCause:
     if cause.done_by is not None:
         done_by = format_html(
             gettext("Last set by {name}, {at}."),
-            name=cause.done_by.name,
+            name=cause.done_by.text,
             at=moment(cause.done_by.at),
         )
     joined = format_html_join(" · ", "{}", ((link,) for link in links.values()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from django.contrib.admin import ListFilter
@@ -12,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
@@ -24,7 +26,9 @@ from ..status.job_pages import (
     JobPage,
     find_jobs,
     queue_ids,
+    walk_jobs,
 )
+from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 
@@ -41,6 +45,9 @@ STATE_LABELS: list[tuple[str | None, Any]] = [
     ("finished", _("finished")),
     *((state.value, state.label) for state in State),
 ]
+NAMES_LIST = "tq-task-names"
+"""Id of the <datalist> of task names."""
+NAMES_MOST = 500
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
 PAGE_PARAMETERS = ("before", "trail")
 
@@ -63,6 +70,10 @@ SHOWN = (
     "progress_message",
 )
 """Columns that the list reads: arguments, results and errors may be large."""
+
+
+QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
+"""What a download of jobs has of their queues; nothing where a queue was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,7 @@ class JobChangeList(ChangeList):
         else:
             only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
             specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], only))
-        specs.append(TextFilter(_("task name"), "name", given["name"]))
+        specs.append(TextFilter(_("task name"), "name", given["name"], NAMES_LIST))
         self.filter_specs = cast("list[ListFilter]", specs)  # all that the templates ask for
         self.has_filters = True
         self.clear_all_filters_qs = self.get_query_string(dict.fromkeys(PARAMETERS))
@@ -134,6 +145,22 @@ class JobChangeList(ChangeList):
         self.show_admin_actions = bool(jobs)
         self.can_show_all = self.multi_page = False
 
+    @property
+    def task_names(self) -> list[str]:
+        """Names to suggest: of this process's tasks, and of the jobs on the page."""
+        names = {*registered_tasks(), *(job.name for job in self.result_list)}
+        return sorted(names)[:NAMES_MOST]
+
+    def all_ids(self) -> Iterator[tuple[int, ...]]:
+        """Yield the ids of all jobs that the filters and the search select."""
+        if self.asked.problem:
+            return
+        if self.asked.job_id is not None:
+            yield (self.asked.job_id,)
+            return
+        asked = replace(self.asked.filter, before=NEWEST)
+        yield from walk_jobs(get_settings().database, asked, size=PAGE_ROWS)
+
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None
 
@@ -143,7 +170,7 @@ class JobChangeList(ChangeList):
         state = self._given("state")
         if state is not None and state not in STATE_GROUPS:
             return Asked(JobFilter(), problem=gettext("There is no state %r.") % state)
-        if (query := self.query.strip()).isdecimal():
+        if (query := self.query.strip().removeprefix("#")).isdecimal():
             number = read_number(query)
             return Asked(JobFilter(), job_id=NEWEST if number is None else number)
         queues: tuple[int, ...] | None = None
@@ -213,3 +240,18 @@ class JobChangeList(ChangeList):
     def is_unfiltered(self) -> bool:
         """Whether an empty page means that there are no jobs at all."""
         return not self.has_active_filters and not self.query and self.is_first_page
+
+
+def exported_columns() -> list[Column]:
+    """Return the columns of downloaded jobs."""
+    return [*stored_columns(Job), *QUEUE_COLUMNS]
+
+
+def exported_jobs(jobs: QuerySet[Job], pages: Iterator[tuple[int, ...]]) -> Iterator[list[Row]]:
+    """Yield the columns of jobs and of their queues, in the order of the ids."""
+    columns = stored_columns(Job)
+    place = [column.attribute for column in columns].index("queue_id")
+    for rows in read_ids(jobs, columns, pages):
+        queues = TenantQueue.objects.using(jobs.db).filter(pk__in={row[place] for row in rows})
+        names = {pk: of_queue for pk, *of_queue in queues.values_list("pk", "tenant", "name")}
+        yield [(*row, *names.get(row[place], (None, None))) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -21,6 +21,7 @@ from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
 from .acting import acting
+from .export import Table
 from .formats import (
     NOTHING,
     breakable,
@@ -33,7 +34,7 @@ from .formats import (
 )
 from .job_actions import JobActions
 from .job_forms import WaitingJobForm
-from .job_list import JobChangeList
+from .job_list import JobChangeList, exported_columns, exported_jobs
 from .job_page import ACTIONS_OF, describe, is_tunable
 
 
@@ -41,6 +42,7 @@ from .job_page import ACTIONS_OF, describe, is_tunable
 class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
+    export_name = "jobs"
     addable = False  # Task.delay() makes jobs
     list_display = (
         "title",
@@ -56,7 +58,7 @@ class JobAdmin(JobActions):
     list_per_page = 100
     sortable_by = ()
     search_fields = ("id",)
-    search_help_text = _("A job's number, or the whole name of a task.")
+    search_help_text = _("A job's number, as in 1753 or #1753, or the whole name of a task.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions_selection_counter = True
@@ -64,6 +66,12 @@ class JobAdmin(JobActions):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that finds its pages by ids."""
         return JobChangeList
+
+    def export_table(self, changelist: ChangeList) -> Table:
+        """Return the jobs that the list finds on all its pages."""
+        found = cast("JobChangeList", changelist)
+        jobs = exported_jobs(found.root_queryset, found.all_ids())
+        return Table(self.export_name, exported_columns(), jobs)
 
     @admin.display(description=_("job"))
     def title(self, job: Job) -> SafeString:
@@ -172,9 +180,11 @@ class JobAdmin(JobActions):
         return TemplateResponse(request, "admin/tenantqueue/job/change_form.html", context)
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
+        if "_cancel" in request.POST and not job.is_final:
+            page = self._cancel(request, [job], {"_cancel": "1"})
+            return page or HttpResponseRedirect(request.get_full_path())
         operations: dict[str, Callable[[HttpRequest, Sequence[Job]], None]] = {
             "_retry": self._retry,
-            "_cancel": self._cancel,
             "_run_now": self._run_now,
         }
         pressed = [operation for name, operation in operations.items() if name in request.POST]

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..operations.tuning import add_row
 from .base import TenantQueueModelAdmin
+from .confirmation import confirm
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 
 _M = TypeVar("_M", bound=Model)
@@ -41,6 +42,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Pauses the rows of some ids and returns how many it changed: a static method."""
     resume: ClassVar[Callable[..., int]]
     """Resumes the rows of some ids, like `pause`."""
+    pause_text: ClassVar[Any]
+    """What happens to jobs when rows are paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
@@ -136,14 +139,18 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             "many": options.verbose_name_plural,
         }
         if chosen > changed:
-            note += gettext("; %d were so already") % (chosen - changed)
+            already = chosen - changed
+            note += ngettext("; %d was so already", "; %d were so already", already) % already
         level = messages.SUCCESS if changed else messages.WARNING
         self.message_user(request, f"{note}: {text}.", level)
 
-    @admin.action(permissions=["change"], description=_("Pause selected %(verbose_name_plural)s"))
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
-        """Pause rows."""
+    @admin.action(permissions=["change"], description=_("Pause selected %(verbose_name_plural)s…"))
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> HttpResponse | None:
+        """Ask, then pause rows."""
+        if page := confirm(self, request, queryset, gettext("Pause"), str(self.pause_text)):
+            return page
         self.switch(request, queryset, "paused", True, self.pause)
+        return None
 
     @admin.action(permissions=["change"], description=_("Resume selected %(verbose_name_plural)s"))
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:

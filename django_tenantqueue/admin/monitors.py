@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import URLPattern, path, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
@@ -21,9 +22,20 @@ from ..operations import monitor_control
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
+from .confirmation import confirm
+from .export import download
 from .filters import CancelledFilter, TenantFilter
-from .formats import NOTHING, duration_text, exact_text, moment, moment_text, state_badge
+from .formats import (
+    NOTHING,
+    duration_text,
+    exact_text,
+    moment,
+    moment_text,
+    read_number,
+    state_badge,
+)
 from .live_admin import TunedAdmin
+from .monitor_export import details_table, download_links
 
 LABELS = {
     "waiting": _("waits for its session"),
@@ -101,6 +113,7 @@ def _in_words(now: Progress) -> str:
 class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
+    export_name = "monitors"
     addable = False  # code starts monitors
     empty_list = EmptyList(
         _("There are no monitors yet."),
@@ -111,6 +124,9 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     operation = staticmethod(monitor_control.tune_monitor)
     pause = staticmethod(monitor_control.pause_monitors)
     resume = staticmethod(monitor_control.resume_monitors)
+    pause_text = _(
+        "No further detail of these monitors starts until you resume them. Details that run go on."
+    )
     list_display = (
         "title",
         "overview",
@@ -124,7 +140,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     list_filter = ("paused", CancelledFilter, TenantFilter)
     list_per_page = 25
     search_fields = ("name",)
-    search_help_text = _("A part of the name.")
+    search_help_text = _("A part of the name, or a monitor's number, as in #12.")
     ordering = ("-id",)
     actions = (*TunedAdmin.actions, "retry_selected", "cancel_selected")
     readonly_fields = (
@@ -159,6 +175,35 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             chosen = request.GET.get("details", "")
             monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
         return monitor
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor], search_term: str
+    ) -> tuple[QuerySet[ConcurrentJobMonitor], bool]:
+        """Find a monitor by its number, too, as pages show it."""
+        found, duplicates = super().get_search_results(request, queryset, search_term)
+        if search_term.startswith("#"):
+            number = read_number(search_term[1:].strip())
+            found |= queryset.filter(pk=-1 if number is None else number)
+        return found, duplicates
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and the download of a monitor's details."""
+        view = self.admin_site.admin_view(self.export_details_view)
+        name = "tenantqueue_concurrentjobmonitor_details"
+        return [path("<int:monitor_id>/details/<str:form>/", view, name=name), *super().get_urls()]
+
+    def export_details_view(
+        self, request: HttpRequest, monitor_id: int, form: str
+    ) -> HttpResponseBase:
+        """Send the details of a monitor: those of the tab that `details` names, or all."""
+        monitor = self.get_queryset(request).filter(pk=monitor_id).first()
+        allowed = self.has_view_or_change_permission(request, monitor)
+        if not allowed or not self.may_view_jobs(request):
+            raise PermissionDenied
+        part = request.GET.get("details")
+        if monitor is None or part not in (None, *PARTS):
+            raise Http404
+        return download(request, details_table(self.using, monitor, part), form)
 
     @admin.display(description=_("monitor"), ordering="-id")
     def title(self, monitor: ConcurrentJobMonitor) -> SafeString:
@@ -256,7 +301,7 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         jobs = jobs_hidden()
         if monitor.may_view_jobs:  # type: ignore[attr-defined]
             shown = list_details(get_settings().database, monitor, part)
-            jobs = _table(shown, getattr(now, part))
+            jobs = _table(shown, getattr(now, part)) + download_links(monitor, part, PARTS[part])
         return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
 
     @admin.action(permissions=["change"], description=_("Retry failed details"))
@@ -270,22 +315,37 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             except TransitionRefused as error:
                 self.message_user(request, str(error), messages.WARNING)
                 continue
-            text = gettext("%(monitor)s: %(count)d failed details are run again.")
+            text = ngettext(
+                "%(monitor)s: %(count)d failed detail is run again.",
+                "%(monitor)s: %(count)d failed details are run again.",
+                count,
+            )
             level = messages.SUCCESS if count else messages.WARNING
             self.message_user(request, text % {"monitor": monitor, "count": count}, level)
 
-    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended"))
+    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended…"))
     def cancel_selected(
         self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> None:
-        """Cancel monitors; maintenance cancels what is left, in steps."""
+    ) -> HttpResponse | None:
+        """Ask, then cancel monitors; maintenance cancels what is left, in steps."""
+        what = gettext(
+            "Details that wait are cancelled and never start. Running details are asked to stop. "
+            "The callback does not run. A cancelled monitor cannot be resumed."
+        )
+        if page := confirm(self, request, queryset, gettext("Cancel"), what):
+            return page
         marked = [
             monitor
             for monitor in queryset
             if monitor_control.mark_cancelled(monitor.pk, self.using)
         ]
-        text = gettext("%d monitors are cancelled, their details within seconds.") % len(marked)
+        text = ngettext(
+            "%d monitor is cancelled, its details within seconds.",
+            "%d monitors are cancelled, their details within seconds.",
+            len(marked),
+        ) % len(marked)
         self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
+        return None
 
 
 def _first_part(now: Progress) -> str:

@@ -39,6 +39,7 @@ def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
 class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     """Tunes tenant queues live: every change is read by the next claim, on every machine."""
 
+    export_name = "tenant-queues"
     empty_list = EmptyList(
         _("There are no tenant queues yet."),
         _(
@@ -51,6 +52,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     operation = staticmethod(control.tune_queue)
     pause = staticmethod(control.pause)
     resume = staticmethod(control.resume)
+    pause_text = _(
+        "No job of these queues starts until you resume them. Jobs that run go on, and new jobs "
+        "are taken."
+    )
     fixed = ("tenant", "name")
     list_display = (
         "tenant",

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, UserCap
@@ -103,6 +103,10 @@ class LineAdmin(TunedAdmin[_S]):
     operation = staticmethod(operations.tune_session)
     pause = staticmethod(operations.pause_sessions)
     resume = staticmethod(operations.resume_sessions)
+    pause_text = _(
+        "No further job of these sessions is let through until you resume them. Jobs that were let "
+        "through go on."
+    )
 
     def load(self, rows: Sequence[_S]) -> None:
         """Give each row its `load`."""
@@ -166,6 +170,7 @@ class LineAdmin(TunedAdmin[_S]):
 class SessionAdmin(LineAdmin[Session]):
     """Sessions: one job after another."""
 
+    export_name = "sessions"
     empty_list = EmptyList(
         _("No session has jobs."),
         _(
@@ -211,13 +216,16 @@ class SessionAdmin(LineAdmin[Session]):
         """Resume sessions."""
         ids = list(queryset.values_list("pk", flat=True))
         changed = operations.resume_sessions(ids, using=self.using)
-        self.message_user(request, gettext("%d sessions go on.") % changed)
+        self.message_user(
+            request, ngettext("%d session goes on.", "%d sessions go on.", changed) % changed
+        )
 
 
 @admin.register(UserCap)
 class UserCapAdmin(LineAdmin[UserCap]):
     """Caps of users: how many jobs of a user run at once."""
 
+    export_name = "user-caps"
     empty_list = EmptyList(
         _("No user has jobs, or slots of their own."),
         _(
@@ -227,6 +235,10 @@ class UserCapAdmin(LineAdmin[UserCap]):
         ".using(user=…)",
     )
 
+    pause_text = _(
+        "No further job of these users is let through until you resume them. Jobs that were let "
+        "through go on."
+    )
     fixed = ("tenant", "key")
     list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
     list_display_links = ("tenant", "user")

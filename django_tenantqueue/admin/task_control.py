@@ -27,6 +27,7 @@ from .live_admin import TunedAdmin
 class TaskControlAdmin(TunedAdmin[TaskControl]):
     """The kill switch of a task, and its cap over all tenants."""
 
+    export_name = "task-controls"
     empty_list = EmptyList(
         _("No task is controlled."),
         _("Add one to pause its jobs on all workers, or to cap how many run at once."),
@@ -43,6 +44,10 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     operation = staticmethod(operations.tune_control)
     pause = staticmethod(operations.pause_controls)
     resume = staticmethod(operations.resume_controls)
+    pause_text = _(
+        "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
+        "run go on, and new jobs are taken."
+    )
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("name",)}),

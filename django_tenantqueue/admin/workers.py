@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import Case, F, QuerySet, When
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Case, F, When
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
-from ..operations import worker_control
 from ..queries.fleet import RunningClaim
 from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
-from .base import EmptyList, TenantQueueModelAdmin
-from .formats import NOTHING, breakable, duration_text, failure_text, moment, state_badge
+from .base import EmptyList
+from .formats import (
+    NOTHING,
+    breakable,
+    duration_text,
+    failure_text,
+    moment,
+    read_number,
+    state_badge,
+)
+from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
     WorkerState.WORKING: "success",
@@ -36,10 +45,11 @@ BADGES = {
 
 
 @admin.register(Worker)
-class WorkerAdmin(TenantQueueModelAdmin[Worker]):
+class WorkerAdmin(WorkerActions):
     """Shows worker processes; what an operator sets is that they drain or stop."""
 
     addable = False  # a worker registers when it starts
+    export_name = "workers"
     empty_list = EmptyList(
         _("No worker is running."),
         _("Jobs wait until one does. Start it with"),
@@ -61,9 +71,8 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     search_help_text = _("A part of the host's or the worker's name.")
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
-    actions = ("drain_selected", "stop_selected")
     fieldsets = (
-        (None, {"fields": ("name", ("host", "pid", "supervisor_pid"), "takes")}),
+        (None, {"fields": ("name", ("host", "process_id", "supervisor_process_id"), "takes")}),
         (
             _("Now"),
             {
@@ -78,6 +87,8 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     )
     readonly_fields = (
         *(field.name for field in Worker._meta.fields),
+        "process_id",
+        "supervisor_process_id",
         "status",
         "heartbeat",
         "uptime",
@@ -93,6 +104,16 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     def process(self, worker: Worker) -> SafeString:
         """Return the worker's name, host and process id."""
         return format_html("{}<br><small>{} · {}</small>", worker.name, worker.host, worker.pid)
+
+    @admin.display(description=_("process id"))
+    def process_id(self, worker: Worker) -> str:
+        """Return the process id as `ps` shows it."""
+        return str(worker.pid)
+
+    @admin.display(description=_("supervisor's process id"))
+    def supervisor_process_id(self, worker: Worker) -> str:
+        """Return the process id of the supervisor as `ps` shows it."""
+        return str(worker.supervisor_pid)
 
     @admin.display(description=_("state"))
     def status(self, worker: Worker) -> SafeString:
@@ -192,7 +213,15 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Show a worker, with nothing to save."""
+        """Show a worker, with nothing to save, or do what a button of its page asks for."""
+        pressed = [order for order in (DRAIN, STOP) if order.button in request.POST]
+        if pressed and object_id is not None:
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            number = read_number(unquote(object_id))
+            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
+            page = self._ask_and_tell(request, chosen, pressed[0], {pressed[0].button: "1"})
+            return page or HttpResponseRedirect(request.get_full_path())
         nothing = {"show_save": False, "show_save_and_continue": False}
         return super().changeform_view(
             request, object_id, form_url, {**nothing, **(extra_context or {})}
@@ -203,44 +232,16 @@ class WorkerAdmin(TenantQueueModelAdmin[Worker]):
     ) -> HttpResponse:
         """Show a worker with the jobs that it runs, to those who may see jobs."""
         worker = context.get("original")
+        if worker is not None and self.has_change_permission(request, worker):
+            context["orders"] = [
+                order for order in (DRAIN, STOP) if not getattr(worker, order.column)
+            ]
         context["may_view_jobs"] = self.may_view_jobs(request)
         if worker is not None and context["may_view_jobs"]:
             claims = worker_status.list_running(self.using, worker.pk)
             context["jobs"] = [_row(claim) for claim in claims]
             context["more_jobs"] = claims[0].of_worker - len(claims) if claims else 0
         return super().render_change_form(request, context, *args, **kwargs)
-
-    @admin.action(
-        permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop")
-    )
-    def drain_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
-        """Let workers end what they run and then stop."""
-        done, late = self._order(queryset, worker_control.drain)
-        text = ngettext("%d worker drains.", "%d workers drain.", done) % done
-        self._say(request, text, done, late)
-
-    @admin.action(
-        permissions=["change"], description=_("Stop: drain for the shutdown timeout at most")
-    )
-    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
-        """Let workers drain for as long as their shutdown timeout, and then stop."""
-        done, late = self._order(queryset, worker_control.stop)
-        text = ngettext("%d worker stops:", "%d workers stop:", done) % done
-        text += " " + gettext("what still runs after the shutdown timeout starts again elsewhere.")
-        self._say(request, text, done, late)
-
-    def _order(
-        self, queryset: QuerySet[Worker], operation: Callable[..., list[int]]
-    ) -> tuple[int, int]:
-        """Give an order; return how many workers it was new to, and how many it was not."""
-        ids = list(queryset.values_list("pk", flat=True))
-        done = operation(ids, using=self.using)
-        return len(done), len(ids) - len(done)
-
-    def _say(self, request: HttpRequest, text: str, done: int, late: int) -> None:
-        if late:
-            text += " " + gettext("%d did so already, or stopped meanwhile.") % late
-        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
 
 
 def _number(text: str) -> SafeString:

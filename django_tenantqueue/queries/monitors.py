@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connections
 
 from ..gates import MONITOR
+from ..states import State
 from .base import array, fetch
 from .direct import fetch_prepared
 from .gates import Moved, Released, Where, add_gates
@@ -162,7 +163,36 @@ def list_detail_ends(
     return found
 
 
-def list_unfinished_details(using: str, monitor_id: int, *, most: int) -> list[UnfinishedDetail]:
-    """Return the first details in flight, in the line, and aside, up to `most` of each."""
-    params = {"monitor_id": monitor_id, "most": most}
+def list_unfinished_details(
+    using: str, monitor_id: int, *, most: int, after: int = 0
+) -> list[UnfinishedDetail]:
+    """Return the first details in flight, in the line, and aside, up to `most` of each.
+
+    Their ids are above `after`.
+    """
+    params = {"monitor_id": monitor_id, "most": most, "after": after}
     return [UnfinishedDetail(*row) for row in fetch(using, "list_unfinished_details", params)]
+
+
+def list_ended_details(
+    using: str,
+    monitor_id: int,
+    state: State,
+    *,
+    before: tuple[datetime | None, int],
+    most: int,
+) -> list[tuple[int, datetime]]:
+    """Return ids and ends of jobs that ended in a state, the last first, its anchor too.
+
+    `before` is the end and the id of the last one that the caller has; None as the end is the
+    beginning.
+    """
+    before_at, before_id = before
+    params = {
+        "monitor_id": monitor_id,
+        "state": state.value,
+        "before_at": "infinity" if before_at is None else before_at,
+        "before": before_id,
+        "most": most,
+    }
+    return [(row[0], row[1]) for row in fetch(using, "list_ended_details", params)]

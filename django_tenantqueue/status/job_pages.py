@@ -7,7 +7,7 @@ applied to its newest WINDOW entries; the page says so, and its link to older jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
@@ -72,13 +72,18 @@ def queue_ids(using: str, *, tenant: str | None, name: str | None) -> tuple[int,
     return tuple(queues.values_list("pk", flat=True)[:QUEUES_MOST])
 
 
-def find_jobs(using: str, asked: JobFilter, *, size: int) -> JobPage:
-    """Return a page of at most `size` jobs."""
+def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -> JobPage:
+    """Return a page of at most `size` jobs.
+
+    `by_id` reads unfinished jobs in the order of their ids alone: never capped, but slow where few
+    of many are wanted.
+    """
     if asked.queues is not None and not asked.queues:
         return JobPage((), None)
     with queries.read_in_order(using):
         # The unfinished first: a job that ends between the two is found in the history, too.
-        parts = [*_unfinished(using, asked, size + 1), *_finished(using, asked, size + 1)]
+        unfinished = _unfinished(using, asked, size + 1, by_id=by_id)
+        parts = [*unfinished, *_finished(using, asked, size + 1)]
     floor = max((part.floor for part in parts), default=0)
     ids = sorted({i for part in parts for i in part.ids if i >= floor}, reverse=True)
     capped = any(part.capped for part in parts)
@@ -89,15 +94,36 @@ def find_jobs(using: str, asked: JobFilter, *, size: int) -> JobPage:
     return JobPage(tuple(ids), None, capped=capped)
 
 
+def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ids of all jobs, the newest first, at most `size` at a time.
+
+    Each step is a page of the list: it ends its transaction before the ids are yielded. Where the
+    list may leave jobs out (`capped`), the walk goes on by their ids.
+    """
+    by_id = False
+    while True:
+        page = find_jobs(using, asked, size=size, by_id=by_id)
+        if page.capped and not by_id:
+            by_id = True
+            continue
+        if page.ids:
+            yield page.ids
+        if page.older is None:
+            return
+        asked = replace(asked, before=page.older)
+
+
 def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> list[State]:
     return [state for state in among if states is None or state in states]
 
 
-def _unfinished(using: str, asked: JobFilter, page: int) -> list[Found]:
+def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list[Found]:
     chosen = _chosen(asked.states, UNFINISHED)
     if not chosen:
         return []
     wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
+    if by_id:
+        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
     all_of_few = replace(wanted, most=SMALL_WINDOW)
     if set(chosen) <= ACTIVE:
         return [queries.list_jobs(using, "list_active_jobs", all_of_few)]

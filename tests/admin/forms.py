@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from django.http import HttpResponse
+from django.test import Client
 
 
 class _Inputs(HTMLParser):
@@ -43,3 +44,9 @@ def form_values(response: HttpResponse, containing: str) -> dict[str, Any]:
         for name, values in parser.found.items()
         if name != "csrfmiddlewaretoken"
     }
+
+
+def say_yes(client: Client, question: HttpResponse) -> HttpResponse:
+    """Post the form of a page that asks, and return the page that follows."""
+    address = question.wsgi_request.get_full_path()  # type: ignore[attr-defined]
+    return client.post(address, form_values(question, "_apply"), follow=True)

@@ -19,7 +19,7 @@ from django_tenantqueue.states import State
 from tests.factories import made_changes, make_job, make_queue, state_of
 
 from .conftest import text_of, url_of
-from .forms import form_values
+from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,9 @@ def address(job: Job | int) -> str:
 
 def press(client: Client, job: Job, button: str) -> str:
     """Press a button of the page; return the page that follows."""
-    return text_of(client.post(address(job), {button: "1"}, follow=True))
+    response = client.post(address(job), {button: "1"}, follow=True)
+    asks = button == "_cancel" and not job.is_final
+    return text_of(say_yes(client, response) if asks else response)
 
 
 ERRORS = [

@@ -17,7 +17,7 @@ from tests.factories import made_changes
 from tests.testapp.tasks import echo, fail, noop
 
 from .conftest import text_of, url_of
-from .forms import form_values
+from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/concurrentjobmonitor/"
@@ -42,7 +42,9 @@ def page_of(monitor: ConcurrentJobMonitor) -> str:
 def act(client: Client, action: str, *monitors: ConcurrentJobMonitor) -> str:
     """Do something to monitors in the list; return what the page says."""
     data = {"action": action, "_selected_action": [monitor.pk for monitor in monitors]}
-    text = text_of(client.post(LIST, data, follow=True))
+    response = client.post(LIST, data, follow=True)
+    asks = action in ("pause_selected", "cancel_selected")
+    text = text_of(say_yes(client, response) if asks else response)
     run_commit_hooks("default")
     return text
 
@@ -172,7 +174,7 @@ def test_actions_pause_resume_retry_and_cancel(admin_client: Client) -> None:
     assert monitor.progress().failed == 0
 
     text = act(admin_client, "cancel_selected", second, ended)
-    assert "1 monitors are cancelled" in text
+    assert "1 monitor is cancelled" in text
     assert "is being cancelled" in text
     feeder = Feeder()
     feeder.step("default")

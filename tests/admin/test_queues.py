@@ -18,7 +18,7 @@ from django_tenantqueue.status import queue_loads
 from tests.factories import made_changes, make_jobs, make_queue
 
 from .conftest import text_of, url_of
-from .forms import form_values
+from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/tenantqueue/"
@@ -319,13 +319,12 @@ def test_pause_and_resume_actions_are_audited(admin_client: Client) -> None:
     first, second = make_queue(), make_queue(paused=True)
     selected = [first.pk, second.pk]
 
-    response = admin_client.post(
-        LIST,
-        {"action": "pause_selected", "_selected_action": selected, "index": "0"},
-        follow=True,
+    question = admin_client.post(
+        LIST, {"action": "pause_selected", "_selected_action": selected, "index": "0"}
     )
+    response = say_yes(admin_client, question)
 
-    assert "1 tenant queue changed; 1 were so already: paused no → yes" in text_of(response)
+    assert "1 tenant queue changed; 1 was so already: paused no → yes" in text_of(response)
     assert made_changes() == [("pause", {"paused": False}, {"paused": True})]
     assert TenantQueue.objects.filter(paused=True).count() == 2
 

@@ -160,7 +160,7 @@ def test_halted_session_is_resumed(admin_client: Client) -> None:
     )
 
     run_commit_hooks("default")
-    assert "1 sessions go on." in text_of(response)
+    assert "1 session goes on." in text_of(response)
     assert waiting.refresh().state == "created"
     session.refresh_from_db()
     assert (session.halted_at, session.halted_by) == (None, None)

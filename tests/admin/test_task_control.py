@@ -17,7 +17,7 @@ from tests.factories import made_changes
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
-from .forms import form_values
+from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/taskcontrol/"
@@ -116,6 +116,8 @@ def test_chosen_tasks_are_switched(admin_client: Client, action: str, before: bo
     response = admin_client.post(
         LIST, {"action": f"{action}_selected", "_selected_action": control.pk}, follow=True
     )
+    if action == "pause":
+        response = say_yes(admin_client, response)
 
     assert "1 task control changed" in text_of(response)
     control.refresh_from_db()

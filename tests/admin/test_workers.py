@@ -16,6 +16,7 @@ from django_tenantqueue.status.workers import LISTED
 from tests.factories import made_changes, make_job, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of
+from .forms import say_yes
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue/worker/"
@@ -30,7 +31,7 @@ def order(client: Client, action: str, *workers: Worker) -> str:
     """Tick workers, run an action, and return the page that follows as text."""
     ticked = [worker.pk for worker in workers]
     data = {"action": action, "_selected_action": ticked, "index": "0"}
-    return text_of(client.post(LIST, data, follow=True))
+    return text_of(say_yes(client, client.post(LIST, data)))
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_buttons_and_form_of_a_job(open_page: OpenPage) -> None:
     expect(page.locator(".errorlist")).to_contain_text("meanwhile it became 300")
 
     page.click("button[name=_cancel]")
+    page.click("input[value='Yes, cancel 1 job']")
     expect(page.locator(".tq-head .tq-state")).to_have_text("cancelled")
     assert state_of(job.pk) == State.CANCELLED
 
@@ -169,6 +170,7 @@ def test_worker_is_stopped_from_the_list(open_page: OpenPage) -> None:
     page.check(f"input[name=_selected_action][value='{worker.pk}']")
     page.select_option("select[name=action]", "stop_selected")
     page.click("button[name=index]")
+    page.click("input[value='Yes, stop 1 worker']")
 
     expect(page.locator(".messagelist")).to_contain_text("1 worker stops: what still runs")
     expect(page.locator("td.field-state")).to_have_text(["stopping", "working"])

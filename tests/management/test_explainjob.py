@@ -47,7 +47,7 @@ def test_operator_who_paused_the_queue_in_the_admin_is_printed(admin_client: Cli
     admin_client.post("/admin/tenantqueue/tenantqueue/", chosen)
     assert TenantQueue.objects.get(pk=queue.pk).paused
 
-    assert "    Last set by admin in the admin, at " in printed(str(job.pk))
+    assert "    Last set by admin (admin), at " in printed(str(job.pk))
 
 
 @pytest.mark.parametrize("text", ["#{}", "{:,}", "{}"])

@@ -488,7 +488,20 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"ids": "{7,8}", "most": 500, "since_seconds": 3600.0}, DETAIL_ENDS, 3000),
     ],
     "list_unfinished_details": [
-        Case(lambda _: {"monitor_id": 7, "most": 1000}, (*LINE, *INSIDE, *ASIDE), 1700)
+        Case(lambda _: {"monitor_id": 7, "most": 1000, "after": 0}, (*LINE, *INSIDE, *ASIDE), 1700)
+    ],
+    "list_ended_details": [
+        Case(
+            lambda _: {
+                "monitor_id": 7,
+                "state": "success",
+                "before_at": "infinity",
+                "before": 2**40,
+                "most": 1000,
+            },
+            DETAIL_ENDS,
+            3000,
+        )
     ],
     "list_history_in_state": [
         Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),

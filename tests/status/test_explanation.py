@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth import get_user_model
-from django.contrib.contenttypes.models import ContentType
 from django.db import connection
-from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -27,6 +22,8 @@ from django_tenantqueue.models import (
     TenantQueue,
     UserCap,
 )
+from django_tenantqueue.operations import control, monitor_control, sessions
+from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Cause, Code, Explanation, explain
 from django_tenantqueue.status.explanation.answer import sorted_causes
@@ -685,64 +682,56 @@ def test_finished_job_says_its_outcome(state: State, told: str) -> None:
 # who
 
 
-def log(row: Model, message: str, *, name: str = "grace") -> None:
-    user, _ = get_user_model().objects.get_or_create(username=name)
-    LogEntry.objects.create(
-        user=user,
-        content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
-        object_id=str(row.pk),
-        object_repr=str(row),
-        action_flag=CHANGE,
-        change_message=message,
-    )
-
-
-def change(text: str) -> str:
-    return json.dumps([{"changed": {"fields": [text]}}])
-
-
 def test_operator_who_paused_the_queue_is_named() -> None:
-    queue = make_queue(paused=True)
-    log(queue, change("paused no → yes"))
-    log(queue, change("slots 3 → 5"), name="ada")
+    queue = make_queue()
+    with acting_as("grace", "admin"):
+        control.pause([queue.pk])
+    with acting_as("ada", "admin"):
+        control.tune_queue(queue.pk, num_slots=5)
 
     by = cause(make_job(queue), Code.QUEUE_PAUSED).done_by
 
     assert by is not None
-    assert by.name == "grace"
+    assert by.text == "grace (admin)"
 
 
-def test_operator_is_left_out_when_code_has_paused_it_since() -> None:
-    queue = make_queue(paused=True)
-    log(queue, change("paused no → yes"))
-    log(queue, change("paused yes → no"), name="ada")
+def test_source_is_named_when_the_actor_is_not_known() -> None:
+    queue = make_queue()
+    control.pause([queue.pk])
 
-    assert cause(make_job(queue), Code.QUEUE_PAUSED).done_by is None
+    by = cause(make_job(queue), Code.QUEUE_PAUSED).done_by
+
+    assert by is not None
+    assert by.text == "code"
 
 
-def test_operator_is_left_out_when_the_log_is_in_another_form() -> None:
-    queue = make_queue(paused=True)
-    log(queue, "paused by hand")
-    log(queue, json.dumps([{"added": {}}]))
+def test_operator_is_left_out_when_raw_sql_has_paused_it_since() -> None:
+    queue = make_queue()
+    control.pause([queue.pk])
+    control.resume([queue.pk])
+    TenantQueue.objects.filter(pk=queue.pk).update(paused=True)
 
     assert cause(make_job(queue), Code.QUEUE_PAUSED).done_by is None
 
 
 def test_operator_who_set_zero_slots_of_a_cap_is_named() -> None:
-    cap = make_cap(num_slots=0)
-    log(cap, change("slots 3 → 0"))
+    cap = make_cap(num_slots=3)
+    with acting_as("grace", "command"):
+        sessions.tune_session(cap.pk, num_slots=0)
 
     by = cause(held(**BEFORE_CAP), Code.USER_WITHOUT_SLOTS).done_by
 
     assert by is not None
-    assert by.name == "grace"
+    assert by.text == "grace (command)"
 
 
 def test_operator_who_cancelled_the_monitor_is_named() -> None:
-    monitor = make_monitor(cancelled_at=timezone.now())
-    log(monitor, "Cancelled.")
+    monitor = make_monitor()
+    job = in_line(monitor)
+    with acting_as("grace", "admin"):
+        monitor_control.mark_cancelled(monitor.pk, "default")
 
-    by = cause(in_line(monitor), Code.MONITOR_CANCELLED).done_by
+    by = cause(job, Code.MONITOR_CANCELLED).done_by
 
     assert by is not None
     assert by.name == "grace"

@@ -114,3 +114,26 @@ def test_queue_ids_are_found_by_tenant_name_or_both(monkeypatch: pytest.MonkeyPa
     assert job_pages.queue_ids("default", tenant="none", name=None) == ()
     monkeypatch.setattr(job_pages, "QUEUES_MOST", 1)
     assert len(job_pages.queue_ids("default", tenant="acme", name=None)) == 1
+
+
+def test_walk_finds_all_when_a_page_may_leave_some_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_pages, "SMALL_WINDOW", 5)
+    queue = make_queue()
+    ids = make_jobs(queue, 20, state=State.SCHEDULED)[::-1]
+    make_jobs(queue, 20, state=State.HELD)
+    asked = JobFilter(frozenset({State.SCHEDULED}))
+    assert find_jobs("default", asked, size=7).capped
+
+    steps = list(job_pages.walk_jobs("default", asked, size=7))
+
+    assert [i for step in steps for i in step] == ids
+    assert max(map(len, steps)) == 7
+
+
+def test_walk_looks_further_when_a_page_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_pages, "WINDOW", 5)
+    queue = make_queue()
+    rare = make_jobs(queue, 1, name="app.rare")
+    make_jobs(queue, 30)
+
+    assert list(job_pages.walk_jobs("default", JobFilter(name="app.rare"), size=7)) == [tuple(rare)]

@@ -74,8 +74,8 @@ def _lines(answer: Explanation) -> Iterator[str]:
     for cause in answer.causes:
         yield f"- {cause.sentence}{_where(cause)}"
         if cause.done_by is not None:
-            yield "    " + gettext("Last set by %(name)s in the admin, at %(at)s.") % {
-                "name": cause.done_by.name,
+            yield "    " + gettext("Last set by %(name)s, at %(at)s.") % {
+                "name": cause.done_by.text,
                 "at": moment_text(cause.done_by.at),
             }
         if cause.remedy:

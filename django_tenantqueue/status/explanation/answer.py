@@ -76,18 +76,24 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who did it, and when, as the log of the admin keeps it."""
+    """Who did it, from where, and when. `name`: "" when it is not known."""
 
     name: str
+    source: str
     at: datetime
+
+    @property
+    def text(self) -> str:
+        """Name and source in words."""
+        return f"{self.name} ({self.source})" if self.name else self.source
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that keeps a job from running, and what would change it.
 
-    `jobs` are jobs that the sentence is about, at most NAMED. `done_by`: the operator, where the
-    log of the admin names one.
+    `jobs` are jobs that the sentence is about, at most NAMED. `done_by`: who did it,
+    where the list of changes tells.
     """
 
     code: Code

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from ...execution.outcome import UNKNOWN_CLASS
 from ...gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
-from ...models import Job, TenantQueue, Worker
+from ...models import Change, Job, TenantQueue, Worker
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
 from ..figures import duration_text
@@ -109,7 +109,7 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
             Code.CANCEL_REQUESTED,
             gettext("It was asked to stop, at %s.") % moment_text(job.cancel_requested_at),
             gettext("The task stops where it looks, or is interrupted."),
-            done_by=who_did(job, gettext("Asked to stop.")),
+            done_by=who_did(job, Change.Action.CANCEL),
         )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext, ngettext
 
-from ...models import ConcurrentJobMonitor, Job, TenantQueue
+from ...models import Change, ConcurrentJobMonitor, Job, TenantQueue
 from ...queries.explain import MonitorGate, read_monitor_gate
 from ..figures import duration_text
 from .answer import Cause, Code, Target
@@ -44,7 +44,7 @@ def _stopped(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
             gettext("Its monitor was cancelled: the job ends soon, without a run."),
             gettext("Start another monitor."),
             target,
-            done_by=who_did(row, gettext("Cancelled.")),
+            done_by=who_did(row, Change.Action.CANCEL),
         )
     if gate.paused:
         yield Cause(

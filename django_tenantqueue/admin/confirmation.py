@@ -1,0 +1,102 @@
+"""The page on which an action asks before it acts, or asks for its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import Model, QuerySet
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.formats import localize
+from django.utils.translation import gettext
+
+from .base import TenantQueueModelAdmin
+
+APPLY = "_apply"
+"""The field that the page posts: the number of rows that it has shown."""
+
+NAMED = 20
+"""Rows that the page names."""
+
+Rows = Sequence[Model] | QuerySet[Any]
+
+
+def is_answered(request: HttpRequest) -> bool:
+    """Whether the request comes from the page that asks."""
+    return APPLY in request.POST
+
+
+def confirm(
+    model_admin: TenantQueueModelAdmin[Any],
+    request: HttpRequest,
+    rows: Rows,
+    verb: str,
+    text: str,
+    sent: Mapping[str, str] | None = None,
+) -> HttpResponse | None:
+    """Return a page that asks whether to do what `verb` says; None when it is to be done.
+
+    That is when the operator has said yes, and when there are no rows. All rows of a list are asked
+    about again when their number is not the one that the operator has seen. `sent` are fields to
+    post instead of the action of a list.
+    """
+    count = _count(rows)
+    seen = request.POST.get(APPLY)
+    across = request.POST.get("select_across") == "1"
+    if not count or (seen is not None and (seen == str(count) or not across)):
+        return None
+    names = model_admin.opts
+    what = {
+        "verb": verb,
+        "count": localize(count),
+        "rows": names.verbose_name if count == 1 else names.verbose_name_plural,
+    }
+    title = gettext("%(verb)s %(count)s %(rows)s?") % what
+    yes = gettext("Yes, %(verb)s %(count)s %(rows)s") % {
+        **what,
+        "verb": verb[:1].lower() + verb[1:],
+    }
+    return ask(model_admin, request, rows, title=title, text=text, yes=yes, sent=sent)
+
+
+def ask(
+    model_admin: TenantQueueModelAdmin[Any],
+    request: HttpRequest,
+    rows: Rows,
+    *,
+    title: str,
+    text: str,
+    yes: str,
+    sent: Mapping[str, str] | None = None,
+    form: Form | None = None,
+) -> HttpResponse:
+    """Return the page: what will happen to which rows, a form for more values, and the button."""
+    count = _count(rows)
+    if sent is None:
+        kept = ("action", "select_across")
+        fields = [(name, request.POST[name]) for name in kept if name in request.POST]
+        fields += [(ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+    else:
+        fields = list(sent.items())
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": title,
+        "subtitle": None,
+        "opts": model_admin.opts,
+        "media": model_admin.media,
+        "form": form,
+        "text": text,
+        "yes": yes,
+        "names": [str(row) for row in rows[:NAMED]],
+        "more": max(0, count - NAMED),
+        "fields": [*fields, (APPLY, str(count))],
+    }
+    request.current_app = model_admin.admin_site.name
+    return TemplateResponse(request, "admin/tenantqueue/ask.html", context)
+
+
+def _count(rows: Rows) -> int:
+    return rows.count() if isinstance(rows, QuerySet) else len(rows)

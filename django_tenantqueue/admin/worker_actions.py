@@ -1,0 +1,111 @@
+"""What operators tell workers: the actions of the list, and the buttons of a worker's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import Worker
+from ..operations import worker_control
+from .base import TenantQueueModelAdmin
+from .confirmation import confirm
+
+
+class Order(NamedTuple):
+    """What workers can be told: its name, the column that it sets, and what happens then."""
+
+    button: str
+    verb: Any
+    column: str
+    operation: Callable[..., list[int]]
+    text: Any
+
+
+DRAIN = Order(
+    "_drain",
+    _("Drain"),
+    "draining",
+    worker_control.drain,
+    _(
+        "Each process ends the jobs that it runs, however long they take, claims nothing more, and "
+        "stops. It is not replaced."
+    ),
+)
+STOP = Order(
+    "_stop",
+    _("Stop"),
+    "stopping",
+    worker_control.stop,
+    _(
+        "Each process claims nothing more and stops after its shutdown timeout at the latest. Jobs "
+        "that still run then are given back and start again elsewhere. It is not replaced."
+    ),
+)
+
+
+class WorkerActions(TenantQueueModelAdmin[Worker]):
+    """Asks, tells workers to end, and says how many it was new to."""
+
+    actions = ("drain_selected", "stop_selected")
+
+    @admin.action(
+        permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop…")
+    )
+    def drain_selected(
+        self, request: HttpRequest, queryset: QuerySet[Worker]
+    ) -> HttpResponse | None:
+        """Ask, then let workers end what they run and stop."""
+        return self._ask_and_tell(request, queryset, DRAIN)
+
+    @admin.action(
+        permissions=["change"], description=_("Stop: drain for the shutdown timeout at most…")
+    )
+    def stop_selected(
+        self, request: HttpRequest, queryset: QuerySet[Worker]
+    ) -> HttpResponse | None:
+        """Ask, then let workers drain for as long as their shutdown timeout, and stop."""
+        return self._ask_and_tell(request, queryset, STOP)
+
+    def _ask_and_tell(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Worker],
+        order: Order,
+        sent: dict[str, str] | None = None,
+    ) -> HttpResponse | None:
+        """Return the page that asks; None once the workers are told."""
+        text = str(order.text)
+        going_on = Worker.objects.using(self.using).filter(draining=False, stopping=False)
+        if not going_on.exclude(pk__in=queryset.values("pk")).exists():
+            text += " " + gettext("No other worker is left: jobs wait until you start one.")
+        if page := confirm(self, request, queryset, str(order.verb), text, sent):
+            return page
+        done, late = self._order(queryset, order.operation)
+        if order is DRAIN:
+            said = ngettext("%d worker drains.", "%d workers drain.", done) % done
+        else:
+            said = ngettext("%d worker stops:", "%d workers stop:", done) % done
+            said += " " + gettext(
+                "what still runs after the shutdown timeout starts again elsewhere."
+            )
+        self._say(request, said, done, late)
+        return None
+
+    def _order(
+        self, queryset: QuerySet[Worker], operation: Callable[..., list[int]]
+    ) -> tuple[int, int]:
+        """Give an order; return how many workers it was new to, and how many it was not."""
+        ids = list(queryset.values_list("pk", flat=True))
+        done = operation(ids, using=self.using)
+        return len(done), len(ids) - len(done)
+
+    def _say(self, request: HttpRequest, text: str, done: int, late: int) -> None:
+        if late:
+            text += " " + gettext("%d did so already, or stopped meanwhile.") % late
+        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)
