@@ -1,4 +1,4 @@
-"""What `manage.py runworker` refuses before it starts anything."""
+"""What `manage.py runworker` refuses and says before it starts anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.test import override_settings
 
-from django_tenantqueue.management.commands.runworker import _all
+from django_tenantqueue.management.commands.runworker import _all, _start_text
+from django_tenantqueue.worker.config import WorkerConfig
 
 
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"})
@@ -53,3 +54,12 @@ def test_worker_does_not_start_when_the_database_is_unknown() -> None:
         call_command("runworker", "--database=x")
 
     assert refused.value.returncode == 2
+
+
+def test_start_is_told_in_the_singular_when_there_is_one_of_each() -> None:
+    one = WorkerConfig("default", "web", processes=1, threads=1, async_slots=1)
+    many = WorkerConfig("default", "web", processes=2, threads=8, async_slots=100)
+
+    assert "web: 1 process with 1 thread and 1 coroutine slot. Stop" in _start_text(one)
+    text = _start_text(many)
+    assert "web: 2 processes, each with 8 threads and 100 coroutine slots. Stop" in text

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
+from django.utils.translation import ngettext
 
 from ...checks import check_database
 from ...conf import get_settings
@@ -62,6 +63,19 @@ def _all(values: list[list[str] | str] | None) -> tuple[str, ...]:
     except argparse.ArgumentTypeError as error:
         raise CommandError(str(error), returncode=2) from None
     return tuple(dict.fromkeys(name for names in lists for name in names))
+
+
+def _start_text(config: WorkerConfig) -> str:
+    """Return what a worker says at its start."""
+    processes = ngettext("%d process with", "%d processes, each with", config.processes) % (
+        config.processes,
+    )
+    threads = ngettext("%d thread", "%d threads", config.threads) % config.threads
+    slots = ngettext("%d coroutine slot", "%d coroutine slots", config.async_slots)
+    return (
+        f"worker {config.name}: {processes} {threads} and {slots % config.async_slots}. "
+        "Stop with CTRL-C."
+    )
 
 
 class Command(BaseCommand):
@@ -183,10 +197,7 @@ class Command(BaseCommand):
         self._warn_of_connections(config)
         verbose = options["verbosity"] > 0
         if verbose:
-            self.stdout.write(
-                f"worker {config.name}: {config.processes} processes, each with {config.threads} "
-                f"threads and {config.async_slots} coroutine slots. Stop with CTRL-C."
-            )
+            self.stdout.write(_start_text(config))
         close_inherited()
         supervisor = Supervisor(
             config,
