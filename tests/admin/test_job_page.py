@@ -16,7 +16,7 @@ from django_tenantqueue.execution.outcome import UNKNOWN_CLASS
 from django_tenantqueue.models import Job, QueueRate, Session, TaskControl, UserCap
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
-from tests.factories import made_changes, make_job, make_queue, state_of
+from tests.factories import made_changes, make_job, make_queue, make_worker, state_of
 
 from .conftest import text_of, url_of
 from .forms import form_values, say_yes
@@ -356,6 +356,45 @@ def test_page_says_what_a_job_waits_for(
         make_job(queue, state=State.RUNNING)
 
     assert said in text_of(admin_client.get(address(make_job(queue))))
+
+
+def test_page_says_that_no_worker_takes_the_queue_of_a_job(admin_client: Client) -> None:
+    make_worker(queues=["mail"])
+    job = make_job(make_queue("acme", "reports"))
+
+    text = text_of(admin_client.get(address(job)))
+
+    assert "The 1 worker that runs does not take queue “reports” of tenant “acme”" in text
+    assert "It waits for its turn" not in text
+
+
+def test_page_lists_all_causes_with_links_and_the_operator(admin_client: Client) -> None:
+    queue = make_queue("<b>acme</b>", "<i>mail</i>", num_slots=1)
+    running = make_job(queue, state=State.RUNNING)
+    job = make_job(queue, name="<script>alert(1)</script>")
+    chosen = {"action": "pause_selected", "_selected_action": [queue.pk]}
+    admin_client.post(url_of("tenantqueue", "changelist"), chosen)
+
+    response = admin_client.get(address(job))
+
+    content, text = response.content.decode(), text_of(response)
+    for told in (
+        "It is ready, and waits to be claimed.",
+        "No worker runs.",
+        "Its queue is paused. Last set by admin, ",
+        "The 1 slot of its queue is taken",
+    ):
+        assert told in text, told
+    assert url_of("tenantqueue", "change", queue.pk) in content
+    assert f'<a href="{address(running)}">job #{running.pk}</a>' in content
+    for hostile in ("<b>acme", "<i>mail", "<script>alert"):
+        assert hostile not in content
+
+
+def test_page_of_a_finished_job_explains_nothing(admin_client: Client) -> None:
+    content = admin_client.get(address(make_job(state=State.SUCCESS))).content.decode()
+
+    assert "tq-answer" not in content
 
 
 def test_page_says_when_the_rate_of_its_queue_allows_the_next_start(admin_client: Client) -> None:

@@ -170,4 +170,4 @@ def test_job_page_says_what_holds_it(admin_client: Client) -> None:
     assert "Its task is paused." in text_of(admin_client.get(page))
 
     TaskControl.objects.update(paused=False, num_slots=0)
-    assert "Its task has reached its cap." in text_of(admin_client.get(page))
+    assert "Its task may run 0 jobs at once." in text_of(admin_client.get(page))

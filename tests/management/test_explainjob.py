@@ -14,6 +14,7 @@ from django.test import Client
 from django_tenantqueue.management.commands import explainjob
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.states import State
+from tests.admin.forms import say_yes
 from tests.factories import make_job, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +45,7 @@ def test_operator_who_paused_the_queue_in_the_admin_is_printed(admin_client: Cli
     queue = make_queue()
     job = make_job(queue)
     chosen = {"action": "pause_selected", "_selected_action": [queue.pk]}
-    admin_client.post("/admin/tenantqueue/tenantqueue/", chosen)
+    say_yes(admin_client, admin_client.post("/admin/tenantqueue/tenantqueue/", chosen))
     assert TenantQueue.objects.get(pk=queue.pk).paused
 
     assert "    Last set by admin (admin), at " in printed(str(job.pk))

@@ -1,5 +1,5 @@
--- How many ready jobs of a queue come before one of them, counted up to `most`: those of lower lanes,
--- and those of its own lane with a lower (priority, id).
+-- How many ready jobs of a queue come before one of them, counted up to `most`: those of lower
+-- lanes, and those of its own lane with a lower (priority, id).
 -- Locks: none. Index: tenantqueue_job_ready, lane by lane.
 WITH RECURSIVE
 -- include: ready_lanes

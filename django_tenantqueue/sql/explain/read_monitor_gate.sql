@@ -1,5 +1,5 @@
--- What lets a monitor feed its details or not: its columns, its failures up to its limit, its details in
--- flight up to `parallel`, and what its anchor waits for.
+-- What lets a monitor feed its details or not: its columns, its failures up to its limit, its
+-- details in flight up to `parallel`, and what its anchor waits for.
 -- Locks: none. Indexes: tenantqueue_job_monitor_inside, tenantqueue_history_monitor, primary keys.
 SELECT
     m.id, m.name, m.parallel, m.interval, m.paused, m.stop_after_failures, m.keep_open,

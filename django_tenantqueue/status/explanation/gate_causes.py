@@ -23,10 +23,8 @@ _TENANT = re.compile(r"(?:[^\\/]|\\.)*/", re.DOTALL)
 """The part of a gate's key that names the tenant. The SQL of the gates agrees."""
 
 
-def session_causes(
-    using: str, key: str, job_id: int, now: datetime, *, busy: bool = True
-) -> Iterator[Cause]:
-    """Yield why the session of that key lets no job through. `busy`: one inside is a reason."""
+def session_causes(using: str, key: str, job_id: int, now: datetime) -> Iterator[Cause]:
+    """Yield why the session of that key does not let a job through."""
     row = Session.objects.using(using).filter(kind=Session.Kind.SERIAL, gate_key=key).first()
     target = None if row is None else target_of(row)
     if row is not None and row.halted_at is not None:
@@ -42,8 +40,7 @@ def session_causes(
             target,
             done_by=who_set(row, "paused", True),
         )
-    if busy:
-        yield from _busy(using, key, row, job_id, now)
+    yield from _busy(using, key, row, job_id, now)
 
 
 def _busy(using: str, key: str, row: Session | None, job_id: int, now: datetime) -> Iterator[Cause]:
