@@ -44,7 +44,7 @@ PICTURES = (
     Picture("home", ADMIN, height=1100),
     Picture("queues", f"{ADMIN}tenantqueue/"),
     Picture("jobs", f"{ADMIN}job/"),
-    Picture("job", f"{ADMIN}job/?state=error", "#result_list tbody th a", 900),
+    Picture("job", f"{ADMIN}job/?state=error", "#result_list tbody th a", height=900),
     Picture("monitors", f"{ADMIN}concurrentjobmonitor/"),
     Picture("sessions", f"{ADMIN}session/"),
     Picture("workers", f"{ADMIN}worker/"),

@@ -373,7 +373,7 @@ def test_page_lists_all_causes_with_links_and_the_operator(admin_client: Client)
     running = make_job(queue, state=State.RUNNING)
     job = make_job(queue, name="<script>alert(1)</script>")
     chosen = {"action": "pause_selected", "_selected_action": [queue.pk]}
-    admin_client.post(url_of("tenantqueue", "changelist"), chosen)
+    say_yes(admin_client, admin_client.post(url_of("tenantqueue", "changelist"), chosen))
 
     response = admin_client.get(address(job))
 
@@ -381,7 +381,7 @@ def test_page_lists_all_causes_with_links_and_the_operator(admin_client: Client)
     for told in (
         "It is ready, and waits to be claimed.",
         "No worker runs.",
-        "Its queue is paused. Last set by admin, ",
+        "Its queue is paused. Last set by admin (admin), ",
         "The 1 slot of its queue is taken",
     ):
         assert told in text, told
