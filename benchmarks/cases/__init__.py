@@ -17,6 +17,7 @@ NAMES = (
     "memory",
     "rescue",
     "idle",
+    "pages",
     "fleet",
     "held",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.fleet_report import Problem
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
@@ -161,16 +163,11 @@ def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
         ),
     ]
     if sees_workers:
-        idle = len(report.workers) - overview.working
-        tiles.append(
-            Tile(
-                gettext("Workers"),
-                str(len(report.workers)),
-                gettext("%(working)s work, %(others)s are idle or stop")
-                % {"working": overview.working, "others": idle},
-                alarming=not report.workers,
-            )
-        )
+        states = Counter(worker.state for worker in report.workers)
+        note = ", ".join(f"{states[s]} {s.label}" for s in WorkerState if states[s])
+        silent = states[WorkerState.SILENT]
+        alarming = bool(silent) or not report.workers
+        tiles.append(Tile(gettext("Workers"), str(len(report.workers)), note, alarming=alarming))
     return tiles
 
 

@@ -16,7 +16,6 @@ from ..queries.lists import read_in_order
 from ..spread import percentile
 from .fleet_report import VISITED, FleetReport, read_report
 from .queue_loads import loads
-from .workers import WorkerState
 
 LISTED = 20
 """Queues and tasks that the page lists."""
@@ -91,11 +90,6 @@ class Overview:
     def ended_per_second(self) -> float:
         """Ends per second in the last whole period."""
         return self.ended[-2] / self.period_seconds
-
-    @property
-    def working(self) -> int:
-        """Worker processes that run a job."""
-        return sum(w.state == WorkerState.WORKING for w in self.report.workers)
 
     @property
     def failing(self) -> float | None:

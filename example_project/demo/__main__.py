@@ -168,10 +168,10 @@ Open
       Choose an airline, request a report, watch it run. Two airlines in two windows: neither
       waits for the other.
 
-  {site}admin/tenantqueue/tenantqueue/
-      The operator's seat. User {preparing.ADMIN_NAME}, password {password}
-      Change the slots of an airline, or pause it, and watch the first page: the next report
-      that starts follows.
+  {site}admin/tenantqueue/
+      Problems, the fleet, queues and tasks. User {preparing.ADMIN_NAME}, password {password}
+      Change the slots of an airline, or pause it, and watch the site: the next report that
+      starts follows.
 
   {site}admin/tenantqueue/concurrentjobmonitor/
       Monitors: a logbook for each plane of an airline, two at a time. Let more run, or fewer.

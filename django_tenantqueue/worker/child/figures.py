@@ -15,6 +15,7 @@ from ...queries.claim import ClaimedJob
 from ...queries.figures import ALL, Counts, Key, add_figures
 from ...spread import place
 from ...states import State
+from ...text import clean_text
 
 MOST_ROWS = 300
 """Most tasks of queues, and most tasks, that one heartbeat adds to. Further ones count only in the
@@ -59,12 +60,10 @@ class Figures:
             counts.run_seconds += running.age_seconds
             _count_in(counts.runs, running.age_seconds)
         record = outcome.finished or outcome.failed
-        if record is not None and record.extra is not None and state in (State.ERROR, RETRIED):
-            error = json.loads(record.extra).get("error")
-            if error is not None:
-                of_error = self._counts[claimed.queue_id, name, error["class"][:LONGEST]]
-                _count(of_error, state)
-                of_error.last_job_id = claimed.id
+        if record is not None and state in (State.ERROR, RETRIED):
+            of_error = self._counts[claimed.queue_id, name, _error_class(record.extra)]
+            _count(of_error, state)
+            of_error.last_job_id = claimed.id
 
     def forget(self) -> None:
         """Drop what was counted."""
@@ -78,12 +77,22 @@ class Figures:
 
 
 RETRIED = "retried"
+UNNAMED = "?"
+"""In place of a class that is not known."""
 COLUMNS = {
     State.SUCCESS.value: "succeeded",
     State.ERROR.value: "failed",
     State.CANCELLED.value: "cancelled",
     RETRIED: "retried",
 }
+
+
+def _error_class(extra: str | None) -> str:
+    """Return the class of the error in `extra`, which may hold what the server is to refuse."""
+    try:
+        return clean_text(json.loads(extra or "")["error"]["class"], LONGEST) or UNNAMED
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return UNNAMED
 
 
 def _count(counts: Counts, state: str) -> None:

@@ -180,3 +180,30 @@ def test_names_are_cut_when_an_index_could_not_hold_them(loop):
     store(loop)
 
     assert Figure.objects.get(queue_id=queue.pk).name == "n" * figures.LONGEST
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ["{}", "no JSON", '{"error": 5}', '{"error": {"class": 5}}', '{"error": {"class": ""}}'],
+)
+def test_failure_is_counted_when_its_class_cannot_be_read(loop, extra):
+    queue = make_queue()
+    make_jobs(queue, 1)
+    (running,) = loop.take(1)
+    loop.fail(running, extra)
+
+    store(loop)
+
+    assert counts_of(queue.pk, NOOP)["retried"] == 1
+    assert counts_of(queue.pk, NOOP, "?")["retried"] == 1
+
+
+def test_counts_are_stored_when_a_class_has_characters_that_the_server_refuses(loop):
+    queue = make_queue()
+    make_jobs(queue, 1)
+    (running,) = loop.take(1)
+    loop.fail(running, json.dumps({"error": {"class": "a\x00b\ud800"}}))
+
+    store(loop)
+
+    assert counts_of(queue.pk, NOOP)["retried"] == 1

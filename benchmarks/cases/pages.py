@@ -1,0 +1,208 @@
+"""The pages of the admin with long tables behind them: their time and their statements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
+
+from django_tenantqueue.models import ConcurrentJobMonitor
+from django_tenantqueue.queries import base
+
+from ..bench import Bench
+from ..bench_app import tasks
+from ..fill import add_waiting
+from ..measure import percentile
+from ..results import Incorrect, Row, Sample, at_most
+from .backlog import use_deep
+
+WITHIN_MILLISECONDS = 300
+MOST_STATEMENTS = 30
+ADMIN = "/admin/tenantqueue/"
+SITE = {
+    "ALLOWED_HOSTS": ["testserver"],
+    "INSTALLED_APPS": [
+        "django.contrib.admin",
+        "django.contrib.auth",
+        "django.contrib.contenttypes",
+        "django.contrib.messages",
+        "django.contrib.sessions",
+        "django.contrib.staticfiles",
+        "django_tenantqueue",
+        "benchmarks.bench_app",
+    ],
+    "MIDDLEWARE": [
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+    ],
+    "ROOT_URLCONF": "benchmarks.urls",
+    "SESSION_ENGINE": "django.contrib.sessions.backends.signed_cookies",
+    "STATIC_URL": "static/",
+    "TEMPLATES": [
+        {
+            "BACKEND": "django.template.backends.django.DjangoTemplates",
+            "APP_DIRS": True,
+            "OPTIONS": {
+                "context_processors": [
+                    "django.template.context_processors.request",
+                    "django.contrib.auth.context_processors.auth",
+                    "django.contrib.messages.context_processors.messages",
+                ]
+            },
+        }
+    ],
+}
+"""A site with an admin. The other cases have none, so their workers do not load one."""
+WORKERS = (
+    "INSERT INTO tenantqueue_worker (name, host, pid, supervisor_pid, version, started_at, "
+    "heartbeat_at, queues, exclude_queues, tenants, threads, async_slots, draining, leased) "
+    "SELECT 'worker-' || n, 'here', n, n, '1', now(), now(), '{}', '{}', '{}', 8, 100, false, "
+    "false FROM generate_series(1, %(count)s) n"
+)
+FIGURES = (
+    "INSERT INTO tenantqueue_figure (queue_id, at, name, error, minutes, started, succeeded, "
+    "failed, retried, cancelled, wait_seconds, run_seconds, waits, runs, last_job_id) "
+    "SELECT key.queue_id, date_bin(make_interval(mins => %(minutes)s), now(), 'epoch') "
+    "- n * make_interval(mins => %(minutes)s), key.name, key.error, %(minutes)s, 90, 80, 10, 0, "
+    "0, 9.5, 25.5, '{0,0,0,50,40}', '{0,0,0,0,0,0,0,40,50}', 1 "
+    "FROM generate_series(0, %(periods)s) n, ("
+    "SELECT 0 AS queue_id, '' AS name, '' AS error UNION ALL "
+    "SELECT 0, 'task-' || m, '' FROM generate_series(1, 50) m UNION ALL "
+    "SELECT m, 'task-' || m %% 50, '' FROM generate_series(1, %(queues)s) m UNION ALL "
+    "SELECT m, 'task-' || m %% 50, 'ValueError' FROM generate_series(1, %(queues)s / 10) m) key"
+)
+"""Minutes, hours and days, as many as are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request: its time, its statements, and the longest of these (milliseconds)."""
+
+    milliseconds: float
+    statements: int
+    longest: float
+
+
+def run(bench: Bench) -> Iterator[Row]:
+    """Measure each page."""
+    use_deep(bench)
+    with override_settings(**SITE):
+        # other cases made the database without the admin's tables
+        call_command("migrate", verbosity=0)
+        _fill(bench)
+        client = Client()
+        client.force_login(User.objects.get_or_create(username="admin", is_superuser=True)[0])
+        User.objects.update(is_staff=True)
+        for title, path in _pages(bench).items():
+            rounds = bench.rounds(lambda path=path: _visit(client, path, bench.size(20, 3)))
+            yield Row(
+                "pages",
+                title,
+                "ms",
+                rounds,
+                higher_is_better=False,
+                target=at_most(WITHIN_MILLISECONDS),
+            )
+    bench.reset(history=False)
+
+
+def _fill(bench: Bench) -> None:
+    bench.reset(history=False)
+    count = bench.size(10_000, 100)
+    queues = bench.make_queues([f"tenant-{n:05}" for n in range(count)], num_slots=1, paused=False)
+    waiting = bench.size(1_000_000, 10_000)
+    add_waiting(bench.db, [queue.pk for queue in queues], waiting // count)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE tenantqueue_tenantqueue SET paused = true WHERE mod(id, 2) = 0")
+        cursor.execute("TRUNCATE tenantqueue_figure, tenantqueue_worker")
+        cursor.execute(WORKERS, {"count": bench.size(1_000, 20)})
+        for minutes, periods in ((1, 180), (60, 192), (1440, 400)):
+            cursor.execute(FIGURES, {"minutes": minutes, "periods": periods, "queues": 300})
+    ConcurrentJobMonitor.objects.start(
+        "work",
+        (tasks.work.call(1, number) for number in range(bench.size(100_000, 1_000))),
+        parallel=20,
+        tenant="tenant-00000",
+    )
+    bench.vacuum()
+
+
+def _pages(bench: Bench) -> dict[str, str]:
+    """Return the addresses of the pages by their titles."""
+    waiting = bench.value("SELECT max(id) FROM tenantqueue_job_hot WHERE state = 'created'")
+    failed = bench.value(
+        "SELECT id FROM tenantqueue_job_history WHERE state = 'error' ORDER BY id DESC LIMIT 1"
+    )
+    queue = bench.value("SELECT max(id) FROM tenantqueue_tenantqueue")
+    monitor = bench.value("SELECT max(id) FROM tenantqueue_concurrentjobmonitor")
+    worker = bench.value("SELECT max(id) FROM tenantqueue_worker")
+    return {
+        "first page, 1 hour": ADMIN,
+        "first page, 24 hours": f"{ADMIN}?hours=24",
+        "first page, 7 days": f"{ADMIN}?hours=168",
+        "tenant queues": f"{ADMIN}tenantqueue/",
+        "tenant queues, a search": f"{ADMIN}tenantqueue/?q=tenant-000",
+        "a tenant queue": f"{ADMIN}tenantqueue/{queue}/change/",
+        "jobs": f"{ADMIN}job/",
+        "jobs that failed": f"{ADMIN}job/?state=error",
+        "ready jobs of a queue": f"{ADMIN}job/?queue_id={queue}&state=created",
+        "jobs of a task": f"{ADMIN}job/?q={tasks.noop_async.name}",
+        "a job that waits": f"{ADMIN}job/{waiting}/change/",
+        "a job that failed": f"{ADMIN}job/{failed}/change/",
+        "sessions": f"{ADMIN}session/",
+        "monitors": f"{ADMIN}concurrentjobmonitor/",
+        "a monitor": f"{ADMIN}concurrentjobmonitor/{monitor}/change/",
+        "workers": f"{ADMIN}worker/",
+        "a worker": f"{ADMIN}worker/{worker}/change/",
+        "task controls": f"{ADMIN}taskcontrol/",
+        "duties": f"{ADMIN}duty/",
+        "changes": f"{ADMIN}change/",
+    }
+
+
+def _visit(client: Client, path: str, times: int) -> Sample:
+    """Return the p95 of some requests, after one that is not measured."""
+    seen = [_request(client, path) for _ in range(times + 1)][1:]
+    statements, longest = max(one.statements for one in seen), max(one.longest for one in seen)
+    if statements > MOST_STATEMENTS:
+        raise Incorrect(f"{path} makes {statements} statements: at most {MOST_STATEMENTS}")
+    milliseconds = percentile([one.milliseconds for one in seen], 95)
+    return Sample(milliseconds, note=f"{statements} statements, the longest {longest:.0f} ms")
+
+
+def _request(client: Client, path: str) -> Seen:
+    ours: list[float] = []
+    with CaptureQueriesContext(connection) as captured, _timed(ours):
+        began = time.perf_counter()
+        response = client.get(path)
+        milliseconds = 1000 * (time.perf_counter() - began)
+    if response.status_code != 200:
+        raise Incorrect(f"{path} answers {response.status_code}")
+    times = [1000 * float(query["time"]) for query in captured.captured_queries] + ours
+    return Seen(milliseconds, len(times), max(times, default=0.0))
+
+
+@contextmanager
+def _timed(milliseconds: list[float]) -> Iterator[None]:
+    """Time the statements of sql/, which Django does not see."""
+    send = base.send_statement
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return send(*args, **kwargs)
+        finally:
+            milliseconds.append(1000 * (time.perf_counter() - began))
+
+    with mock.patch.object(base, "send_statement", timed):
+        yield
