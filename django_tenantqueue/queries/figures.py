@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from .base import Where, array, execute_bounded, fetch, text_array
 
@@ -94,16 +95,17 @@ class Period:
 
 def list_figures(using: str, *, since: datetime, seconds: float) -> list[Period]:
     """Return the counts of all jobs since `since`, in periods of `seconds`."""
-    return _periods(using, "list_figures", since, seconds)
+    return _periods(using, "list_figures", {"since": since, "seconds": seconds})
 
 
-def list_task_figures(using: str, *, since: datetime, seconds: float) -> list[Period]:
-    """Return the counts of each task since `since`, in periods of `seconds`."""
-    return _periods(using, "list_task_figures", since, seconds)
+def list_task_figures(using: str, *, since: datetime, seconds: float, most: int) -> list[Period]:
+    """Return the counts of the `most` tasks that ran longest since `since`, by period."""
+    params = {"since": since, "seconds": seconds, "most": most}
+    return _periods(using, "list_task_figures", params)
 
 
-def _periods(using: str, name: str, since: datetime, seconds: float) -> list[Period]:
-    rows = fetch(using, name, {"since": since, "seconds": seconds})
+def _periods(using: str, name: str, params: Mapping[str, Any]) -> list[Period]:
+    rows = fetch(using, name, params)
     return [Period(row[0], row[1], Counts(*row[2:])) for row in rows]
 
 

@@ -141,18 +141,18 @@ def read_overview(using: str, hours: int) -> Overview:
             QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
             for q in queues
         ],
-        tasks=_tasks(list_task_figures(using, since=since, seconds=seconds), places),
+        tasks=_tasks(list_task_figures(using, since=since, seconds=seconds, most=LISTED), places),
     )
 
 
 def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLine]:
-    """Return the tasks that ran longest in sum, each with its ends by period."""
+    """Return tasks, the longest first, each with its ends by period."""
     totals: dict[str, Counts] = {}
     ends: dict[str, dict[datetime, int]] = {}
     for period in periods:
         totals.setdefault(period.name, Counts()).add(period.counts)
         ends.setdefault(period.name, {})[period.at] = period.counts.ended
-    longest = sorted(totals, key=lambda name: (-totals[name].run_seconds, name))[:LISTED]
+    longest = sorted(totals, key=lambda name: (-totals[name].run_seconds, name))
     return [
         TaskLine(name, totals[name], [ends[name].get(at, 0) for at in places]) for name in longest
     ]

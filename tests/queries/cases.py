@@ -199,7 +199,7 @@ CASES: dict[str, list[Case]] = {
     "list_figures": [
         Case(figures, FIGURES, 300),
     ],
-    "list_task_figures": [Case(figures, FIGURES, 2000)],
+    "list_task_figures": [Case(lambda filled: {**figures(filled), "most": 20}, FIGURES, 4000)],
     "sum_of_queues": [
         Case(
             lambda _: {
