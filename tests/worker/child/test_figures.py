@@ -122,7 +122,7 @@ def test_counts_are_kept_for_the_next_heartbeat_when_a_row_is_locked(loop):
     assert counts_of(queue.pk, NOOP)["succeeded"] == 2
 
 
-def test_jobs_go_on_when_figures_cannot_be_stored(loop):
+def test_jobs_go_on_and_figures_are_dropped_when_they_cannot_be_stored(loop):
     make_jobs(make_queue(), 2)
     first, second = loop.take(2)
     loop.end(first)
@@ -139,6 +139,8 @@ def test_jobs_go_on_when_figures_cannot_be_stored(loop):
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM tenantqueue_job WHERE state = 'success'")
         assert cursor.fetchone() == (2,)
+    store(loop)
+    assert not Figure.objects.exists()
 
 
 def test_the_last_counts_are_stored_when_the_process_ends(loop):
