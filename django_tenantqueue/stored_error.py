@@ -11,22 +11,32 @@ from .text import clean_text
 
 
 def stored_error(
-    kind: type[BaseException] | str, message: str, *, attempt: int | None = 0, trace: str = ""
+    kind: type[BaseException] | str,
+    message: str,
+    *,
+    attempt: int | None = 0,
+    trace: str = "",
+    seconds: float | None = None,
 ) -> dict[str, Any]:
     """Return an error of this class, or name of a class: at, attempt, class, message, traceback.
 
-    `attempt` is 0 for what happened to a job that did not run.
+    `attempt` is 0 for what happened to a job that did not run. `seconds` is how long the attempt
+    ran until then; it is left out when it is not known.
     """
+    ran = {} if seconds is None else {"seconds": round(seconds, 6)}
     return {
         "at": timezone.now().isoformat(),
         "attempt": attempt,
         "class": kind if isinstance(kind, str) else class_name(kind),
         "message": message,
         "traceback": trace,
+        **ran,
     }
 
 
-def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
+def describe_error(
+    error: BaseException, attempt: int, seconds: float | None = None
+) -> dict[str, Any]:
     """Return an exception in that form.
 
     Never fails: what the error itself cannot tell is left out.
@@ -40,7 +50,7 @@ def describe_error(error: BaseException, attempt: int) -> dict[str, Any]:
         trace = clean_text("".join(traceback.format_exception(error)))
     except BaseException:  # noqa: BLE001 - the same
         trace = ""
-    return stored_error(name, message, attempt=attempt, trace=trace)
+    return stored_error(name, message, attempt=attempt, trace=trace, seconds=seconds)
 
 
 def class_name(kind: type[BaseException]) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, TenantQueue, UserCap, Worker
 from ..states import WAITING, State
+from ..status.changes import changes_of
 from .formats import (
     duration_text,
     json_text,
@@ -77,7 +78,7 @@ def describe(using: str, job: Job) -> dict[str, Any]:
         "badge": state_badge(job.state),
         "queue": queue,
         "worker": worker,
-        "timeline": make_timeline(job),
+        "timeline": make_timeline(job, changes=changes_of(using, job)),
         "answer": answer_for(using, job),
         "progress": _progress(job),
         "arguments": _arguments(job),

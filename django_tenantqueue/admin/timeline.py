@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from ..models import Job
+from ..models import Change, Job
 from ..states import State
 from .formats import duration_text, moment, parse_moment
 
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 DUE_LATER = timedelta(milliseconds=500)
 """A job that was due this soon after it was created was due at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a job. `kind` says what the job did from then on."""
+    """Something that happened to a job. `kind` says what the job did from then on; "": the same."""
 
     at: datetime
     label: str
     kind: str
     detail: str = ""
+    is_retry: bool = False
+    """An operator or code has run the job again after its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +69,72 @@ class Timeline:
     spans: tuple[Span, ...]
 
 
-def _events(job: Job) -> list[Event]:
+def _events(job: Job, changes: Sequence[Change]) -> list[Event]:
     found = [Event(job.created_at, gettext("created"), "waiting")]
-    for error in job.kept_errors:
-        at = parse_moment(error.get("at"))
-        if at is not None and at != job.finished_at:
-            text = gettext("attempt %s failed") % error.get("attempt", "?")
-            found.append(Event(at, text, "backoff", str(error.get("class", ""))))
+    found += _failed_attempts(job)
+    found += [_changed(change) for change in changes]
     if job.run_at - job.created_at > DUE_LATER:
         found.append(Event(job.run_at, gettext("due"), "waiting"))
     if job.queued_at is not None:
         found.append(Event(job.queued_at, gettext("queued"), "handed"))
-    if job.started_at is not None:
-        text = gettext("started, attempt %(attempt)s of %(most)s") % {
-            "attempt": job.attempt,
-            "most": job.max_attempts,
-        }
-        found.append(Event(job.started_at, text, "running"))
-    if job.cancel_requested_at is not None and job.state != State.CANCELLED:
+    if job.started_at is not None and not any(e.kind == "running" for e in _last_attempt(job)):
+        found.append(_started(job, job.started_at, job.attempt))
+    is_asked = any(change.action == Change.Action.CANCEL for change in changes)
+    if job.cancel_requested_at is not None and job.state != State.CANCELLED and not is_asked:
         found.append(Event(job.cancel_requested_at, gettext("asked to stop"), "stopping"))
     return found
+
+
+def _failed_attempts(job: Job) -> Iterator[Event]:
+    """Yield the start and the end of each attempt that failed, but not the end of the last run."""
+    for error in job.kept_errors:
+        yield from _attempt(job, error, is_end=error is job.last_error and _ended_by_error(job))
+
+
+def _last_attempt(job: Job) -> Iterator[Event]:
+    """Yield the events of the error that ended the present attempt, if one did."""
+    error = job.last_error
+    if error is not None and _ended_by_error(job):
+        yield from _attempt(job, error, is_end=True)
+
+
+def _ended_by_error(job: Job) -> bool:
+    return (
+        job.state in (State.ERROR, State.CANCELLED)
+        and job.last_error is not None
+        and job.last_error.get("attempt") == job.attempt
+    )
+
+
+def _attempt(job: Job, error: Mapping[str, Any], *, is_end: bool) -> Iterator[Event]:
+    at, seconds, attempt = parse_moment(error.get("at")), error.get("seconds"), error.get("attempt")
+    if at is None:
+        return
+    if isinstance(seconds, int | float) and 0 <= seconds < (at - EARLIEST).total_seconds():
+        yield _started(job, at - timedelta(seconds=seconds), attempt)
+    if not is_end:
+        text = gettext("attempt %s failed") % ("?" if attempt is None else attempt)
+        yield Event(at, text, "backoff", str(error.get("class", "")))
+
+
+def _started(job: Job, at: datetime, attempt: object) -> Event:
+    text = gettext("started, attempt %(attempt)s of %(most)s") % {
+        "attempt": attempt,
+        "most": job.max_attempts,
+    }
+    return Event(at, text, "running")
+
+
+def _changed(change: Change) -> Event:
+    """Return what an operator or code did to the job, with who did it."""
+    source = change.get_source_display()
+    text = gettext("%(action)s by %(who)s") % {
+        "action": change.get_action_display(),
+        "who": f"{change.actor} ({source})" if change.actor else source,
+    }
+    if change.action == Change.Action.RETRY:
+        return Event(change.made_at, text, "waiting", is_retry=True)
+    return Event(change.made_at, text, "")
 
 
 def _label(kind: str) -> str:
@@ -97,24 +148,38 @@ def _label(kind: str) -> str:
     }[kind]
 
 
-def make_timeline(job: Job, now: datetime | None = None) -> Timeline:
-    """Return what happened to a job, in order of time."""
-    events = sorted(_events(job), key=lambda event: event.at)
+def make_timeline(
+    job: Job, now: datetime | None = None, changes: Sequence[Change] = ()
+) -> Timeline:
+    """Return what happened to a job, in order of time; `changes` are those of its audit trail."""
+    events = sorted(_events(job, changes), key=lambda event: event.at)
     if job.finished_at is not None:
         events = [event for event in events if event.at <= job.finished_at]
-        events.append(Event(job.finished_at, str(State(job.state).label), job.state))
+        detail = str(job.last_error.get("class", "")) if _ended_by_error(job) else ""  # type: ignore[union-attr]
+        events.append(Event(job.finished_at, str(State(job.state).label), job.state, detail))
     else:
         events = _with_now(events, now or timezone.now())
+    events = _with_kinds(events)
     whole = max((events[-1].at - events[0].at).total_seconds(), 1e-6)
     spans = []
     for event, after in pairwise(events):
         share = 100.0 * (after.at - event.at).total_seconds() / whole
         label = _label(event.kind)
-        if after.kind == "backoff" and event.kind != "running":
-            label = gettext("waited and ran")  # starts of earlier attempts are not kept
+        if after.is_retry and event.kind == "backoff":
+            label = gettext("had ended")
+        elif after.kind == "backoff" and event.kind != "running":
+            label = gettext("waited and ran")  # the start of that attempt is not known
         spans.append(Span(event, after.at, label, share))
     rows = [Row(event, span) for event, span in zip(events, [*spans, None], strict=True)]
     return Timeline(tuple(rows), tuple(spans))
+
+
+def _with_kinds(events: list[Event]) -> list[Event]:
+    """Return the events with what the job did after each that has changed nothing of that."""
+    found = events[:1]
+    for event in events[1:]:
+        found.append(event if event.kind else replace(event, kind=found[-1].kind))
+    return found
 
 
 def _with_now(events: list[Event], now: datetime) -> list[Event]:

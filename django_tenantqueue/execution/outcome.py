@@ -133,7 +133,7 @@ def success(running: RunningJob, value: Any) -> Finished:
 
 def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
     claimed = running.claimed
-    extra = _extra_or_error(running, describe_error(error, claimed.attempt))
+    extra = _extra_or_error(running, describe_error(error, claimed.attempt, running.age_seconds))
     return Finished(
         claimed.id,
         claimed.claim_seq,
@@ -194,7 +194,7 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
         class_name(type(failure)),
         name,
     )
-    described = stored_error(name, "", attempt=claimed.attempt)
+    described = stored_error(name, "", attempt=claimed.attempt, seconds=running.age_seconds)
     return Outcome(
         finished=Finished(
             claimed.id,
@@ -229,7 +229,7 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         again = False
     call_hook_quietly(task, "error", running, error)
     if again:
-        described = describe_error(error, claimed.attempt)
+        described = describe_error(error, claimed.attempt, running.age_seconds)
         announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
         extra = _extra_or_error(running, described)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from django_tenantqueue.admin.timeline import make_timeline
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.states import State
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -81,3 +81,107 @@ def test_job_asked_to_stop() -> None:
 @pytest.mark.parametrize("now", [-5, 0])
 def test_clock_behind_the_database(now: float) -> None:
     assert told(now=now) == [("created", "waited", "0 ms"), ("now", "", "")]
+
+
+def failed(end: float, seconds: float, attempt: int = 1) -> dict[str, Any]:
+    """Return the error of an attempt that ran for some seconds."""
+    return {"at": at(end).isoformat(), "attempt": attempt, "class": "Boom", "seconds": seconds}
+
+
+def test_every_attempt_has_its_start_and_end() -> None:
+    assert told(
+        state=State.ERROR, attempt=2, max_attempts=2, errors=[failed(5, 2), failed(15, 4, 2)],
+        queued_at=at(10), started_at=at(11.2), finished_at=at(15.1),
+    ) == [
+        ("created", "waited", "3 s"),
+        ("started, attempt 1 of 2", "ran", "2 s"),
+        ("attempt 1 failed", "waited for the next attempt", "5 s"),
+        ("queued", "handed to a thread", "1 s"),
+        ("started, attempt 2 of 2", "ran", "4.1 s"),
+        ("error", "", ""),
+    ]  # fmt: skip
+
+
+def test_start_is_before_the_error_when_its_end_was_stored_late() -> None:
+    """The row's start is the time of the store without the run: later than the error itself."""
+    events = told(
+        state=State.ERROR, max_attempts=1, errors=[failed(5, 0)], queued_at=at(4.9),
+        started_at=at(5.1), finished_at=at(5.1),
+    )  # fmt: skip
+
+    assert [event[0] for event in events] == [
+        "created",
+        "queued",
+        "started, attempt 1 of 1",
+        "error",
+    ]
+
+
+def change(seconds: float, action: str, actor: str = "grace") -> Change:
+    return Change(made_at=at(seconds), action=action, actor=actor, source="admin")
+
+
+def test_retry_of_an_operator_is_an_event_and_the_time_before_it_no_wait() -> None:
+    job = Job(
+        created_at=START,
+        run_at=START,
+        state=State.SUCCESS,
+        attempt=2,
+        max_attempts=3,
+        errors=[failed(5, 2)],
+        queued_at=at(105),
+        started_at=at(106),
+        finished_at=at(110),
+    )
+
+    rows = make_timeline(job, changes=[change(100, "retry")]).rows
+
+    assert [(row.event.label, row.span.label if row.span else "") for row in rows] == [
+        ("created", "waited"),
+        ("started, attempt 1 of 3", "ran"),
+        ("attempt 1 failed", "had ended"),
+        ("retried by grace (admin)", "waited"),
+        ("queued", "handed to a thread"),
+        ("started, attempt 2 of 3", "ran"),
+        ("success", ""),
+    ]
+
+
+def test_other_changes_are_events_that_leave_what_the_job_does() -> None:
+    job = Job(created_at=START, run_at=START, state=State.CREATED, attempt=0, max_attempts=3)
+
+    changes = [change(10, "set_priority"), change(20, "move", "")]
+    rows = make_timeline(job, at(30), changes).rows
+
+    assert [(row.event.label, row.span.label if row.span else "") for row in rows] == [
+        ("created", "waited"),
+        ("priority changed by grace (admin)", "waited"),
+        ("moved by admin", "waited"),
+        ("now", ""),
+    ]
+
+
+def test_cancellation_is_told_once_when_it_is_known_who_asked() -> None:
+    job = Job(
+        created_at=START,
+        run_at=START,
+        state=State.RUNNING,
+        attempt=1,
+        max_attempts=3,
+        queued_at=at(1),
+        started_at=at(1),
+        cancel_requested_at=at(5),
+    )
+
+    labels = [row.event.label for row in make_timeline(job, at(6), [change(5, "cancel")]).rows]
+
+    assert labels[-2:] == ["cancelled by grace (admin)", "now"]
+
+
+@pytest.mark.parametrize("seconds", [-1, 1e30, "x", None, float("nan")])
+def test_error_that_raw_sql_wrote_shows_no_start(seconds: Any) -> None:
+    error = {**failed(5, 0), "seconds": seconds}
+
+    labels = [event[0] for event in told(state=State.SCHEDULED, errors=[error], run_at=at(2000))]
+
+    assert labels == ["created", "attempt 1 failed", "now", "due"]
