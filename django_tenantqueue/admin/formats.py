@@ -107,13 +107,13 @@ def failure_text(text: str, at: datetime | None) -> SafeString | str:
 
 
 def progress_bar(percent: float | None, label: str = "") -> SafeString | str:
-    """Return a bar for a share of 100, its number in writing beside it."""
+    """Return a bar for a share of 100, its number in writing beside it: 100 % is the end alone."""
     if percent is None:
         return label or NOTHING
     return format_html(
         '<span class="tq-progress"><progress max="100" value="{}"></progress> {}</span>',
         f"{percent:.1f}",
-        label or f"{percent:.0f} %",
+        label or f"{int(percent)} %",
     )
 
 

@@ -10,6 +10,8 @@ from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -54,6 +56,23 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     def load(self, rows: Sequence[_M]) -> None:
         """Give each row what the page shows of its jobs; by default nothing."""
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Return the columns; those who may not change a row see no yes or no for `paused`."""
+        columns = super().get_list_display(request)
+        if self.has_change_permission(request):
+            return columns
+        return tuple("pause_badge" if column == "paused" else column for column in columns)
+
+    @admin.display(description=_("paused"))
+    def pause_badge(self, row: _M) -> SafeString | str:
+        """Return a label for a paused row, and nothing for others."""
+        paused = getattr(row, "paused", False)
+        return (
+            format_html('<span class="tq-state tq-state-error">{}</span>', gettext("paused"))
+            if paused
+            else ""
+        )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that counts only for the rows that it shows."""

@@ -75,3 +75,8 @@ def test_unknown_states_are_shown_as_they_are() -> None:
 
 def test_json_that_cannot_be_encoded_is_shown_as_text() -> None:
     assert str(timezone.now().year) in formats.json_text({"at": timezone.now()})
+
+
+@pytest.mark.parametrize(("percent", "text"), [(99.91, "99 %"), (100.0, "100 %"), (0.4, "0 %")])
+def test_bar_says_100_percent_at_the_end_alone(percent: float, text: str) -> None:
+    assert str(formats.progress_bar(percent)).endswith(f"> {text}</span>")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -418,3 +419,14 @@ def test_retired_queues_are_marked(admin_client: Client) -> None:
     make_queue(retired=True)
 
     assert "tq-state" in admin_client.get(LIST).content.decode()
+
+
+def test_viewer_sees_a_label_on_paused_queues_alone(operator: Callable[..., Client]) -> None:
+    make_queue("healthy")
+    make_queue("stopped", paused=True)
+
+    content = operator("view_tenantqueue").get(LIST).content.decode()
+
+    assert "icon-yes" not in content
+    assert "icon-no" not in content
+    assert content.count('<span class="tq-state tq-state-error">paused</span>') == 1
