@@ -83,7 +83,7 @@ CASES: dict[str, list[Case]] = {
         Case(changes_of("job", 7, None), ("tenantqueue_change_ids",), 500, settings=WITHOUT_SCANS),
     ],
     "prune_changes": [
-        Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 4000)
+        Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
     "take_lead": [
