@@ -37,7 +37,7 @@ def confirm(
     text: str,
     sent: Mapping[str, str] | None = None,
 ) -> HttpResponse | None:
-    """Return a page that asks whether to do what `verb` says; None when it is to be done.
+    """Return a page that asks whether to do what `verb` says; None after a "Yes".
 
     That is when the operator has said yes, and when there are no rows. All rows of a list are asked
     about again when their number is not the one that the operator has seen. `sent` are fields to

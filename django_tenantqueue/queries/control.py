@@ -65,7 +65,7 @@ class JobEdit:
 
 
 Edits = dict[int, JobEdit]
-"""Jobs of which one column was changed, by id."""
+"""Jobs with a changed column, by id."""
 
 
 def _edits(where: Where, name: str, ids: Sequence[int], **params: object) -> Edits:
