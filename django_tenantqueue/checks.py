@@ -88,6 +88,7 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     named: list[tuple[str, Sequence[str]]] = [
         ("TENANT_RESOLVER", [settings.tenant_resolver] if settings.tenant_resolver else []),
+        ("VISIBLE_TENANTS", [settings.visible_tenants] if settings.visible_tenants else []),
         ("WRAPPERS", settings.wrappers),
         ("CONTEXT", settings.context),
     ]
@@ -100,13 +101,16 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
                         getattr(found_object, needed)
                 else:
                     _check_callable(found_object, () if name == "TENANT_RESOLVER" else (None,))
+                    if name == "WRAPPERS":
+                        _check_context_manager(found_object)
             except (ImportError, AttributeError, TypeError) as error:
                 found.append(
                     Error(
                         f"TENANTQUEUE[{name!r}] names {path!r}, which cannot be used: {error}",
                         hint="Give the dotted path of a callable: TENANT_RESOLVER takes no "
-                        "arguments, WRAPPERS take the running job and return a context manager. "
-                        "For CONTEXT give a class with key, capture and apply.",
+                        "arguments, VISIBLE_TENANTS takes a user, WRAPPERS take the running job "
+                        "and return a context manager. For CONTEXT give a class with key, capture "
+                        "and apply.",
                         id="tenantqueue.E004",
                     )
                 )
@@ -114,16 +118,20 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
 
 
 def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
-    """Raise TypeError when it cannot be called so, or is a class that is no context manager."""
+    """Raise TypeError when it cannot be called with these arguments."""
     if not callable(found):
         raise TypeError(f"{found!r} is not callable")
-    if arguments and isinstance(found, type) and not hasattr(found, "__enter__"):
-        raise TypeError(f"{found!r} is not a context manager")
     try:
         signature = inspect.signature(found)
     except ValueError:  # of a callable written in C
         return
     signature.bind(*arguments)
+
+
+def _check_context_manager(found: Any) -> None:
+    """Raise TypeError when it is a class that is no context manager."""
+    if isinstance(found, type) and not hasattr(found, "__enter__"):
+        raise TypeError(f"{found!r} is not a context manager")
 
 
 def _check_time_zones() -> list[CheckMessage]:

@@ -42,6 +42,8 @@ class Settings:
     """"global": lower numbers first over all tenants. "tenant": only among a queue's own jobs."""
     tenant_resolver: str | None = None
     """Dotted path of a callable that returns the current tenant when no context is set."""
+    visible_tenants: str | None = None
+    """Dotted path of a callable: user -> tenants that the user may see in the admin; None: all."""
     callables: tuple[str, ...] = ()
     """Dotted names (or prefixes ending in ".*") that delay() may run besides tasks."""
     result_store: str = "db"

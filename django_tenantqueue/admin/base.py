@@ -22,9 +22,10 @@ from ..conf import get_settings
 from ..models import Job
 from ..status.changes import NEWEST, changes_of
 from .acting import acting
-from .change_text import described
+from .change_text import described, only_of
 from .export import Table, download, read_pages, stored_columns
 from .formats import read_number
+from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
 
 _M = TypeVar("_M", bound=Model)
 HISTORY_PAGE = 100
@@ -57,6 +58,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    tenant_path: ClassVar[str] = "tenant"
+    """The tenant of a row, as a queryset names it. See also `visible.FLEET_MODELS`."""
     export_name: ClassVar[str]
     """The beginning of the names of downloaded files."""
 
@@ -69,8 +72,11 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return get_settings().database
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
-        """Return all rows, from the database of the jobs."""
-        return super().get_queryset(request).using(self.using)
+        """Return all rows that the user may see, from the database of the jobs."""
+        rows = super().get_queryset(request).using(self.using)
+        if self.opts.model_name in FLEET_MODELS:
+            return rows.none() if is_limited(request) else rows
+        return only_visible(request, rows, self.tenant_path)
 
     @property
     def list_url(self) -> str:
@@ -105,7 +111,23 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""
-        return self.addable and super().has_add_permission(request)
+        return self.addable and self._sees(request) and super().has_add_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may look."""
+        return self._sees(request) and super().has_view_permission(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may tune and act."""
+        return self._sees(request) and super().has_change_permission(request, obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Return whether the index of the admin shows the model."""
+        return self._sees(request) and super().has_module_permission(request)
+
+    def _sees(self, request: HttpRequest) -> bool:
+        """Whether the user may see some rows of the model, permissions apart."""
+        return self.opts.model_name not in FLEET_MODELS or not is_limited(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: rows of the queue are not deleted by hand."""
@@ -146,11 +168,14 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             raise PermissionDenied
         before = read_number(request.GET.get("before", ""))
         changes = changes_of(self.using, row, before=before or NEWEST, most=HISTORY_PAGE + 1)
+        shown = changes[:HISTORY_PAGE]
+        if is_limited(request):
+            shown = [only_of(change, row, tenant_of(row)) for change in shown]
         context = {
             **self.admin_site.each_context(request),
             "title": gettext("Change history: %s") % row,
             "subtitle": None,
-            "changes": [described(change) for change in changes[:HISTORY_PAGE]],
+            "changes": [described(change) for change in shown],
             "older": changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
             "is_newest": before is None,
             "module_name": capfirst(self.opts.verbose_name_plural),

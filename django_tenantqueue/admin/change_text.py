@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Field
+from django.db.models import Field, Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
@@ -54,6 +54,17 @@ def described(change: Change) -> Described:
         target(change),
         values_text(change),
     )
+
+
+def only_of(change: Change, row: Model, tenant: str) -> Change:
+    """Return an entry as users read it who see the tenant of `row`, and perhaps no other one.
+
+    An entry about objects of several tenants says nothing but who did what, and when.
+    """
+    if change.object_count > 1 and (not tenant or change.tenant != tenant):
+        change.object_ids, change.object_count, change.object_label = [row.pk], 1, str(row)
+        change.before, change.after = {}, {}
+    return change
 
 
 def target(change: Change) -> SafeString:

@@ -19,6 +19,7 @@ from .base import EmptyList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import ExactFilter, TenantFilter
 from .formats import NOTHING, exact_text, moment, read_number
+from .visible import is_limited
 
 WINDOW = 20_000
 """Changes that one page looks at when it has several filters: no index has two of them. Twice as
@@ -58,7 +59,8 @@ class ChangesChangeList(ChangeList):
         """Fetch the page; of several filters the newest WINDOW changes alone."""
         changes = self.queryset.filter(pk__lt=self.before)
         floor = 0
-        if len(self.get_filters_params()) + bool(self.query) > 1:
+        filters = len(self.get_filters_params()) + bool(self.query) + is_limited(request)
+        if filters > 1:
             below = self.root_queryset.filter(pk__lt=self.before).order_by("-pk")
             newest = below.values_list("pk", flat=True).first()
             floor = max(0, (newest or 0) - WINDOW)
@@ -109,6 +111,14 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that counts nothing."""
         return ChangesChangeList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
+        """Return the changes that the user may see.
+
+        An entry without a tenant is about objects of several tenants, of none, or of the fleet.
+        """
+        changes = super().get_queryset(request)
+        return changes.exclude(tenant="") if is_limited(request) else changes
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str

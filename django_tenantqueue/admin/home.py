@@ -30,6 +30,7 @@ from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import column_label, lock_rows, value_text
+from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
@@ -75,17 +76,12 @@ def read_hours(request: HttpRequest) -> int:
     return int(text) if text in {str(hours) for hours in PERIODS} else 1
 
 
-def may(request: HttpRequest, action: str, model: str) -> bool:
-    """Return whether the user has a permission for a model of the app."""
-    return bool(request.user.has_perm(f"tenantqueue.{action}_{model}"))
-
-
 def home_context(request: HttpRequest) -> dict[str, Any]:
     """Return what the page shows to this user."""
     if not may(request, "view", "tenantqueue") and not may(request, "change", "tenantqueue"):
         return {"shown": False}
     hours = read_hours(request)
-    overview = read_overview(get_settings().database, hours)
+    overview = read_overview(get_settings().database, hours, visible_tenants(request))
     sees_jobs = may(request, "view", Job._meta.model_name or "")
     return {
         "shown": True,
@@ -158,7 +154,9 @@ def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
             % {
                 "short": counted(need.startable, COUNTED_TO),
                 "blocked": counted(blocked, report.counted_to),
-            },
+            }
+            if report.whole
+            else "",
             alarming=bool(need.startable) and (need.oldest_wait_seconds or 0) > LATE_SECONDS,
         ),
     ]
@@ -237,7 +235,9 @@ def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> H
         reverse("admin:app_list", args=["tenantqueue"]) + f"?hours={read_hours(request)}"
     )
     with transaction.atomic(using=using):
-        found = lock_rows(TenantQueue, [int(text)] if text.isdecimal() and len(text) < 10 else [])
+        number = int(text) if text.isdecimal() and len(text) < 10 else 0
+        seen = model_admin.get_queryset(request).filter(pk=number)
+        found = lock_rows(TenantQueue, seen.values_list("pk", flat=True))
         if not model_admin.has_change_permission(request):
             raise PermissionDenied
         queue = next(iter(found.values()), None)

@@ -18,6 +18,7 @@ from .base import TenantQueueModelAdmin
 from .confirmation import ask, confirm, is_answered
 from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
+from .visible import visible_tenants
 
 
 class JobActions(TenantQueueModelAdmin[Job]):
@@ -86,7 +87,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
             )
         }
         data = request.POST if is_answered(request) else None
-        form = MoveForm(self.using, tenants.values(), data)
+        form = MoveForm(self.using, tenants.values(), data, visible=visible_tenants(request))
         if form.is_valid():
             moved = 0
             for tenant, queue in form.targets.items():

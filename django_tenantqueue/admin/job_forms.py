@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
 from ..states import Priority, State
 from .formats import NOTHING, exact_text
+from .live_forms import hidden_tenant
 
 
 class _MomentInput(forms.DateTimeInput):
@@ -60,16 +61,32 @@ class MoveForm(forms.Form):
     )
     queue = forms.CharField(label=_("Queue"), max_length=100)
 
-    def __init__(self, using: str, tenants: Iterable[str], data: Any = None) -> None:
+    def __init__(
+        self,
+        using: str,
+        tenants: Iterable[str],
+        data: Any = None,
+        *,
+        visible: Collection[str] | None = None,
+    ) -> None:
+        """`visible`: the tenants that the user sees; None: all."""
         super().__init__(data)
+        self._visible = visible
         self.targets: dict[str, TenantQueue] = {}
         self._using = using
         self._tenants = sorted(set(tenants))
 
+    def clean_tenant(self) -> str:
+        """Refuse a tenant that the user does not see."""
+        tenant = str(self.cleaned_data["tenant"])
+        if tenant and self._visible is not None and tenant not in self._visible:
+            raise hidden_tenant(tenant)
+        return tenant
+
     def clean(self) -> dict[str, Any]:
         """Find the queues."""
         cleaned = super().clean() or {}
-        if "queue" in cleaned:
+        if "queue" in cleaned and "tenant" in cleaned:
             for tenant in self._tenants:
                 wanted = cleaned.get("tenant") or tenant
                 try:

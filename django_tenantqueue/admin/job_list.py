@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -31,6 +31,7 @@ from ..status.job_pages import (
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
+from .visible import visible_tenants
 
 STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": frozenset(UNFINISHED),
@@ -105,7 +106,7 @@ class JobChangeList(ChangeList):
         for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
-        self.asked = self._read()
+        self.asked = self._read(visible_tenants(request))
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
@@ -164,7 +165,7 @@ class JobChangeList(ChangeList):
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None
 
-    def _read(self) -> Asked:
+    def _read(self, tenants: Collection[str] | None) -> Asked:
         """Turn the address into a filter; name the first thing in it that cannot be."""
         using = get_settings().database
         state = self._given("state")
@@ -180,17 +181,21 @@ class JobChangeList(ChangeList):
                 if (read_number(given) or 2**31) < 2**31
                 else None
             )
+            if self.queue and tenants is not None and self.queue.tenant not in tenants:
+                self.queue = None
             if self.queue is None:
                 return Asked(JobFilter(), problem=gettext("There is no queue %s.") % given)
             queues = (self.queue.pk,)
         elif self._given("tenant") or self._given("queue"):
             tenant, name = self._given("tenant"), self._given("queue")
-            queues = queue_ids(using, tenant=tenant, name=name)
+            queues = queue_ids(using, tenant=tenant, name=name, tenants=tenants)
             if not queues:
                 return Asked(JobFilter(), problem=self._no_queue(tenant, name))
             if len(queues) == QUEUES_MOST:
                 text = gettext("More than %d queues are called %r: add the tenant.")
                 return Asked(JobFilter(), problem=text % (QUEUES_MOST, name))
+        elif tenants is not None:
+            queues = queue_ids(using, tenants=tenants)
         return Asked(
             JobFilter(
                 None if state is None else STATE_GROUPS[state],

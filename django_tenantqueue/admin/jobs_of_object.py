@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ..models.job import source_types
 from ..queries.owners import JobOfSource, list_jobs_of_sources
 from ..states import State
 from .formats import NOTHING, breakable, duration_text, moment, ongoing, state_badge
+from .visible import visible_tenants
 
 SHOWN = 20
 """Jobs that the page of an object shows."""
@@ -31,6 +32,7 @@ SHOWN = 20
 SECTION = "jobs_of_object"
 COLUMN = "last_job"
 _KEPT = "_tenantqueue_last_job"
+_TENANTS = "_tenantqueue_tenants"
 
 if TYPE_CHECKING:
     _Base = admin.ModelAdmin[Any]
@@ -57,6 +59,13 @@ class JobsOfObjectMixin(_Base):
             return fieldsets
         return [*fieldsets, (gettext("Jobs"), {"fields": [SECTION]})]
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """Return the object, with the tenants whose jobs the user may see."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            setattr(found, _TENANTS, visible_tenants(request))
+        return found
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields of the page. The jobs are none of them unless `fields` names them."""
         fields = super().get_fields(request, obj)
@@ -79,7 +88,7 @@ class JobsOfObjectMixin(_Base):
         changelist = super().get_changelist_instance(request)
         if COLUMN in changelist.list_display:
             rows = list(changelist.result_list)
-            newest = _newest_jobs(rows)
+            newest = _newest_jobs(rows, visible_tenants(request))
             for row in rows:
                 setattr(row, _KEPT, newest.get(str(row.pk)))
         return changelist
@@ -101,7 +110,7 @@ class JobsOfObjectMixin(_Base):
     @admin.display(description=_("newest jobs"))
     def jobs_of_object(self, obj: Any) -> SafeString | str:
         """Return the newest jobs of an object as a table."""
-        jobs = _read([obj], SHOWN)[:SHOWN]
+        jobs = _read([obj], SHOWN, getattr(obj, _TENANTS, frozenset()))[:SHOWN]
         if not jobs:
             return gettext("It has no jobs.")
         titles = (_("Job"), _("State"), _("Created"), _("Run time"))
@@ -147,17 +156,31 @@ class JobsOfObjectMixin(_Base):
         return reverse(name, args=[job.id], current_app=self.admin_site.name)
 
 
-def _read(objects: Sequence[Model], most: int) -> list[JobOfSource]:
-    """Return the newest jobs of each of some objects of one model and database."""
+def _read(
+    objects: Sequence[Model], most: int, tenants: Collection[str] | None
+) -> list[JobOfSource]:
+    """Return the newest jobs of each of some objects of one model and database.
+
+    With `tenants`, those of other tenants are left out.
+    """
+    using = get_settings().database
     types = source_types(objects[0])
     keys = [str(obj.pk) for obj in objects]
-    return list_jobs_of_sources(get_settings().database, types, keys, most=most)
+    jobs = list_jobs_of_sources(using, types, keys, most=most)
+    if tenants is None:
+        return jobs
+    ids = [job.id for job in jobs]
+    seen = Job.objects.using(using).filter(pk__in=ids, queue__tenant__in=sorted(tenants))
+    kept = set(seen.values_list("pk", flat=True))
+    return [job for job in jobs if job.id in kept]
 
 
-def _newest_jobs(objects: Sequence[Model]) -> dict[str, JobOfSource]:
+def _newest_jobs(
+    objects: Sequence[Model], tenants: Collection[str] | None
+) -> dict[str, JobOfSource]:
     """Return the newest job of each object that has one, by the object's primary key."""
     newest: dict[str, JobOfSource] = {}
-    for job in _read(objects, 1) if objects else ():
+    for job in _read(objects, 1, tenants) if objects else ():
         newest.setdefault(job.source_id, job)
     return newest
 

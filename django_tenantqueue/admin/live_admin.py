@@ -19,6 +19,7 @@ from ..operations.tuning import add_row
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
+from .visible import visible_tenants
 
 _M = TypeVar("_M", bound=Model)
 
@@ -105,7 +106,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
         """Return the form of a row's page."""
-        form = type("TuneRowForm", (SingleTuneForm,), {"tunable": self.tunable})
+        tenants = visible_tenants(request)
+        form = type("TuneRowForm", (SingleTuneForm,), {"tunable": self.tunable, "tenants": tenants})
         return super().get_form(request, obj, change, **{"form": form, **kwargs})
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:

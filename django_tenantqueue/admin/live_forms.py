@@ -7,7 +7,7 @@ that is a conflict, which the operator sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
@@ -52,6 +52,13 @@ def value_text(value: Any) -> str:
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
     return gettext("nothing") if value in (None, "") else str(value)
+
+
+def hidden_tenant(tenant: str) -> ValidationError:
+    """Return the error of a form that names a tenant which the user does not see."""
+    return ValidationError(
+        gettext("You are not allowed to see tenant “%s”.") % tenant, code="hidden"
+    )
 
 
 class TuneForm(_Form):
@@ -136,6 +143,16 @@ class TuneForm(_Form):
 
 class SingleTuneForm(TuneForm):
     """The form of one row's page; its view runs in a transaction."""
+
+    tenants: ClassVar[Collection[str] | None] = None
+    """Tenants that the user may add rows of; None: all."""
+
+    def clean_tenant(self) -> str:
+        """Refuse a tenant that the user does not see."""
+        tenant = str(self.cleaned_data["tenant"])
+        if self.tenants is not None and tenant not in self.tenants:
+            raise hidden_tenant(tenant)
+        return tenant
 
     def clean(self) -> dict[str, Any] | None:
         """Compare with the row as it is now."""

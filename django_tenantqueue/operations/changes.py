@@ -174,13 +174,18 @@ def _tenant_of(rows: Sequence[Model]) -> str:
 
 
 def describe_jobs(jobs: QuerySet[Job], ids: Iterable[int]) -> tuple[str, str]:
-    """Return name and tenant of jobs that have the same one, as far as an entry lists them."""
-    chosen = sorted(ids)[:MOST_IDS]
-    pairs = set(jobs.filter(pk__in=chosen).order_by().values_list("name", "queue__tenant"))
-    names, tenants = {name for name, _ in pairs}, {tenant or "" for _, tenant in pairs}
+    """Return name and tenant of jobs, each "" unless all of them have the same one.
+
+    No job is left out: users who see one tenant are shown the entries of that tenant.
+    """
+    chosen = jobs.filter(pk__in=list(ids)).order_by()
+    names, tenants = (
+        list(chosen.values_list(column, flat=True).distinct()[:2])
+        for column in ("name", "queue__tenant")
+    )
     return (
-        names.pop() if len(names) == 1 else "",
-        tenants.pop() if len(tenants) == 1 else "",
+        names[0] if len(names) == 1 else "",
+        (tenants[0] or "") if len(tenants) == 1 else "",
     )
 
 

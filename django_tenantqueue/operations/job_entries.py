@@ -7,9 +7,7 @@ from typing import Any
 
 from ..models import Change, Job, TenantQueue
 from ..queries.control import Edits
-from .changes import MOST_IDS, Edit, Entry, one_or_list, record_jobs
-
-_Known = dict[int, tuple[str, str, str]]
+from .changes import MOST_IDS, Edit, Entry, describe_jobs, one_or_list, record_jobs
 
 
 class CancelEntry:
@@ -19,14 +17,10 @@ class CancelEntry:
     """
 
     def __init__(self, using: str, ids: Collection[int]) -> None:
-        chosen = sorted(ids)[:MOST_IDS]
-        jobs = Job.objects.using(using).unfinished().filter(pk__in=chosen).order_by()
-        columns = ("pk", "state", "name", "queue__tenant")
-        self._known: _Known = {
-            pk: (state, name, tenant or "")
-            for pk, state, name, tenant in jobs.values_list(*columns)
-        }
-        label, tenant = (_the_one({row[at] for row in self._known.values()}) for at in (1, 2))
+        jobs = Job.objects.using(using).unfinished()
+        chosen = jobs.filter(pk__in=sorted(ids)[:MOST_IDS]).order_by()
+        self._states = dict(chosen.values_list("pk", "state"))
+        label, tenant = describe_jobs(jobs, ids)
         self._entry = Entry(using, Change.Action.CANCEL, Change.Kind.JOB, label, tenant)
 
     def add_cancelled(self, ids: Iterable[int]) -> None:
@@ -38,13 +32,9 @@ class CancelEntry:
         self._add("asked_to_stop", list(ids))
 
     def _add(self, name: str, ids: list[int]) -> None:
-        states = [self._known[job_id][0] for job_id in ids if job_id in self._known]
+        states = [self._states[job_id] for job_id in ids if job_id in self._states]
         before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
         self._entry.add(ids, before=before, after={name: len(ids)})
-
-
-def _the_one(values: set[str]) -> str:
-    return values.pop() if len(values) == 1 else ""
 
 
 def record_retry(using: str, edits: Edits) -> None:

@@ -104,6 +104,14 @@ def list_task_figures(using: str, *, since: datetime, seconds: float, most: int)
     return _periods(using, "list_task_figures", params)
 
 
+def list_figures_of_queues(
+    using: str, queue_ids: Sequence[int], *, since: datetime, seconds: float
+) -> list[Period]:
+    """Return the counts of each task in some queues since `since`, in periods of `seconds`."""
+    params = {"queue_ids": array(queue_ids), "since": since, "seconds": seconds}
+    return _periods(using, "list_figures_of_queues", params)
+
+
 def _periods(using: str, name: str, params: Mapping[str, Any]) -> list[Period]:
     rows = fetch(using, name, params)
     return [Period(row[0], row[1], Counts(*row[2:])) for row in rows]

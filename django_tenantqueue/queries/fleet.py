@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import fetch
+from .base import array, fetch
 from .lists import read_in_order
 
 
@@ -143,6 +144,19 @@ class BusyQueue:
     paused: bool
     active: int
     wait_seconds: float | None
+
+
+def list_busy_of_queues(
+    using: str, queue_ids: Sequence[int], *, most: int, active: int
+) -> list[BusyQueue]:
+    """Return up to `most` of these queues that have jobs, the longest wait first.
+
+    Counts up to `active` active jobs of each.
+    """
+    params = {"ids": array(queue_ids), "most": most, "active": active}
+    with read_in_order(using):
+        rows = fetch(using, "list_busy_of_queues", params)
+    return [BusyQueue(*row) for row in rows]
 
 
 def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list[BusyQueue]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
 from ..queries import fleet as queries
-from ..queries.fleet import JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from ..queries.control import QueueLoad
+from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from . import figures
 from .figures import counted_text, rough_text
 from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
@@ -88,7 +90,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
-    """The whole fleet at one moment.
+    """The fleet at one moment.
 
     `counts` stop at `counted_to`. `strays` are claims of worker processes that have no row any
     more. The worst of the `problems` is the first.
@@ -103,6 +105,8 @@ class FleetReport:
     counted_to: int
     need: Need
     problems: Sequence[Problem]
+    whole: bool = True
+    """False: it tells of some tenants only, and nothing of workers and needs."""
 
 
 def read_report(using: str, *, jobs: int) -> FleetReport:
@@ -136,6 +140,40 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *_problems_of_claims(strays),
             *_problems_of_duties(duties),
         ],
+    )
+
+
+def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLoad]) -> FleetReport:
+    """Return what users are shown who see these tenants only, whose queues have these loads.
+
+    It tells nothing of the workers, except which of these queues none of them takes.
+    """
+    now = timezone.now()
+    counts = list(loads)
+    is_cut = any(max(c.running, c.waiting) >= figures.COUNTED_TO for c in counts)
+    silent_seconds = SILENT.total_seconds()
+    stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=silent_seconds)
+    stuck = [queue for queue in stuck if queue.tenant in tenants]
+    lines = queries.list_stuck_lines(using, most=VISITED)
+    none = HeldCounts(0, 0, 0, 0, 0)
+    ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
+    return FleetReport(
+        read_at=now,
+        database=using,
+        workers=(),
+        strays=(),
+        duties=(),
+        counts=JobCounts(ready, 0, running, none, now),
+        counted_to=figures.COUNTED_TO if is_cut else COUNTED_TO,
+        need=Need(0, None, 0, 0, 0),
+        problems=[
+            *_problem_of_untaken(stuck),
+            *_problem_of_halted(stuck),
+            *_problems_of_lines(
+                [line for line in lines if line.kind != "task" and line.tenant in tenants]
+            ),
+        ],
+        whole=False,
     )
 
 
@@ -203,16 +241,29 @@ def _problems_of_workers(
         found.append(Problem(f"no worker runs: {START_ONE}{waiting}", "workers"))
     elif all(worker.state in LEAVING for worker in alive):
         found.append(Problem(f"every worker drains or stops: {START_ONE}{waiting}", "workers"))
-    elif untaken := [queue for queue in stuck if not queue.taken]:
-        text = f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
-        found.append(Problem(text, "queues"))
-    if halted := [queue for queue in stuck if queue.halted]:
-        text = f"ready jobs in paused queues, or in queues without slots: {_named(halted)}"
-        found.append(Problem(text, "queues"))
+    else:
+        found += _problem_of_untaken(stuck)
+    found += _problem_of_halted(stuck)
     if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
         told = f"{len(silent)} of {len(workers)} workers gave no sign of life"
         found.append(Problem(f"{told} for {SILENT.total_seconds():.0f} s", "workers"))
     return found
+
+
+def _problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
+    untaken = [queue for queue in stuck if not queue.taken]
+    if not untaken:
+        return []
+    text = f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
+    return [Problem(text, "queues")]
+
+
+def _problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
+    halted = [queue for queue in stuck if queue.halted]
+    if not halted:
+        return []
+    text = f"ready jobs in paused queues, or in queues without slots: {_named(halted)}"
+    return [Problem(text, "queues")]
 
 
 def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:

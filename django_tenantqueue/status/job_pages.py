@@ -7,7 +7,7 @@ applied to its newest WINDOW entries; the page says so, and its link to older jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
@@ -62,9 +62,20 @@ class JobPage:
     capped: bool = False
 
 
-def queue_ids(using: str, *, tenant: str | None, name: str | None) -> tuple[int, ...]:
-    """Return the ids of the queues of a tenant, of a name, or both; QUEUES_MOST at most."""
+def queue_ids(
+    using: str,
+    *,
+    tenant: str | None = None,
+    name: str | None = None,
+    tenants: Collection[str] | None = None,
+) -> tuple[int, ...]:
+    """Return the ids of the queues of a tenant, of a name, of some tenants, or of all these.
+
+    At most QUEUES_MOST are returned.
+    """
     queues = TenantQueue.objects.using(using).order_by()
+    if tenants is not None:
+        queues = queues.filter(tenant__in=sorted(tenants))
     if tenant is not None:
         queues = queues.filter(tenant=tenant)
     if name is not None:

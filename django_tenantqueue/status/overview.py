@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -10,11 +10,20 @@ from django.db.models import Q, Sum
 
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
-from ..queries.figures import Counts, Period, list_figures, list_task_figures, sum_of_queues
-from ..queries.fleet import BusyQueue, list_busy_queues
+from ..queries.figures import (
+    Counts,
+    Period,
+    list_figures,
+    list_figures_of_queues,
+    list_task_figures,
+    sum_of_queues,
+)
+from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
 from ..spread import percentile
-from .fleet_report import VISITED, FleetReport, read_report
+from .figures import COUNTED_TO
+from .fleet_report import VISITED, FleetReport, read_report, read_report_of
+from .job_pages import queue_ids
 from .queue_loads import loads
 
 LISTED = 20
@@ -106,25 +115,44 @@ def failure_rate(counts: Counts) -> float | None:
     return (counts.failed + counts.retried) / counts.ended if counts.ended else None
 
 
-def read_overview(using: str, hours: int) -> Overview:
-    """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog."""
+def read_overview(using: str, hours: int, tenants: Collection[str] | None = None) -> Overview:
+    """Read the page; `hours` is a key of PERIODS. No statement walks the history or the backlog.
+
+    With `tenants`, of VISITED queues of these tenants alone.
+    """
     with read_in_order(using):
-        report = read_report(using, jobs=0)
-        queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
-        ids = [queue.id for queue in queues]
-        found = loads(using, ids)
+        if tenants is None:
+            seen: Sequence[int] | None = None
+            report = read_report(using, jobs=0)
+            queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
+            found = loads(using, [queue.id for queue in queues])
+        else:
+            seen = queue_ids(using, tenants=tenants)[:VISITED]
+            found = loads(using, seen)
+            report = read_report_of(using, tenants, found.values())
+            queues = list_busy_of_queues(using, seen, most=LISTED, active=COUNTED_TO)
+    ids = [queue.id for queue in queues]
     seconds = PERIODS[hours]
     now = report.read_at.timestamp()
     since = datetime.fromtimestamp(now - now % seconds - hours * 3600, UTC)
     periods = round(hours * 3600 / seconds) + 1
     places = [since + timedelta(seconds=seconds * n) for n in range(periods)]
-    fleet = {p.at: p.counts for p in list_figures(using, since=since, seconds=seconds)}
-    series = [fleet.get(at, Counts()) for at in places]
+    if seen is None:
+        of_all = list_figures(using, since=since, seconds=seconds)
+        of_tasks = list_task_figures(using, since=since, seconds=seconds, most=LISTED)
+    else:
+        of_all = of_tasks = list_figures_of_queues(using, seen, since=since, seconds=seconds)
+    sums: dict[datetime, Counts] = {at: Counts() for at in places}
+    for period in of_all:
+        sums.setdefault(period.at, Counts()).add(period.counts)
+    series = [sums[at] for at in places]
     total = Counts()
     for counts in series:
         total.add(counts)
     of_queues = sum_of_queues(using, ids, since=since)
     limited = Q(paused=False, num_slots__isnull=False)
+    if seen is not None:
+        limited &= Q(pk__in=seen)
     slots = TenantQueue.objects.using(using).filter(limited).aggregate(all=Sum("num_slots"))["all"]
     return Overview(
         read_at=report.read_at,
@@ -141,12 +169,12 @@ def read_overview(using: str, hours: int) -> Overview:
             QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
             for q in queues
         ],
-        tasks=_tasks(list_task_figures(using, since=since, seconds=seconds, most=LISTED), places),
+        tasks=_tasks(of_tasks, places),
     )
 
 
 def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLine]:
-    """Return tasks, the longest first, each with its ends by period."""
+    """Return up to LISTED tasks, the longest first, each with its ends by period."""
     totals: dict[str, Counts] = {}
     ends: dict[str, dict[datetime, int]] = {}
     for period in periods:
@@ -154,5 +182,6 @@ def _tasks(periods: Sequence[Period], places: Sequence[datetime]) -> list[TaskLi
         ends.setdefault(period.name, {})[period.at] = period.counts.ended
     longest = sorted(totals, key=lambda name: (-totals[name].run_seconds, name))
     return [
-        TaskLine(name, totals[name], [ends[name].get(at, 0) for at in places]) for name in longest
+        TaskLine(name, totals[name], [ends[name].get(at, 0) for at in places])
+        for name in longest[:LISTED]
     ]

@@ -189,6 +189,14 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
+    "list_busy_of_queues": [
+        Case(
+            lambda _: {"ids": "{1,2,3,4,5}", "most": 20, "active": 1000},
+            (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 5 * SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
     "list_failures": [
         Case(
             lambda _: {"since": datetime.now(UTC) - timedelta(hours=1), "most": 50},
@@ -198,6 +206,9 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_figures": [
         Case(figures, FIGURES, 300),
+    ],
+    "list_figures_of_queues": [
+        Case(lambda filled: {**figures(filled), "queue_ids": "{1,2,3,4,5}"}, FIGURES, 400)
     ],
     "list_task_figures": [Case(lambda filled: {**figures(filled), "most": 20}, FIGURES, 4000)],
     "sum_of_queues": [

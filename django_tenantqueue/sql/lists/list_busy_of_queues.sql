@@ -1,0 +1,40 @@
+-- Those of some queues that have ready or active jobs, at most `most`: those whose first ready job
+-- waits longest, then those with most active jobs, which are counted up to `active` for each queue.
+-- Indexes: tenantqueue_job_ready lane by lane, tenantqueue_job_slots, primary key of the queues.
+WITH RECURSIVE
+-- include: ready_lanes
+SELECT
+    queue.id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
+    busy.active::integer, late.waits::float8
+FROM unnest(%(ids)s::integer[]) AS given (id)
+CROSS JOIN LATERAL (
+    SELECT q.id, q.tenant, q.name, q.num_slots, q.weight, q.paused
+    FROM tenantqueue_tenantqueue q
+    WHERE q.id = given.id
+    OFFSET 0
+) queue
+CROSS JOIN LATERAL (
+    SELECT
+        max(greatest(0, extract(epoch FROM now.at - greatest(job.created_at, job.run_at)))) AS waits
+    FROM level
+    CROSS JOIN LATERAL (
+        SELECT j.created_at, j.run_at
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = given.id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT 1
+    ) job
+    CROSS JOIN (SELECT clock_timestamp() AS at) now
+) late
+CROSS JOIN LATERAL (
+    SELECT count(*) AS active
+    FROM (
+        SELECT
+        FROM tenantqueue_job_hot j
+        WHERE j.queue_id = given.id AND j.state IN ('queued', 'running')
+        LIMIT %(active)s
+    ) taken
+) busy
+WHERE late.waits IS NOT NULL OR busy.active > 0
+ORDER BY late.waits DESC NULLS LAST, busy.active DESC, queue.id
+LIMIT %(most)s

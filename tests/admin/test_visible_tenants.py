@@ -1,0 +1,434 @@
+"""A user who sees one tenant finds nothing of another one, on no page and by no address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpResponse
+from django.test import Client, override_settings
+
+from django_tenantqueue.admin.visible import tenants_of
+from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.models import (
+    Change,
+    ConcurrentJobMonitor,
+    Job,
+    Session,
+    TaskControl,
+    TenantQueue,
+    UserCap,
+    Worker,
+)
+from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations.task_control import pause_task
+from django_tenantqueue.queries.figures import ALL, Counts, add_figures
+from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_commit_hooks
+from tests.factories import make_duty, make_job, make_queue, make_worker, state_of
+from tests.testapp.models import Report
+from tests.testapp.tasks import noop
+
+from .conftest import text_of, url_of
+from .forms import form_values
+
+pytestmark = pytest.mark.django_db
+Operator = Callable[..., Client]
+OURS, THEIRS = "acme", "zebra"
+LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "change")
+FLEET = ("worker", "taskcontrol", "duty")
+EVERYTHING = (
+    *(f"{action}_{model}" for model in (*LISTS[:-1], *FLEET) for action in ("view", "change")),
+    *("view_change", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+)
+
+
+def sees_ours(user: Any) -> list[str] | None:
+    """Return the tenants of a member of staff in these tests."""
+    return None if user.is_superuser else [OURS]
+
+
+LIMITED = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.sees_ours"}
+
+
+@pytest.fixture(autouse=True)
+def limited() -> Iterator[None]:
+    with override_settings(TENANTQUEUE=LIMITED):
+        yield
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A row of each kind, of one tenant, with its name in all that it says."""
+
+    queue: TenantQueue
+    job: Job
+    failed: Job
+    session: Session
+    user: UserCap
+    monitor: ConcurrentJobMonitor
+    report: Report
+
+    @property
+    def pages(self) -> dict[str, int]:
+        """The models of the admin -> the id of the row."""
+        return {
+            "tenantqueue": self.queue.pk,
+            "job": self.job.pk,
+            "session": self.session.pk,
+            "usercap": self.user.pk,
+            "concurrentjobmonitor": self.monitor.pk,
+        }
+
+
+def fill(tenant: str) -> Rows:
+    queue = make_queue(tenant, f"{tenant}-queue", num_slots=2)
+    report = Report.objects.create(title="Sales")
+    source = {"source_type": "testapp.report", "source_id": str(report.pk)}
+    job = make_job(queue, name=f"{tenant}.task", labels=[f"{tenant}-label"], **source)
+    error = {
+        "attempt": 1,
+        "at": "2026-11-24T10:00:00+00:00",
+        "class": f"{tenant}.Error",
+        "message": f"{tenant}-message",
+        "traceback": f"{tenant}-traceback",
+    }
+    failed = make_job(queue, state=State.ERROR, name=f"{tenant}.failing", errors=[error])
+    noop.using(tenant=tenant, session=f"{tenant}-session").delay()
+    noop.using(tenant=tenant, user=f"{tenant}-user").delay()
+    monitor = ConcurrentJobMonitor.objects.start(
+        f"{tenant}-monitor", [noop.call() for _ in range(3)], tenant=tenant, parallel=1
+    )
+    run_commit_hooks("default")
+    for name, error_class in ((f"{tenant}.failing", ""), (f"{tenant}.failing", f"{tenant}.Error")):
+        counts = Counts(started=7, failed=7, run_seconds=3.0, last_job_id=failed.pk)
+        add_figures("default", {(queue.pk, name, error_class): counts})
+    session = Session.objects.get(tenant=tenant, kind=Session.Kind.SERIAL)
+    control.tune_queue(queue.pk, weight=3)
+    sessions.pause_sessions([session.pk])
+    return Rows(
+        queue,
+        job,
+        failed,
+        session,
+        UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
+        monitor,
+        report,
+    )
+
+
+@pytest.fixture
+def both(db: None) -> tuple[Rows, Rows]:
+    """Rows of the tenant that the user sees, and the same of another one, with a busy fleet."""
+    ours, theirs = fill(OURS), fill(THEIRS)
+    make_worker(tenants=[THEIRS])
+    make_duty()
+    pause_task(f"{THEIRS}.other", unknown=True)
+    add_figures("default", {(ALL, "", ""): Counts(started=99_999, failed=14)})
+    control.retire([ours.queue.pk, theirs.queue.pk])
+    control.reopen([ours.queue.pk, theirs.queue.pk])
+    control.change_priority([ours.job.pk, theirs.job.pk], 120)
+    control.retry([ours.failed.pk, theirs.failed.pk])
+    return ours, theirs
+
+
+def body(response: HttpResponse) -> str:
+    """Return all that was sent, downloads included."""
+    if response.streaming:
+        return b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+    return response.content.decode()
+
+
+def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
+    """Yield the pages that show rows, with the filters and searches that might find others."""
+    yield "/admin/"
+    yield "/admin/tenantqueue/"
+    yield "/admin/tenantqueue/?hours=24"
+    yield url_of("tenantqueue", "changelist") + "overview/?hours=1"
+    for model in LISTS:
+        listed = url_of(model, "changelist")
+        queries = [
+            "",
+            f"?q={THEIRS}",
+            f"?tenant={THEIRS}",
+            f"?queue={THEIRS}-queue",
+            f"?queue_id={theirs.queue.pk}",
+            f"?q=%23{theirs.pages.get(model, theirs.job.pk)}",
+            f"?q={THEIRS}.task",
+            f"?q={THEIRS}+/+{THEIRS}-queue",
+            "?state=error",
+            "?state=unfinished",
+            f"?id={theirs.pages.get(model, 1)}",
+        ]
+        for query in queries:
+            yield listed + query
+            for form in ("csv", "jsonl"):
+                yield f"{listed}export/{form}/{query}"
+    for model, pk in ours.pages.items():
+        yield url_of(model, "change", pk)
+        yield url_of(model, "history", pk)
+    yield url_of("concurrentjobmonitor", "change", ours.monitor.pk) + "?details=ready"
+    yield url_of("tenantqueue", "add")
+    yield url_of("usercap", "add")
+
+
+def test_no_page_search_filter_or_download_has_anything_of_another_tenant(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    found = {OURS: 0, THEIRS: []}
+
+    for address in addresses(*both):
+        content = body(client.get(address, follow=True))
+        asked = address.partition("?")[2]
+        # what the user has typed comes back in the field that it was typed into
+        content = content.replace(asked.replace("&", "&amp;"), "") if THEIRS in asked else content
+        echoed = THEIRS in asked
+        shown = content.count(THEIRS)
+        found[OURS] += OURS in content  # type: ignore[operator]
+        if shown and not echoed:
+            found[THEIRS].append(address)  # type: ignore[attr-defined]
+        elif shown:
+            for secret in (
+                f"{THEIRS}-message",
+                f"{THEIRS}-label",
+                f"/{both[1].job.pk}/change/",
+                f"{THEIRS}.failing",
+            ):
+                assert secret not in content, address
+
+    assert found[THEIRS] == []
+    assert found[OURS] > 30  # type: ignore[operator]
+
+
+def test_first_page_counts_the_jobs_of_the_tenant_alone(
+    operator: Operator, both: tuple[Rows, Rows], admin_client: Client
+) -> None:
+    client = operator(*EVERYTHING)
+
+    text = text_of(client.get("/admin/tenantqueue/"))
+    whole = text_of(admin_client.get("/admin/tenantqueue/"))
+
+    assert "7 ended in error" in text
+    assert "14 ended in error" in whole
+    assert "acme / acme-queue" in text
+    assert "lack a worker" not in text
+    assert "zebra / zebra-queue" in whole
+    assert "ready jobs that no worker takes, in acme/acme-queue" in text.replace("Ready", "ready")
+
+
+@pytest.mark.parametrize("page", ["change", "history", "delete"])
+def test_row_of_another_tenant_is_not_found_by_its_address(
+    operator: Operator, both: tuple[Rows, Rows], page: str
+) -> None:
+    client = operator(*EVERYTHING)
+    _, theirs = both
+
+    for model, pk in theirs.pages.items():
+        response = client.get(url_of(model, page, pk))
+
+        assert response.status_code in (302, 403, 404), model
+        assert THEIRS not in body(response).replace(str(pk), "")
+    details = url_of("concurrentjobmonitor", "changelist") + f"{theirs.monitor.pk}/details/csv/"
+    assert client.get(details).status_code in (403, 404)
+
+
+def test_fleet_has_no_page_for_a_limited_user(
+    operator: Operator, both: tuple[Rows, Rows], admin_client: Client
+) -> None:
+    client = operator(*EVERYTHING)
+    rows = {
+        "worker": Worker.objects.get().pk,
+        "taskcontrol": TaskControl.objects.get().pk,
+        "duty": "clean",
+    }
+
+    for model in FLEET:
+        assert admin_client.get(url_of(model, "changelist")).status_code == 200
+        assert client.get(url_of(model, "changelist")).status_code == 403
+        assert client.get(url_of(model, "changelist") + "export/csv/").status_code == 403
+        assert client.get(url_of(model, "change", rows[model])).status_code in (302, 403)
+    assert client.get(url_of("taskcontrol", "add")).status_code == 403
+
+
+def test_action_on_rows_of_another_tenant_does_nothing(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    ours, theirs = both
+
+    def act(model: str, action: str, pk: int) -> None:
+        data = {"action": action, "_selected_action": pk, "index": "0", "_apply": "1"}
+        client.post(url_of(model, "changelist"), data)
+
+    for rows in (ours, theirs):
+        act("tenantqueue", "pause_selected", rows.queue.pk)
+        act("tenantqueue", "retire_selected", rows.queue.pk)
+        act("job", "cancel_selected", rows.job.pk)
+        act("usercap", "pause_selected", rows.user.pk)
+        act("concurrentjobmonitor", "cancel_selected", rows.monitor.pk)
+        client.post(url_of("job", "change", rows.failed.pk), {"_cancel": "1", "_apply": "1"})
+
+    assert TenantQueue.objects.get(pk=ours.queue.pk).paused
+    assert TenantQueue.objects.get(pk=ours.queue.pk).retired
+    assert state_of(ours.job.pk) == state_of(ours.failed.pk) == State.CANCELLED
+    assert UserCap.objects.get(pk=ours.user.pk).paused
+    assert ConcurrentJobMonitor.objects.get(pk=ours.monitor.pk).cancelled_at
+    kept = TenantQueue.objects.get(pk=theirs.queue.pk)
+    assert not kept.paused
+    assert not kept.retired
+    assert state_of(theirs.job.pk) == state_of(theirs.failed.pk) == State.CREATED
+    assert not UserCap.objects.get(pk=theirs.user.pk).paused
+    assert not ConcurrentJobMonitor.objects.get(pk=theirs.monitor.pk).cancelled_at
+
+
+def test_first_page_saves_no_queue_of_another_tenant(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    address = url_of("tenantqueue", "changelist") + "overview/"
+
+    for rows in both:
+        data = {"queue": rows.queue.pk, "num_slots": "9", "weight": "3"}
+        client.post(address, {**data, "was_num_slots": "2", "was_weight": "3"})
+
+    slots = [TenantQueue.objects.get(pk=rows.queue.pk).num_slots for rows in both]
+    assert slots == [9, 2]
+
+
+def test_list_saves_no_queue_of_another_tenant(operator: Operator, both: tuple[Rows, Rows]) -> None:
+    client = operator(*EVERYTHING)
+    ours, theirs = both
+    listed = url_of("tenantqueue", "changelist")
+    posted = form_values(client.get(listed), "form-0-id")
+    number = next(n for n in range(9) if posted[f"form-{n}-id"] == str(ours.queue.pk))
+    posted |= {f"form-{number}-num_slots": "9", "_save": "Save"}
+
+    client.post(listed, {**posted, f"form-{number}-id": str(theirs.queue.pk)})
+    refused = TenantQueue.objects.get(pk=theirs.queue.pk).num_slots
+    client.post(listed, posted)
+
+    assert refused == 2
+    assert TenantQueue.objects.get(pk=ours.queue.pk).num_slots == 9
+
+
+@pytest.mark.parametrize("model", ["tenantqueue", "usercap"])
+def test_row_of_another_tenant_cannot_be_added(operator: Operator, model: str) -> None:
+    client = operator(*EVERYTHING)
+    make_queue(THEIRS, "new")
+    columns = {"name": "new", "num_slots": "3", "weight": "1", "burst": ""}
+    columns |= {"key": "new"} if model == "usercap" else {}
+    before = TenantQueue.objects.count() + Session.objects.count()
+
+    refused = client.post(url_of(model, "add"), {**columns, "tenant": THEIRS})
+    unchanged = TenantQueue.objects.count() + Session.objects.count()
+    added = client.post(url_of(model, "add"), {**columns, "tenant": OURS})
+
+    text = text_of(refused)
+    assert f"You are not allowed to see tenant “{THEIRS}”." in text
+    assert "already exists" not in text
+    assert unchanged == before
+    assert added.status_code == 302, text_of(added)
+
+
+def test_jobs_are_not_moved_to_another_tenant(operator: Operator, both: tuple[Rows, Rows]) -> None:
+    client = operator(*EVERYTHING)
+    ours, theirs = both
+    data = {"action": "move_selected", "_selected_action": ours.job.pk, "index": "0"}
+    data |= {"_apply": "1", "tenant": THEIRS}
+
+    for name in (theirs.queue.name, "unknown"):
+        response = client.post(url_of("job", "changelist"), {**data, "queue": name})
+
+        assert f"You are not allowed to see tenant “{THEIRS}”." in text_of(response)
+        assert "has no queue" not in text_of(response)
+    assert Job.objects.get(pk=ours.job.pk).queue_id == ours.queue.pk
+
+
+def test_entry_about_several_tenants_says_nothing_of_the_others(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    ours, _ = both
+    assert Change.objects.filter(object_count=2, tenant="").count() == 4
+
+    history = text_of(client.get(url_of("job", "history", ours.job.pk)))
+    listed = text_of(client.get(url_of("change", "changelist")))
+
+    assert "priority changed" in history
+    assert "2 jobs" not in history
+    assert "2 jobs" not in listed
+    assert "acme / acme-queue" in listed  # that of the tenant's own queue
+
+
+def test_entry_has_a_tenant_only_if_all_of_its_jobs_have_it() -> None:
+    first, second = make_queue(OURS), make_queue(THEIRS)
+    ids = [make_job(first).pk for _ in range(101)]
+
+    control.change_priority([*ids, make_job(second).pk], 7)
+    control.cancel([*ids, make_job(second).pk])
+    control.change_priority([make_job(first).pk], 7)
+
+    assert list(Change.objects.order_by("pk").values_list("tenant", flat=True)) == ["", "", OURS]
+
+
+@pytest.mark.urls("tests.admin.office_urls")
+def test_jobs_of_an_object_are_those_of_the_tenant(
+    admin_client: Client, both: tuple[Rows, Rows], settings: Any
+) -> None:
+    page = f"/office/testapp/report/{both[1].report.pk}/change/"
+    shown = f"#{both[1].job.pk}"
+    assert shown in text_of(admin_client.get(page))
+
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_ours"}
+
+    assert shown not in text_of(admin_client.get(page))
+    assert f"{THEIRS}.task" not in body(admin_client.get("/office/testapp/report/"))
+    mine = f"/office/testapp/report/{both[0].report.pk}/change/"
+    assert f"#{both[0].job.pk}" in text_of(admin_client.get(mine))
+
+
+def only_ours(user: Any) -> tuple[str, ...]:
+    """Return the tenants of anybody."""
+    return (OURS,)
+
+
+def returns(value: Any) -> Callable[[Any], Any]:
+    return lambda user: value
+
+
+a_string, numbers, a_number = returns("acme"), returns([7]), returns(7)
+everything, nothing = returns(None), returns([])
+
+
+@pytest.mark.parametrize("name", ["a_string", "numbers", "a_number"])
+def test_what_is_no_list_of_tenants_is_an_error_that_names_the_setting(name: str) -> None:
+    path = f"tests.admin.test_visible_tenants.{name}"
+    with (
+        override_settings(TENANTQUEUE={"VISIBLE_TENANTS": path}),
+        pytest.raises(InvalidOption, match=r"VISIBLE_TENANTS .* must be a list of tenants"),
+    ):
+        tenants_of(AnonymousUser())
+
+
+@pytest.mark.parametrize(
+    ("name", "tenants"), [("everything", None), ("nothing", frozenset()), ("only_ours", {OURS})]
+)
+def test_callable_says_which_tenants_a_user_sees(name: str, tenants: Any) -> None:
+    path = f"tests.admin.test_visible_tenants.{name}"
+    with override_settings(TENANTQUEUE={"VISIBLE_TENANTS": path}):
+        assert tenants_of(AnonymousUser()) == tenants
+
+
+def test_user_without_tenants_sees_empty_lists(
+    operator: Operator, both: tuple[Rows, Rows], settings: Any
+) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.nothing"}
+    client = operator(*EVERYTHING)
+
+    for model in LISTS:
+        assert f"{OURS}-" not in body(client.get(url_of(model, "changelist")))
+    assert "0 ended in error" in text_of(client.get("/admin/tenantqueue/"))
