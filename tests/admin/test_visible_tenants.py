@@ -28,7 +28,7 @@ from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
-from tests.factories import make_duty, make_job, make_queue, make_worker, state_of
+from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker, state_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import noop
 
@@ -97,7 +97,9 @@ def fill(tenant: str) -> Rows:
         "traceback": f"{tenant}-traceback",
     }
     failed = make_job(queue, state=State.ERROR, name=f"{tenant}.failing", errors=[error])
-    noop.using(tenant=tenant, session=f"{tenant}-session").delay()
+    make_job(make_queue(tenant, "halted", num_slots=0), name=f"{tenant}.halted")
+    for _ in range(2):
+        noop.using(tenant=tenant, session=f"{tenant}-session").delay()
     noop.using(tenant=tenant, user=f"{tenant}-user").delay()
     monitor = ConcurrentJobMonitor.objects.start(
         f"{tenant}-monitor", [noop.call() for _ in range(3)], tenant=tenant, parallel=1
@@ -216,8 +218,44 @@ def test_first_page_counts_the_jobs_of_the_tenant_alone(
     assert "14 ended in error" in whole
     assert "acme / acme-queue" in text
     assert "lack a worker" not in text
+    assert "queues without slots: acme/halted" in text
+    assert "held jobs in paused sessions: acme/acme-session" in text.replace("Held", "held")
+    assert "zebra/halted" in whole
+    assert "zebra/zebra-session" in whole
+    assert "0 / 7 of the queues that have a limit" in text
+    assert "0 / 14 of the queues that have a limit" in whole
+    assert "Workers" not in text
+    assert "Workers" in whole
     assert "zebra / zebra-queue" in whole
     assert "ready jobs that no worker takes, in acme/acme-queue" in text.replace("Ready", "ready")
+
+
+def test_list_of_jobs_is_full_whatever_other_tenants_have(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    ours, theirs = both
+    make_jobs(theirs.queue, 120)
+    listed = url_of("job", "changelist")
+
+    text = text_of(operator(*EVERYTHING).get(listed))
+
+    assert f"#{ours.job.pk}" in text
+
+
+def test_unknown_tenant_and_hidden_one_look_the_same(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    listed = url_of("job", "changelist")
+
+    for parameter in ("tenant={}", "queue={}-queue", "queue_id=99{}"):
+        hidden = parameter.format(both[1].queue.pk if "id" in parameter else THEIRS)
+        unknown = parameter.format("8" if "id" in parameter else "nobody")
+        texts = [text_of(client.get(f"{listed}?{query}")) for query in (hidden, unknown)]
+
+        assert texts[0].replace(hidden.rpartition("=")[2], "") == texts[1].replace(
+            unknown.rpartition("=")[2], ""
+        )
 
 
 @pytest.mark.parametrize("page", ["change", "history", "delete"])
@@ -364,6 +402,19 @@ def test_entry_about_several_tenants_says_nothing_of_the_others(
     assert "acme / acme-queue" in listed  # that of the tenant's own queue
 
 
+def test_user_who_sees_jobs_without_a_tenant_sees_no_entry_about_several_tenants(
+    operator: Operator, both: tuple[Rows, Rows], settings: Any
+) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
+    job = make_job(make_queue(""))
+    control.change_priority([job.pk, both[1].job.pk], 7)
+    client = operator(*EVERYTHING)
+
+    assert THEIRS not in body(client.get(url_of("change", "changelist")))
+    assert THEIRS not in body(client.get(url_of("job", "history", job.pk)))
+    assert Change.objects.filter(tenant="").exists()
+
+
 def test_entry_has_a_tenant_only_if_all_of_its_jobs_have_it() -> None:
     first, second = make_queue(OURS), make_queue(THEIRS)
     ids = [make_job(first).pk for _ in range(101)]
@@ -394,6 +445,11 @@ def test_jobs_of_an_object_are_those_of_the_tenant(
 def only_ours(user: Any) -> tuple[str, ...]:
     """Return the tenants of anybody."""
     return (OURS,)
+
+
+def only_without(user: Any) -> tuple[str, ...]:
+    """Return no tenant, as jobs have it that name none."""
+    return ("",)
 
 
 def returns(value: Any) -> Callable[[Any], Any]:
