@@ -186,13 +186,16 @@ class TuneFormSet(_FormSet):
     """The forms of a page of the list; its view runs in a transaction."""
 
     def add_fields(self, form: TuneForm, index: int | None) -> None:
-        """Put the row's id into a form."""
+        """Put the row's id into a form, and tell screen readers whose value each input is."""
         super().add_fields(form, index)
         assert self.model is not None
         known = [row.pk for row in self.get_queryset()]
         form.fields["id"] = _RowIdField(
             known=known, gone=_gone(self.model), initial=form.instance.pk
         )
+        for name in form.fields.keys() & set(form.tunable):
+            label = {"column": form.fields[name].label, "row": form.instance}
+            form.fields[name].widget.attrs["aria-label"] = gettext("%(column)s, %(row)s") % label
 
     def clean(self) -> None:
         """Compare the changed rows with what they are now, all locked by one statement."""

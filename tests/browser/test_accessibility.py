@@ -1,0 +1,104 @@
+"""Pages are usable by keyboard and screen reader: axe-core finds nothing serious on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
+from playwright.sync_api import Page
+
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
+from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations.task_control import cap_task
+from django_tenantqueue.queries.figures import ALL, Counts, add_figures
+from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_commit_hooks
+from tests.factories import make_duty, make_job, make_queue, make_worker
+from tests.testapp.tasks import noop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OpenPage = Callable[..., Page]
+ADMIN = "/admin/tenantqueue/"
+LISTS = (
+    *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
+    *("taskcontrol", "duty", "change"),
+)
+SERIOUS = ("serious", "critical")
+
+
+def fill() -> list[str]:
+    """Make rows with troubles, and return the addresses of all pages."""
+    now = timezone.now()
+    queue = make_queue("acme", "reports", num_slots=2)
+    paused = make_queue("initech", "mails", paused=True)
+    error = {
+        "attempt": 1,
+        "at": now.isoformat(),
+        "class": "ValueError",
+        "message": "no such report",
+        "traceback": "Traceback (most recent call last):\n  File …\nValueError: no such report",
+    }
+    failed = make_job(queue, state=State.ERROR, errors=[error], started_at=now)
+    worker = make_worker()
+    running = make_job(
+        queue,
+        state=State.RUNNING,
+        worker_id=worker.pk,
+        started_at=now,
+        progress_done=3,
+        progress_total=10,
+    )
+    waiting = make_job(paused, created_at=now - timedelta(hours=1))
+    for _ in range(3):
+        noop.using(tenant="acme", session="payroll").delay()
+        noop.using(tenant="acme", user="eve").delay()
+    monitor = ConcurrentJobMonitor.objects.start(
+        "letters", [noop.call() for _ in range(9)], tenant="acme", parallel=2
+    )
+    run_commit_hooks("default")
+    sessions.pause_sessions([Session.objects.get(kind=Session.Kind.SERIAL).pk])
+    cap_task(noop.name, 1)
+    control.tune_queue(queue.pk, weight=3)
+    control.change_priority([waiting.pk], 120)
+    counts = Counts(started=9, succeeded=6, failed=3, run_seconds=4.0, waits=[4, 3], runs=[2, 7])
+    for key in ((ALL, "", ""), (ALL, noop.name, ""), (queue.pk, noop.name, "")):
+        add_figures("default", {key: counts})
+    of_error = Counts(failed=3, last_job_id=failed.pk)
+    add_figures("default", {(queue.pk, noop.name, "ValueError"): of_error})
+    rows = {
+        "tenantqueue": queue.pk,
+        "session": Session.objects.get(kind=Session.Kind.SERIAL).pk,
+        "usercap": UserCap.objects.get(key="eve").pk,
+        "concurrentjobmonitor": monitor.pk,
+        "worker": worker.pk,
+        "duty": make_duty().pk,
+    }
+    jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
+    return [
+        ADMIN,
+        *(f"{ADMIN}{model}/" for model in LISTS),
+        *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
+        f"{ADMIN}tenantqueue/{queue.pk}/history/",
+        f"{ADMIN}tenantqueue/add/",
+        *jobs,
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_page: OpenPage, scheme: str) -> None:
+    addresses = fill()
+    page = open_page(ADMIN, color_scheme=scheme)
+    axe = Axe()
+    found = []
+
+    for address in addresses:
+        page.goto(address)
+        for violation in axe.run(page).response["violations"]:
+            if violation["impact"] in SERIOUS:
+                nodes = [node["html"] for node in violation["nodes"]]
+                found.append((address, violation["id"], len(nodes), nodes[0]))
+
+    assert not found, "\n".join(map(str, found))
