@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +13,14 @@ from .base import Where, array, execute_bounded, fetch, text_array
 
 ALL = 0
 """In place of a queue's id: the jobs of all queues."""
+MOST_ROWS = 300
+"""Most rows of each kind that one call adds to: tasks, errors, and both by queues. Further ones
+count only in the figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a
+heartbeat locks twice as many rows."""
+LONGEST = 300
+"""Characters of a task's name or an error's class that figures keep: an index has them."""
+UNNAMED = "?"
+"""In place of a class that is not known."""
 
 
 @dataclass(slots=True)
@@ -44,6 +54,8 @@ class Counts:
             mine.extend([0] * (len(theirs) - len(mine)))
             for at, count in enumerate(theirs):
                 mine[at] += count
+        if other.last_job_id is not None:
+            self.last_job_id = max(self.last_job_id or 0, other.last_job_id)
 
 
 NUMBERS = (
@@ -57,6 +69,35 @@ NUMBERS = (
 )
 Key = tuple[int, str, str]
 """Queue (ALL: any), task ("": any), and class of the error ("": any outcome)."""
+
+
+def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
+    """Return the busiest of these counts of queues, with those of all queues.
+
+    The totals are those of each task, of each task and class of error, and of all jobs.
+    """
+    totals: defaultdict[Key, Counts] = defaultdict(Counts)
+    everything = Counts()
+    for (_, name, error), row in counts.items():
+        totals[ALL, name, error].add(row)
+        if not error:
+            everything.add(row)
+    return {
+        (ALL, "", ""): everything,
+        **_busiest(totals, errors=False),
+        **_busiest(totals, errors=True),
+        **_busiest(counts, errors=False),
+        **_busiest(counts, errors=True),
+    }
+
+
+def _busiest(counts: Mapping[Key, Counts], *, errors: bool) -> dict[Key, Counts]:
+    """Return the rows with an error, or those without one; the busiest MOST_ROWS of them."""
+    chosen = [key for key in counts if bool(key[2]) == errors]
+    return {
+        key: counts[key]
+        for key in heapq.nlargest(MOST_ROWS, chosen, key=lambda key: counts[key].ended)
+    }
 
 
 def add_figures(where: Where, counts: dict[Key, Counts]) -> None:
