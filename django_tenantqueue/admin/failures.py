@@ -162,7 +162,9 @@ def _shared(
     request: HttpRequest, model_admin: JobActions, asked: Filter, page: FailurePage
 ) -> dict[str, Any]:
     request.current_app = model_admin.admin_site.name
-    kept = {**asked.query, **({"error": asked.error} if asked.error else {})}
+    kept: dict[str, str | int] = {**asked.query}
+    if asked.error:
+        kept["error"] = asked.error
     queues = 0 if asked.queues is None else len(asked.queues)
     return {
         **model_admin.admin_site.each_context(request),

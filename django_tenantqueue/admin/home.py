@@ -109,7 +109,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def failures_url(**query: object) -> str:
+def failures_url(**query: str | int) -> str:
     """Return the address of the list of failures."""
     return f"{reverse('admin:tenantqueue_failures')}?{urlencode(query)}"
 

@@ -3,6 +3,8 @@
 None of them blocks a live table. An interrupted migration can be run again.
 """
 
+from typing import Any
+
 from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.db import migrations, models
 
@@ -41,7 +43,7 @@ LEAVES = """
 """
 
 
-def add_indexes(apps, schema_editor):
+def add_indexes(apps: Any, schema_editor: Any) -> None:
     """Create the index of each leaf without blocking it, and attach it to the history's."""
     quote = schema_editor.quote_name
     schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {HOT_INDEX}")
@@ -58,7 +60,7 @@ def add_indexes(apps, schema_editor):
         schema_editor.execute(f"ALTER INDEX {HISTORY_INDEX} ATTACH PARTITION {quote(index)}")
 
 
-def drop_indexes(apps, schema_editor):
+def drop_indexes(apps: Any, schema_editor: Any) -> None:
     """Drop them; the index of a partitioned table cannot be dropped concurrently."""
     schema_editor.execute(f"DROP INDEX IF EXISTS {HISTORY_INDEX}")
     schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {HOT_INDEX}")

@@ -52,7 +52,10 @@ class Figure(models.Model):
                 "queue_id", "at", name="tenantqueue_figure_errors", condition=~models.Q(error="")
             ),
             models.Index(
-                "name", "error", "at", name="tenantqueue_figure_groups",
+                "name",
+                "error",
+                "at",
+                name="tenantqueue_figure_groups",
                 condition=~models.Q(error=""),
             ),
         ]

@@ -12,7 +12,14 @@ from django.utils import timezone
 
 from ..models import Job, TenantQueue
 from ..queries.failures import FailedJob, list_failed_jobs, list_jobs_to_retry
-from ..queries.figures import ALL, LONGEST, UNNAMED, list_failing_queues, list_failures
+from ..queries.figures import (
+    ALL,
+    LONGEST,
+    UNNAMED,
+    Failures,
+    list_failing_queues,
+    list_failures,
+)
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
 from .job_pages import QUEUES_APART
@@ -86,7 +93,6 @@ class FailureLine:
     points: Sequence[int]
     first_at: datetime
     last_at: datetime
-    last_job_id: int | None
     hit: HitQueues
     example: Example | None
 
@@ -136,42 +142,45 @@ def read_failures(
     since = start_of(hours)
     seconds = PERIODS[hours]
     chosen = (ALL,) if queues is None else tuple(queues[:QUEUES_APART])
-    found, read_from = list_failures(
-        using,
-        since=since,
-        seconds=seconds,
-        groups=LISTED,
-        most=READ // len(chosen) if chosen else READ,
-        queues=chosen,
-        name=name,
-        error=error,
-    )
+    with read_in_order(using):
+        found, read_from = list_failures(
+            using,
+            since=since,
+            seconds=seconds,
+            groups=LISTED,
+            most=READ // len(chosen) if chosen else READ,
+            queues=chosen,
+            name=name,
+            error=error,
+        )
+        pairs = list(dict.fromkeys((row.name, row.error) for row in found))
+        hit = hit_queues(using, pairs, since=since, listed=queues_listed)
     periods = round(hours * 3600 / seconds) + 1
     places = {since + timedelta(seconds=seconds * n): n for n in range(periods)}
-    grouped: dict[tuple[str, str], list[int]] = {}
-    for n, row in enumerate(found):
-        grouped.setdefault((row.name, row.error), []).append(n)
-    pairs = list(grouped)
-    hit = hit_queues(using, pairs, since=since, listed=queues_listed)
-    newest = {pair: max((found[n].last_job_id or 0) for n in rows) for pair, rows in grouped.items()}
-    examples = describe(using, [i for i in newest.values() if i])
+    grouped: dict[tuple[str, str], list[Failures]] = {pair: [] for pair in pairs}
+    for row in found:
+        grouped[row.name, row.error].append(row)
+    newest = {
+        pair: max((row.last_job_id or 0 for row in rows), default=0)
+        for pair, rows in grouped.items()
+    }
+    examples = describe(using, [job_id for job_id in newest.values() if job_id])
     lines = []
-    for pair, numbers in grouped.items():
-        rows = [found[n] for n in numbers]
+    for (task, kind), rows in grouped.items():
         points = [0] * periods
         for row in rows:
             points[places.get(row.period, periods - 1)] += row.failed + row.retried
         lines.append(
             FailureLine(
-                *pair,
+                name=task,
+                error=kind,
                 failed=sum(row.failed for row in rows),
                 retried=sum(row.retried for row in rows),
                 points=points,
                 first_at=min(row.first_at for row in rows),
                 last_at=max(row.last_at for row in rows),
-                last_job_id=newest[pair] or None,
-                hit=hit.get(pair, HitQueues(())),
-                example=examples.get(newest[pair]),
+                hit=hit.get((task, kind), HitQueues(())),
+                example=examples.get(newest[task, kind]),
             )
         )
     lines.sort(key=lambda line: (-(line.failed + line.retried), line.name, line.error))

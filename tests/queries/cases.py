@@ -16,8 +16,8 @@ from tests.queries.params import (
     changes_of,
     claims,
     failed,
-    failed_jobs,
     failed_group,
+    failed_jobs,
     failures,
     figures,
     finished,
@@ -192,7 +192,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "list_failures": [
-        Case(failures(), ("tenantqueue_figure_errors",), 3000, settings=ORDERED),
+        Case(failures(), ("tenantqueue_figure_errors",), 6000, settings=ORDERED),
         Case(
             failures(queues="{1,2,3}", name="task-1"),
             ("tenantqueue_figure_errors",),
@@ -228,7 +228,9 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_failed_jobs": [
         Case(failed_group(), ("tenantqueue_history_errors",), 2500, settings=ORDERED),
-        Case(failed_group(error="KeyError"), ("tenantqueue_history_errors",), 100, settings=ORDERED),
+        Case(
+            failed_group(error="KeyError"), ("tenantqueue_history_errors",), 100, settings=ORDERED
+        ),
     ],
     "list_jobs_to_retry": [
         Case(

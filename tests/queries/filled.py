@@ -65,8 +65,8 @@ FILL = (
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, errors, run_at) SELECT q.id, 240, 240, "
         f"{VALUES}, 'scheduled', CASE WHEN n = 0 THEN {ERRORS} END, "
-        f"now() + (n * {QUEUES} - {DUE} + q.id) * interval '1 minute' FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, "
-        "tenantqueue_tenantqueue q"
+        f"now() + (n * {QUEUES} - {DUE} + q.id) * interval '1 minute' "
+        f"FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, tenantqueue_tenantqueue q"
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "

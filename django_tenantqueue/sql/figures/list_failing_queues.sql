@@ -1,5 +1,5 @@
--- Queues with failures since `since`, for some pairs of task and class of error: the `listed` queues
--- of each pair that failed most, and how many there are. The newest `most` rows of each pair are
+-- Queues with failures since `since`, for some pairs of task and class of error: of each pair the
+-- `listed` queues that failed most, and how many there are. The newest `most` rows of each pair are
 -- read; `capped`: there may be more queues. Index: tenantqueue_figure_groups.
 WITH candidate AS MATERIALIZED (
     SELECT wanted.pair, newest.queue_id, newest.failures

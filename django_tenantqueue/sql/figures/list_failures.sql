@@ -3,7 +3,7 @@
 -- newest `most` rows are read; `read_from` is where the first queue that has more was left.
 -- Index: tenantqueue_figure_errors.
 WITH candidate AS MATERIALIZED (
-    SELECT newest.at, newest.name, newest.error, newest.failed, newest.retried, newest.last_job_id, wanted.id
+    SELECT wanted.id, newest.*
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
         SELECT f.at, f.name, f.error, f.failed, f.retried, f.last_job_id
