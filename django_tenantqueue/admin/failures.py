@@ -42,7 +42,7 @@ from .acting import acting
 from .charts import sparkline
 from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
-from .home import RANGES, failures_url, may, read_hours
+from .home import RANGES, failures_url, read_hours
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
@@ -144,12 +144,20 @@ def _show(
     waiting = find(walk_waiting, using, group, most=COUNTED_TO, walked=WINDOW)
     shown = failed.ids[:JOBS_LISTED]
     found = describe(using, shown)
+    queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in found.values()})
     context = {
         **_shared(request, model_admin, asked, page),
         "title": gettext("Failures of %(task)s") % {"task": group.name},
         "group": {"name": breakable(group.name), "error": breakable(group.error)},
         "line": _line(page.lines[0], asked) if page.lines else None,
-        "jobs": [_job(found[i], found[i].error == group.error) for i in shown if i in found],
+        "jobs": [
+            {
+                **_job(found[i], found[i].error == group.error),
+                "queue": _queue_name(queues.get(found[i].queue_id, found[i].queue_id)),
+            }
+            for i in shown
+            if i in found
+        ],
         "shown": JOBS_LISTED if len(failed.ids) > JOBS_LISTED else None,
         "failed": _number(failed),
         "waiting": _number(waiting),
@@ -178,9 +186,7 @@ def _shared(
         ],
         "read_from": page.read_from,
         "cut": QUEUES_APART if queues > QUEUES_APART else None,
-        "unfiltered": asked.queues is None,
         "may_change": model_admin.has_change_permission(request),
-        "sees_queues": may(request, "view", "tenantqueue"),
         "figures": get_settings().figures,
         "failures_url": reverse("admin:tenantqueue_failures"),
     }
@@ -201,14 +207,15 @@ def _line(line: FailureLine, asked: Filter) -> dict[str, Any]:
     }
 
 
+def _queue_name(queue: TenantQueue | int) -> str:
+    if isinstance(queue, int):
+        return gettext("queue %d, deleted") % queue
+    return f"{queue.tenant or NOTHING} / {queue.name}"
+
+
 def _queues(hit: HitQueues) -> SafeString | str:
     """Return the names of queues, with how many more there are."""
-    names = [
-        f"{queue.tenant or NOTHING} / {queue.name}"
-        if isinstance(queue, TenantQueue)
-        else gettext("queue %d, deleted") % queue
-        for queue in hit.queues
-    ]
+    names = [_queue_name(queue) for queue in hit.queues]
     if hit.more:
         told = gettext("and at least %s more") if hit.capped else gettext("and %s more")
         names.append(told % localize(hit.more))
@@ -235,7 +242,6 @@ def _job(job: Example, is_known: bool) -> dict[str, Any]:
         "state": state_badge(job.state),
         "ended": moment(job.finished_at),
         "attempt": job.attempt,
-        "queue": job.queue_id,
         "message": format_html('<span title="{}">{}</span>', job.message, short),
     }
 
@@ -283,9 +289,9 @@ def _question(group: Group, asked: Filter, *, is_retry: bool, more: bool) -> str
     what = {"error": group.error, "range": str(RANGES[asked.hours])}
     if is_retry:
         text = gettext(
-            "These jobs ended in error with %(error)s in the last %(range)s. They become ready "
-            "again with fresh attempts and keep their errors. Jobs of cancelled monitors are left "
-            "as they are."
+            "These jobs ended in error with %(error)s (range: %(range)s). They become ready again "
+            "with fresh attempts and keep their errors. Jobs of cancelled monitors are left as "
+            "they are."
         )
     else:
         text = gettext(
@@ -293,6 +299,8 @@ def _question(group: Group, asked: Filter, *, is_retry: bool, more: bool) -> str
             "again. A job that starts meanwhile is left as it is."
         )
     told = text % what
+    if where := " / ".join(filter(None, (asked.tenant, asked.queue))):
+        told += " " + gettext("Jobs of other queues than %s are left as they are.") % where
     if more:
         told += " " + ngettext(
             "The group has more than the newest job. Repeat the action for the others.",

@@ -155,7 +155,7 @@ def test_group_is_retried_after_the_question_with_one_entry(admin_client):
 
     question = press(admin_client, "_retry", hours=24)
     assert "Retry 3 jobs?" in text_of(question)
-    assert f"ended in error with {ERROR} in the last 24 hours" in text_of(question)
+    assert f"ended in error with {ERROR} (range: 24 hours)" in text_of(question)
     assert {state_of(i) for i in ids} == {"error"}
 
     response = say_yes(admin_client, question)
@@ -183,7 +183,9 @@ def test_waiting_jobs_are_cancelled_after_the_question(admin_client):
 def test_only_jobs_of_the_filtered_queues_are_retried(admin_client):
     mine, other = make_failed(make_queue("acme")), make_failed(make_queue("other"))
 
-    say_yes(admin_client, press(admin_client, "_retry", tenant="acme"))
+    question = press(admin_client, "_retry", tenant="acme")
+    assert "Jobs of other queues than acme are left" in text_of(question)
+    say_yes(admin_client, question)
 
     assert (state_of(mine[0]), state_of(other[0])) == ("created", "error")
 

@@ -63,8 +63,8 @@ FILL = (
         "LATERAL (SELECT (ARRAY[120, 240, 240, 240, 340])[n % 5 + 1] AS priority) p"
     ),
     (
-        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, errors, run_at) SELECT q.id, 240, 240, "
-        f"{VALUES}, 'scheduled', CASE WHEN n = 0 THEN {ERRORS} END, "
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, errors, run_at) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'scheduled', CASE WHEN n = 0 THEN {ERRORS} END, "
         f"now() + (n * {QUEUES} - {DUE} + q.id) * interval '1 minute' "
         f"FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, tenantqueue_tenantqueue q"
     ),
