@@ -2,8 +2,14 @@
 -- frequent groups. Queue 0 is all queues, whose rows count each failure once. Of each queue the
 -- newest `most` rows are read; `read_from` is where the first queue that has more was left.
 -- Index: tenantqueue_figure_errors.
-WITH candidate AS MATERIALIZED (
-    SELECT wanted.id, newest.*
+WITH summed AS MATERIALIZED (
+    SELECT
+        wanted.id, newest.name, newest.error, date_bin(
+            make_interval(secs => %(seconds)s::float8), newest.at, %(since)s::timestamptz
+        ) AS period,
+        sum(newest.failed)::bigint AS failed, sum(newest.retried)::bigint AS retried,
+        min(newest.at) AS first_at, max(newest.at) AS last_at,
+        max(newest.last_job_id) AS last_job_id, count(*) AS seen
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
         SELECT f.at, f.name, f.error, f.failed, f.retried, f.last_job_id
@@ -12,35 +18,27 @@ WITH candidate AS MATERIALIZED (
         ORDER BY f.queue_id DESC, f.at DESC
         LIMIT %(most)s
     ) newest
-), seen AS (
-    SELECT max(capped.at) AS read_from
-    FROM (
-        SELECT min(c.at) AS at
-        FROM candidate c
-        GROUP BY c.id
-        HAVING count(*) >= %(most)s
-    ) capped
+    GROUP BY wanted.id, newest.name, newest.error, period
+), capped AS (
+    SELECT min(s.first_at) AS first_at
+    FROM summed s
+    GROUP BY s.id
+    HAVING sum(s.seen) >= %(most)s
 ), biggest AS MATERIALIZED (
-    SELECT c.name, c.error
-    FROM candidate c
-    WHERE (%(name)s::text IS NULL OR c.name = %(name)s::text)
-        AND (%(error)s::text IS NULL OR c.error = %(error)s::text)
-    GROUP BY c.name, c.error
-    ORDER BY sum(c.failed + c.retried) DESC, c.name, c.error
+    SELECT s.name, s.error
+    FROM summed s
+    WHERE (%(name)s::text IS NULL OR s.name = %(name)s::text)
+        AND (%(error)s::text IS NULL OR s.error = %(error)s::text)
+    GROUP BY s.name, s.error
+    ORDER BY sum(s.failed + s.retried) DESC, s.name, s.error
     LIMIT %(groups)s
 )
 SELECT
-    seen.read_from, found.name, found.error, found.period, found.failed, found.retried,
+    read.read_from, found.name, found.error, found.period, found.failed, found.retried,
     found.first_at, found.last_at, found.last_job_id
-FROM seen
+FROM (SELECT max(capped.first_at) AS read_from FROM capped) read
 LEFT JOIN (
-    SELECT
-        date_bin(
-            make_interval(secs => %(seconds)s::float8), c.at, %(since)s::timestamptz
-        ) AS period,
-        c.name, c.error, sum(c.failed)::bigint AS failed, sum(c.retried)::bigint AS retried,
-        min(c.at) AS first_at, max(c.at) AS last_at, max(c.last_job_id) AS last_job_id
-    FROM candidate c
-    JOIN biggest ON biggest.name = c.name AND biggest.error = c.error
-    GROUP BY 1, c.name, c.error
+    SELECT s.*
+    FROM summed s
+    JOIN biggest ON biggest.name = s.name AND biggest.error = s.error
 ) found ON true
