@@ -35,13 +35,16 @@ ENDED = f"""
 INSERT INTO {{leaf}} (
     id, run_at, created_at, queued_at, started_at, finished_at, worker_id, queue_id, claim_seq,
     lane, priority, attempt, max_attempts, final, is_async, state, name, source_type,
-    source_method, args
+    source_method, args, errors
 )
 SELECT
     ended.id, ended.at, ended.at, ended.at, ended.at, ended.at, 0, 1 + ended.id %% 1000, 1,
     {PRIORITY}, {PRIORITY}, 1, 5, true, true,
     CASE WHEN ended.id %% 100 = 0 THEN 'error' ELSE 'success' END,
-    %(name)s, 'task', %(name)s, '{{{{"args": []}}}}'
+    %(name)s, 'task', %(name)s, '{{{{"args": []}}}}',
+    CASE WHEN ended.id %% 100 = 0 THEN
+        jsonb_build_array(jsonb_build_object('class', 'ValueError', 'message', 'it failed'))
+    END
 FROM (
     SELECT
         id,

@@ -45,6 +45,7 @@ PICTURES = (
     Picture("queues", f"{ADMIN}tenantqueue/"),
     Picture("jobs", f"{ADMIN}job/"),
     Picture("job", f"{ADMIN}job/?state=error", "#result_list tbody th a", height=900),
+    Picture("failures", f"{ADMIN}job/failures/"),
     Picture("monitors", f"{ADMIN}concurrentjobmonitor/"),
     Picture("sessions", f"{ADMIN}session/"),
     Picture("workers", f"{ADMIN}worker/"),

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
+from django.utils.http import urlencode
 
 from django_tenantqueue.models import ConcurrentJobMonitor
 from django_tenantqueue.queries import base
@@ -78,6 +79,9 @@ FIGURES = (
     "FROM generate_series(0, %(periods)s) n, ("
     "SELECT 0 AS queue_id, '' AS name, '' AS error UNION ALL "
     "SELECT 0, 'task-' || m, '' FROM generate_series(1, 50) m UNION ALL "
+    "SELECT 0, 'task-' || m, 'ValueError' FROM generate_series(1, 50) m UNION ALL "
+    "SELECT 0, %(name)s, 'ValueError' UNION ALL "
+    "SELECT m, %(name)s, 'ValueError' FROM generate_series(1, 20) m UNION ALL "
     "SELECT m, 'task-' || m %% 50, '' FROM generate_series(1, %(queues)s) m UNION ALL "
     "SELECT m, 'task-' || m %% 50, 'ValueError' FROM generate_series(1, %(queues)s / 10) m) key"
 )
@@ -127,7 +131,8 @@ def _fill(bench: Bench) -> None:
         cursor.execute("TRUNCATE tenantqueue_figure, tenantqueue_worker")
         cursor.execute(WORKERS, {"count": bench.size(1_000, 20)})
         for minutes, periods in ((1, 180), (60, 192), (1440, 400)):
-            cursor.execute(FIGURES, {"minutes": minutes, "periods": periods, "queues": 300})
+            params = {"minutes": minutes, "periods": periods, "queues": 300}
+            cursor.execute(FIGURES, {**params, "name": tasks.noop_async.name})
     ConcurrentJobMonitor.objects.start(
         "work",
         (tasks.work.call(1, number) for number in range(bench.size(100_000, 1_000))),
@@ -146,6 +151,7 @@ def _pages(bench: Bench) -> dict[str, str]:
     queue = bench.value("SELECT max(id) FROM tenantqueue_tenantqueue")
     monitor = bench.value("SELECT max(id) FROM tenantqueue_concurrentjobmonitor")
     worker = bench.value("SELECT max(id) FROM tenantqueue_worker")
+    group = urlencode({"task": tasks.noop_async.name, "error": "ValueError", "hours": 168})
     return {
         "first page, 1 hour": ADMIN,
         "first page, 24 hours": f"{ADMIN}?hours=24",
@@ -159,6 +165,11 @@ def _pages(bench: Bench) -> dict[str, str]:
         "jobs of a task": f"{ADMIN}job/?q={tasks.noop_async.name}",
         "a job that waits": f"{ADMIN}job/{waiting}/change/",
         "a job that failed": f"{ADMIN}job/{failed}/change/",
+        "failures, 1 hour": f"{ADMIN}job/failures/",
+        "failures, 7 days": f"{ADMIN}job/failures/?hours=168",
+        "failures of a tenant": f"{ADMIN}job/failures/?hours=168&tenant=tenant-00001",
+        "failures of one task and error": f"{ADMIN}job/failures/group/?{group}",
+        "the same, of a tenant": f"{ADMIN}job/failures/group/?{group}&tenant=tenant-00001",
         "sessions": f"{ADMIN}session/",
         "monitors": f"{ADMIN}concurrentjobmonitor/",
         "a monitor": f"{ADMIN}concurrentjobmonitor/{monitor}/change/",

@@ -21,7 +21,9 @@ from .formats import NOTHING, exact_text, moment, parse_moment
 COUNTS: dict[str, Any] = {
     "cancelled": _("cancelled"),
     "asked_to_stop": _("asked to stop"),
+    "retried": _("retried"),
     "retried_details": _("failed details retried"),
+    "error": _("error"),
     "queue": _("queue"),
     "priority_scope": "PRIORITY_SCOPE",
 }

@@ -21,7 +21,8 @@ APPLY = "_apply"
 NAMED = 20
 """Rows that the page names."""
 
-Rows = Sequence[Model] | QuerySet[Any]
+Rows = Sequence[Model] | Sequence[str] | QuerySet[Any]
+"""Rows, or their names."""
 
 
 def is_answered(request: HttpRequest) -> bool:

@@ -60,6 +60,7 @@ class Tile:
     note: str
     spark: SafeString | str = ""
     alarming: bool = False
+    url: str = ""
 
 
 class QueueForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -91,24 +92,36 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "ranges": [(n, label, n == hours) for n, label in RANGES.items()],
         "url": reverse("admin:tenantqueue_overview"),
         "problems": [_problem(request, found) for found in overview.report.problems],
-        "tiles": _tiles(overview, sees_workers=may(request, "view", Worker._meta.model_name or "")),
+        "tiles": _tiles(
+            overview,
+            sees_workers=may(request, "view", Worker._meta.model_name or ""),
+            sees_jobs=sees_jobs,
+        ),
         "queues": [_queue(line) for line in overview.queues],
-        "tasks": [_task(line) for line in overview.tasks] if sees_jobs else None,
+        "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,
         "may_change": may(request, "change", "tenantqueue"),
         "sees_jobs": sees_jobs,
         "figures": get_settings().figures,
     }
 
 
+def failures_url(**query: str | int) -> str:
+    """Return the address of the list of failures."""
+    return f"{reverse('admin:tenantqueue_failures')}?{urlencode(query)}"
+
+
 def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
+    text = problem.text
+    if problem.where == "failures":
+        url = failures_url(task=problem.task) if may(request, "view", "job") else ""
+        return {"text": text, "url": url}
     model = LISTS[problem.where]
     seen = may(request, "view", model) or may(request, "change", model)
     url = reverse(f"admin:tenantqueue_{model}_changelist") if seen else ""
-    text = problem.text
     return {"text": text[:1].upper() + text[1:], "url": url}
 
 
-def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
+def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:
     report, counts = overview.report, overview.counts
     last = str(LAST[overview.hours])
     need = report.need
@@ -141,6 +154,7 @@ def _tiles(overview: Overview, *, sees_workers: bool) -> list[Tile]:
             % {"failed": f"{counts.failed:,}", "retried": f"{counts.retried:,}"},
             sparkline(overview.failed, gettext("Failed runs over time"), "tq-spark-error"),
             alarming=bool(counts.failed),
+            url=failures_url(hours=overview.hours) if sees_jobs else "",
         ),
         Tile(
             gettext("Slots taken"),
@@ -199,18 +213,18 @@ def _queue(line: QueueLine) -> dict[str, Any]:
     }
 
 
-def _task(line: TaskLine) -> dict[str, Any]:
+def _task(line: TaskLine, hours: int) -> dict[str, Any]:
     jobs = reverse("admin:tenantqueue_job_changelist")
     return {
         "name": breakable(line.name),
         "url": f"{jobs}?{urlencode({'q': line.name})}",
-        "failed_url": f"{jobs}?{urlencode({'q': line.name, 'state': 'error'})}",
+        "failed_url": failures_url(hours=hours, task=line.name),
         "ended": line.counts.ended,
         "mean": duration_text(line.mean_run_seconds),
         "p95": duration_text(percentile(line.counts.runs, 0.95)),
         "sum": duration_text(line.counts.run_seconds),
         "failing": _failing_text(line.failing),
-        "has_failed": bool(line.counts.failed),
+        "has_failed": bool(line.counts.failed or line.counts.retried),
         "spark": sparkline(line.points, gettext("Runs ended over time")),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -11,6 +12,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -22,6 +24,7 @@ from ..operations import control
 from ..states import State
 from .acting import acting
 from .export import Table
+from .failures import failure_group_view, failures_view
 from .formats import (
     NOTHING,
     breakable,
@@ -63,6 +66,18 @@ class JobAdmin(JobActions):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions_selection_counter = True
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages of failures, and the others."""
+        views = {
+            "failures/": ("tenantqueue_failures", failures_view),
+            "failures/group/": ("tenantqueue_failure_group", failure_group_view),
+        }
+        pages = [
+            path(route, self.admin_site.admin_view(partial(view, model_admin=self)), name=name)
+            for route, (name, view) in views.items()
+        ]
+        return [*pages, *super().get_urls()]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that finds its pages by ids."""

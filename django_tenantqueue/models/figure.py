@@ -48,7 +48,16 @@ class Figure(models.Model):
         verbose_name_plural = _("figures")
         indexes = [
             models.Index("minutes", "at", name="tenantqueue_figure_age"),
-            models.Index("at", name="tenantqueue_figure_errors", condition=~models.Q(error="")),
+            models.Index(
+                "queue_id", "at", name="tenantqueue_figure_errors", condition=~models.Q(error="")
+            ),
+            models.Index(
+                "name",
+                "error",
+                "at",
+                name="tenantqueue_figure_groups",
+                condition=~models.Q(error=""),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from django.db import DatabaseError, transaction
 
 from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
 from ..execution.outcome import backoff_seconds
 from ..queries import enqueue, rescue
 from ..queries.base import Where
+from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
 from ..queries.rescue import Held, Verdict
 from ..stored_error import stored_error
 
@@ -99,12 +104,18 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     attempts, else they end in `error`. The others are ready again as if never claimed.
     """
     settings = get_settings()
+    found: list[Held] = []
+
+    def judged(held: list[Held]) -> list[Verdict]:
+        found.extend(held)
+        return judge(held, death)
+
     # the statement adds each job's attempt
     error = stored_error(death.error, death.reason)
     verdicts, complete = rescue.rescue_worker(
         using,
         worker_id,
-        lambda held: judge(held, death),
+        judged,
         error=json.dumps(error),
         crashed=death.crashed,
         max_errors=settings.max_errors,
@@ -124,11 +135,39 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
             len(rescued.returned),
             len(rescued.ended),
         )
+    if settings.figures:
+        _count(using, worker_id, found, verdicts, error["class"])
     if settings.notify and not settings.pooler:
         # one more than there are jobs: an enqueuer may have notified the dead worker
         ready = len(rescued.retried) + len(rescued.returned)
         enqueue.wake_any_workers(using, most=ready + 1)
     return rescued
+
+
+def _count(
+    using: str, worker_id: int, held: Iterable[Held], verdicts: Iterable[Verdict], error: str
+) -> None:
+    """Add the attempts that a dead worker's jobs have lost to the figures. Errors are logged."""
+    jobs = {job.id: job for job in held}
+    counts: defaultdict[Key, Counts] = defaultdict(Counts)
+    for verdict in verdicts:
+        job = jobs[verdict.id]
+        name = job.name[:LONGEST]
+        if verdict.ends and job.cancel:
+            counts[job.queue_id, name, ""].cancelled += 1
+        elif verdict.counted:
+            of_error = counts[job.queue_id, name, error[:LONGEST]]
+            of_error.last_job_id = max(of_error.last_job_id or 0, job.id)
+            for row in (of_error, counts[job.queue_id, name, ""]):
+                row.failed += verdict.ends
+                row.retried += not verdict.ends
+    if not counts:
+        return
+    try:
+        with transaction.atomic(using=using):
+            add_figures(using, with_totals(counts))
+    except DatabaseError:
+        logger.warning("the jobs of worker %s are missing in the figures", worker_id, exc_info=True)
 
 
 class DeadWorkerFinder:

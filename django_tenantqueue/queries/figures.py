@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +13,14 @@ from .base import Where, array, execute_bounded, fetch, text_array
 
 ALL = 0
 """In place of a queue's id: the jobs of all queues."""
+MOST_ROWS = 300
+"""Most rows of each kind that one call adds to: tasks, errors, and both by queues. Further ones
+count only in the figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a
+heartbeat locks twice as many rows."""
+LONGEST = 300
+"""Characters of a task's name or an error's class that figures keep: an index has them."""
+UNNAMED = "?"
+"""In place of a class that is not known."""
 
 
 @dataclass(slots=True)
@@ -44,6 +54,8 @@ class Counts:
             mine.extend([0] * (len(theirs) - len(mine)))
             for at, count in enumerate(theirs):
                 mine[at] += count
+        if other.last_job_id is not None:
+            self.last_job_id = max(self.last_job_id or 0, other.last_job_id)
 
 
 NUMBERS = (
@@ -57,6 +69,35 @@ NUMBERS = (
 )
 Key = tuple[int, str, str]
 """Queue (ALL: any), task ("": any), and class of the error ("": any outcome)."""
+
+
+def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
+    """Return the busiest of these counts of queues, with those of all queues.
+
+    The totals are those of each task, of each task and class of error, and of all jobs.
+    """
+    totals: defaultdict[Key, Counts] = defaultdict(Counts)
+    everything = Counts()
+    for (_, name, error), row in counts.items():
+        totals[ALL, name, error].add(row)
+        if not error:
+            everything.add(row)
+    return {
+        (ALL, "", ""): everything,
+        **_busiest(totals, errors=False),
+        **_busiest(totals, errors=True),
+        **_busiest(counts, errors=False),
+        **_busiest(counts, errors=True),
+    }
+
+
+def _busiest(counts: Mapping[Key, Counts], *, errors: bool) -> dict[Key, Counts]:
+    """Return the rows with an error, or those without one; the busiest MOST_ROWS of them."""
+    chosen = [key for key in counts if bool(key[2]) == errors]
+    return {
+        key: counts[key]
+        for key in heapq.nlargest(MOST_ROWS, chosen, key=lambda key: counts[key].ended)
+    }
 
 
 def add_figures(where: Where, counts: dict[Key, Counts]) -> None:
@@ -125,19 +166,93 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Runs of one task that ended with errors of one class."""
+    """Runs of one task that ended in one period with errors of one class."""
 
     name: str
     error: str
+    period: datetime
     failed: int
     retried: int
     first_at: datetime
     last_at: datetime
-    last_job_id: int
+    last_job_id: int | None
+
+
+def list_failures(
+    using: str,
+    *,
+    since: datetime,
+    seconds: float,
+    groups: int,
+    most: int,
+    queues: Sequence[int] = (ALL,),
+    name: str | None = None,
+    error: str | None = None,
+) -> tuple[list[Failures], datetime | None]:
+    """Return the failures since `since` of the `groups` most frequent pairs of task and class.
+
+    They are in periods of `seconds`, in no order. The newest `most` rows of each queue are read:
+    the second value is the moment from which on all were, None when that is `since`.
+    """
+    params = {
+        "since": since,
+        "seconds": seconds,
+        "groups": groups,
+        "most": most,
+        "queues": array(queues),
+        "name": name,
+        "error": error,
+    }
+    rows = fetch(using, "list_failures", params)
+    return [Failures(*row[1:]) for row in rows if row[1] is not None], rows[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class FailingQueue:
+    """A queue with failures of the pair with this number; `queues` have some.
+
+    `capped`: there may be more.
+    """
+
+    pair: int
+    queue_id: int
+    failures: int
     queues: int
+    capped: bool
 
 
-def list_failures(using: str, *, since: datetime, most: int) -> list[Failures]:
-    """Return the failures since `since` by task and class, the most frequent first."""
-    rows = fetch(using, "list_failures", {"since": since, "most": most})
-    return [Failures(*row) for row in rows]
+def list_failing_queues(
+    using: str, pairs: Sequence[tuple[str, str]], *, since: datetime, listed: int, most: int
+) -> list[FailingQueue]:
+    """Return queues with failures since `since` of some pairs of task and class.
+
+    They are the `listed` ones of each pair that failed most, in its newest `most` rows.
+    """
+    params = {
+        "names": text_array(name for name, _ in pairs),
+        "errors": text_array(error for _, error in pairs),
+        "since": since,
+        "listed": listed,
+        "most": most,
+    }
+    return [FailingQueue(*row) for row in fetch(using, "list_failing_queues", params)]
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTask:
+    """A task, how many of its runs failed, and how many ended."""
+
+    name: str
+    failures: int
+    ended: int
+
+
+def list_failing_tasks(
+    using: str, *, since: datetime, least: int, share: float, most: int
+) -> list[FailingTask]:
+    """Return tasks with at least `least` failed runs since `since`, which are this `share` of all.
+
+    They are the `most` that failed most.
+    """
+    params = {"since": since, "least": least, "share": share, "most": most}
+    return [FailingTask(*row) for row in fetch(using, "list_failing_tasks", params)]

@@ -29,6 +29,8 @@ class Held:
     """Its cancellation was asked for."""
     gates: str | None = None
     """Its gates, for JobGates.read()."""
+    queue_id: int = 0
+    name: str = ""
 
     @property
     def halt(self) -> Halt | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -13,6 +13,7 @@ from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
+from ..queries.figures import FailingTask, list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from . import figures
 from .figures import counted_text, rough_text
@@ -29,6 +30,14 @@ STARTABLE = figures.COUNTED_TO
 
 NAMED = 5
 """Queues, tasks or lines that a problem names."""
+FAILING = timedelta(hours=1)
+"""The time in which failures of a task are a problem."""
+FAILING_LEAST = 10
+"""Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
+failures. Doubled: later."""
+FAILING_SHARE = 0.5
+"""Share of a task's runs that must have failed. Halved: tasks that normally fail now and then are
+reported, too. Doubled: only those that never succeed."""
 
 NO_TENANT = "(no tenant)"
 LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
@@ -82,10 +91,14 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong. `where` it is mended: workers, queues, jobs, sessions, users, tasks, …"""
+    """What is wrong. `where` it is mended: workers, queues, jobs, failures, sessions, users, …
+
+    `task`: the one that fails.
+    """
 
     text: str
     where: str
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Eight statements, whose cost does not grow with the history or the backlog.
+    Nine statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -124,6 +137,13 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
     lines = queries.list_stuck_lines(using, most=VISITED)
     unknown = queries.list_unknown_tasks(using, most=VISITED, error_class=UNKNOWN_CLASS)
+    failing = list_failing_tasks(
+        using,
+        since=counts.read_at - FAILING,
+        least=FAILING_LEAST,
+        share=FAILING_SHARE,
+        most=NAMED,
+    )
     return FleetReport(
         read_at=counts.read_at,
         database=using,
@@ -136,6 +156,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         problems=[
             *_problems_of_workers(workers, counts, stuck),
             *_problems_of_tasks(unknown),
+            *_problems_of_failures(failing),
             *_problems_of_lines(lines),
             *_problems_of_claims(strays),
             *_problems_of_duties(duties),
@@ -273,6 +294,17 @@ def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
     names = _listed([task.name for task in unknown])
     told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
     return [Problem(f"{told}; start workers with the code that has it", "jobs")]
+
+
+def _problems_of_failures(failing: Sequence[FailingTask]) -> list[Problem]:
+    return [
+        Problem(
+            f"{task.failures:,} of {task.ended:,} runs of {task.name} failed in the last hour",
+            "failures",
+            task.name,
+        )
+        for task in failing
+    ]
 
 
 STUCK_LINES = (

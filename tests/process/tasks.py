@@ -35,6 +35,13 @@ def hold(gate: str) -> str:
 
 
 @task
+def look(gate: str) -> None:
+    """Fail while the gate is shut."""
+    if not Path(gate).exists():
+        raise ConnectionRefusedError("the gate is shut")
+
+
+@task
 def hold_and_look(gate: str) -> None:
     """Wait for the gate, and look whether the job was cancelled."""
     note_start(gate)

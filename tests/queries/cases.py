@@ -16,7 +16,9 @@ from tests.queries.params import (
     changes_of,
     claims,
     failed,
+    failed_group,
     failed_jobs,
+    failures,
     figures,
     finished,
     gated,
@@ -198,10 +200,57 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "list_failures": [
+        Case(failures(), ("tenantqueue_figure_errors",), 6000, settings=ORDERED),
         Case(
-            lambda _: {"since": datetime.now(UTC) - timedelta(hours=1), "most": 50},
+            failures(queues="{1,2,3}", name="task-1"),
             ("tenantqueue_figure_errors",),
-            700,
+            3000,
+            settings=ORDERED,
+        ),
+    ],
+    "list_failing_queues": [
+        Case(
+            lambda _: {
+                "names": [f"task-{n}" for n in range(10)],
+                "errors": ["ValueError"] * 10,
+                "since": datetime.now(UTC) - timedelta(days=7),
+                "listed": 5,
+                "most": 500,
+            },
+            ("tenantqueue_figure_groups",),
+            6000,
+            settings=ORDERED,
+        )
+    ],
+    "list_failing_tasks": [
+        Case(
+            lambda _: {
+                "since": datetime.now(UTC) - timedelta(hours=1),
+                "least": 10,
+                "share": 0.1,
+                "most": 5,
+            },
+            FIGURES,
+            2500,
+        )
+    ],
+    "list_failed_jobs": [
+        Case(failed_group(), ("tenantqueue_history_errors",), 2500, settings=ORDERED),
+        Case(
+            failed_group(error="KeyError"), ("tenantqueue_history_errors",), 100, settings=ORDERED
+        ),
+    ],
+    "list_jobs_to_retry": [
+        Case(
+            lambda _: {
+                "name": "tests.testapp.tasks.noop",
+                "error": "ValueError",
+                "before": 2**63 - 1,
+                "most": 1000,
+            },
+            ("tenantqueue_job_errors",),
+            2500,
+            settings=ORDERED,
         )
     ],
     "list_figures": [

@@ -38,6 +38,7 @@ COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
+ERRORS = """'[{"class": "ValueError"}]'::jsonb"""
 GATES = 500 * SCALE
 """Sessions, users, exclusive keys and capped tasks, so many of each, with LINE jobs in line and one
 inside."""
@@ -62,10 +63,10 @@ FILL = (
         "LATERAL (SELECT (ARRAY[120, 240, 240, 240, 340])[n % 5 + 1] AS priority) p"
     ),
     (
-        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, run_at) "
-        f"SELECT q.id, 240, 240, {VALUES}, 'scheduled', now() + (n * {QUEUES} - {DUE} + q.id) * "
-        f"interval '1 minute' FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, "
-        "tenantqueue_tenantqueue q"
+        f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, errors, run_at) "
+        f"SELECT q.id, 240, 240, {VALUES}, 'scheduled', CASE WHEN n = 0 THEN {ERRORS} END, "
+        f"now() + (n * {QUEUES} - {DUE} + q.id) * interval '1 minute' "
+        f"FROM generate_series(0, {SCHEDULED} / {QUEUES} - 1) n, tenantqueue_tenantqueue q"
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
@@ -183,10 +184,11 @@ GATED = (
     ),
 )
 HISTORY = (
-    f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, attempt, claim_seq, "
+    f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, errors, attempt, claim_seq, "
     "queued_at, started_at, finished_at) "
     f"SELECT q.id, 240, 240, CASE n %% 100 WHEN 7 THEN '{RARE}' ELSE {NAME} END, {CALL}, true, "
-    "CASE n %% 20 WHEN 7 THEN 'error' WHEN 8 THEN 'cancelled' ELSE 'success' END, 1, 1, "
+    "CASE n %% 20 WHEN 7 THEN 'error' WHEN 8 THEN 'cancelled' ELSE 'success' END, "
+    f"CASE WHEN n %% 20 < 9 THEN {ERRORS} END, 1, 1, "
     "%(since)s::timestamptz + n * interval '90 seconds', "
     "%(since)s::timestamptz + n * interval '90 seconds', "
     "%(since)s::timestamptz + n * interval '90 seconds' "
@@ -205,6 +207,7 @@ FIGURES = tuple(
         ("0", "'task-' || m", "''", 30),
         ("m", "'task-' || m % 30", "''", 300),
         ("m", "'task-' || m % 30", "'ValueError'", 10),
+        ("0", "'task-' || m", "'ValueError'", 10),
     )
 )
 """Minutes, hours and days of 300 queues and 30 tasks."""

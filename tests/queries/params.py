@@ -204,6 +204,29 @@ def figures(_: Filled) -> dict[str, Any]:
     return {"since": datetime.now(UTC) - timedelta(hours=1), "seconds": 60.0}
 
 
+def failures(queues: str = "{0}", name: str | None = None) -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {
+        "since": datetime.now(UTC) - timedelta(days=7),
+        "seconds": 10_800.0,
+        "groups": 50,
+        "most": 20_000,
+        "queues": queues,
+        "name": name,
+        "error": None,
+    }
+
+
+def failed_group(error: str = "ValueError") -> Callable[[Filled], dict[str, Any]]:
+    return lambda _: {
+        "name": "tests.testapp.tasks.noop",
+        "error": error,
+        "since": datetime.now(UTC) - timedelta(days=31),
+        "before": datetime(9000, 1, 1, tzinfo=UTC),
+        "before_id": 2**63 - 1,
+        "most": 1000,
+    }
+
+
 def thinned(minutes: int, into: int | None, kept: timedelta) -> Callable[[Filled], dict[str, Any]]:
     return lambda _: {
         "minutes": minutes,

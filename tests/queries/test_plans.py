@@ -256,6 +256,8 @@ def parent_of(index: str) -> str:
             ("name", "tenantqueue_history_name"),
             ("state", "tenantqueue_history_failed"),
             ("pkey", "tenantqueue_history_pkey"),
+            ("errors", "tenantqueue_history_errors"),
+            ("left", "tenantqueue_history_errors"),
         ):
             if f"_{column}" in index:
                 return parent

@@ -1,12 +1,44 @@
--- Failures since `since` by task and class of error, the most frequent first, at most `most`.
--- The rows of all queues are read, so that each failure counts once.
+-- Failures since `since` in periods of `seconds`, by task and class of error: of the `groups` most
+-- frequent groups. Queue 0 is all queues, whose rows count each failure once. Of each queue the
+-- newest `most` rows are read; `read_from` is where the first queue that has more was left.
 -- Index: tenantqueue_figure_errors.
+WITH summed AS MATERIALIZED (
+    SELECT
+        wanted.id, newest.name, newest.error, date_bin(
+            make_interval(secs => %(seconds)s::float8), newest.at, %(since)s::timestamptz
+        ) AS period,
+        sum(newest.failed)::bigint AS failed, sum(newest.retried)::bigint AS retried,
+        min(newest.at) AS first_at, max(newest.at) AS last_at,
+        max(newest.last_job_id) AS last_job_id, count(*) AS seen
+    FROM unnest(%(queues)s::integer[]) AS wanted (id)
+    CROSS JOIN LATERAL (
+        SELECT f.at, f.name, f.error, f.failed, f.retried, f.last_job_id
+        FROM tenantqueue_figure f
+        WHERE f.queue_id = wanted.id AND f.at >= %(since)s::timestamptz AND f.error <> ''
+        ORDER BY f.queue_id DESC, f.at DESC
+        LIMIT %(most)s
+    ) newest
+    GROUP BY wanted.id, newest.name, newest.error, period
+), capped AS (
+    SELECT min(s.first_at) AS first_at
+    FROM summed s
+    GROUP BY s.id
+    HAVING sum(s.seen) >= %(most)s
+), biggest AS MATERIALIZED (
+    SELECT s.name, s.error
+    FROM summed s
+    WHERE (%(name)s::text IS NULL OR s.name = %(name)s::text)
+        AND (%(error)s::text IS NULL OR s.error = %(error)s::text)
+    GROUP BY s.name, s.error
+    ORDER BY sum(s.failed + s.retried) DESC, s.name, s.error
+    LIMIT %(groups)s
+)
 SELECT
-    f.name, f.error, sum(f.failed)::bigint AS failed, sum(f.retried)::bigint AS retried,
-    min(f.at) AS first_at, max(f.at) AS last_at, max(f.last_job_id) AS last_job_id,
-    count(DISTINCT f.queue_id) AS queues
-FROM tenantqueue_figure f
-WHERE f.at >= %(since)s::timestamptz AND f.error <> ''
-GROUP BY f.name, f.error
-ORDER BY sum(f.failed + f.retried) DESC, f.name, f.error
-LIMIT %(most)s
+    read.read_from, found.name, found.error, found.period, found.failed, found.retried,
+    found.first_at, found.last_at, found.last_job_id
+FROM (SELECT max(capped.first_at) AS read_from FROM capped) read
+LEFT JOIN (
+    SELECT s.*
+    FROM summed s
+    JOIN biggest ON biggest.name = s.name AND biggest.error = s.error
+) found ON true

@@ -7,7 +7,8 @@ SELECT
     j.cancel_requested_at IS NOT NULL AS cancel,
     jsonb_build_array(
         j.monitor_id::text, j.session_key, j.user_key, j.exclusive_key, j.session_halt
-    )::text AS gates
+    )::text AS gates,
+    j.queue_id, j.name
 FROM tenantqueue_job_hot j
 WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
 ORDER BY j.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections import defaultdict
 
@@ -12,18 +11,10 @@ from ...conf import get_settings
 from ...execution.current_job import RunningJob
 from ...execution.outcome import Outcome
 from ...queries.claim import ClaimedJob
-from ...queries.figures import ALL, Counts, Key, add_figures
+from ...queries.figures import LONGEST, UNNAMED, Counts, Key, add_figures, with_totals
 from ...spread import place
 from ...states import State
 from ...text import clean_text
-
-MOST_ROWS = 300
-"""Most tasks of queues, and most tasks, that one heartbeat adds to. Further ones count only in the
-figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a heartbeat locks
-twice as many rows."""
-
-LONGEST = 300
-"""Characters of a task's name or an error's class that figures keep: an index has them."""
 
 
 class Figures:
@@ -77,8 +68,6 @@ class Figures:
 
 
 RETRIED = "retried"
-UNNAMED = "?"
-"""In place of a class that is not known."""
 COLUMNS = {
     State.SUCCESS.value: "succeeded",
     State.ERROR.value: "failed",
@@ -90,7 +79,7 @@ COLUMNS = {
 def _error_class(extra: str | None) -> str:
     """Return the class of the error in `extra`, which may hold what the server is to refuse."""
     try:
-        return clean_text(json.loads(extra or "")["error"]["class"], LONGEST) or UNNAMED
+        return clean_text(json.loads(extra or "")["error"]["class"])[:LONGEST] or UNNAMED
     except (ValueError, KeyError, TypeError, AttributeError):
         return UNNAMED
 
@@ -105,26 +94,3 @@ def _count_in(places: list[int], seconds: float) -> None:
     if at >= len(places):
         places.extend([0] * (at + 1 - len(places)))
     places[at] += 1
-
-
-def with_totals(counts: dict[Key, Counts]) -> dict[Key, Counts]:
-    """Return the busiest of these counts, with those of each task and of all jobs."""
-    tasks: defaultdict[Key, Counts] = defaultdict(Counts)
-    everything = Counts()
-    for (_, name, error), row in counts.items():
-        if not error:
-            tasks[ALL, name, ""].add(row)
-            everything.add(row)
-    return {
-        (ALL, "", ""): everything,
-        **_busiest(tasks),
-        **_busiest({key: row for key, row in counts.items() if not key[2]}),
-        **_busiest({key: row for key, row in counts.items() if key[2]}),
-    }
-
-
-def _busiest(counts: dict[Key, Counts]) -> dict[Key, Counts]:
-    if len(counts) <= MOST_ROWS:
-        return counts
-    busiest = heapq.nlargest(MOST_ROWS, counts, key=lambda key: counts[key].ended)
-    return {key: counts[key] for key in busiest}

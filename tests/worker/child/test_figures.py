@@ -11,9 +11,8 @@ from django.db import connection
 from django.test import override_settings
 
 from django_tenantqueue.models import Figure
-from django_tenantqueue.queries.figures import ALL, Counts, add_figures
-from django_tenantqueue.worker.child import figures
-from django_tenantqueue.worker.child.figures import with_totals
+from django_tenantqueue.queries import figures
+from django_tenantqueue.queries.figures import ALL, Counts, add_figures, with_totals
 from django_tenantqueue.worker.connection import connect
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_jobs, make_queue

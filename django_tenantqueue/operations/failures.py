@@ -1,0 +1,112 @@
+"""Retry or cancel all jobs of one task that failed with errors of one class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from ..conf import get_settings
+from ..models import Change
+from ..queries.control import cancel_waiting_jobs
+from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
+from . import control
+from .changes import Entry
+from .gates import keys_of, release_and_wake
+
+STEP = 500
+"""Jobs that one transaction changes. Halved: a group takes more transactions. Doubled: each has
+its rows locked for longer."""
+MOST = 5000
+"""Jobs that one call changes unless it is told otherwise: about two seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How many jobs a call has changed. `more`: it has left others that it did not come to."""
+
+    jobs: int
+    more: bool
+
+
+def retry_failed(
+    task: str,
+    error_class: str,
+    since: datetime,
+    *,
+    queues: Iterable[int] | None = None,
+    most: int = MOST,
+    using: str | None = None,
+) -> Done:
+    """Make jobs of a task ready again that ended in error since `since`, the newest first.
+
+    Their last error is of this class. `queues`: the ids of queues whose jobs these are, None: any.
+    It works in steps of STEP jobs, each a transaction, and leaves one entry in the list of changes.
+    A job that fails again meanwhile is not retried again. See control.retry() for jobs that are
+    left as they are.
+    """
+    alias = using or get_settings().database
+    group = _group(task, error_class, since, queues)
+    entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.name)
+    before = {"state": "error", "error": group.error}
+
+    def retry(ids: list[int]) -> int:
+        with transaction.atomic(using=alias):
+            retried = control.retry(ids, using=alias, recorded=False)
+            entry.add(retried, before=before, after={"retried": len(retried)})
+        return len(retried)
+
+    return _in_steps(walk_failed, alias, group, most, retry)
+
+
+def cancel_failed(
+    task: str,
+    error_class: str,
+    *,
+    queues: Iterable[int] | None = None,
+    most: int = MOST,
+    using: str | None = None,
+) -> Done:
+    """Cancel jobs of a task that wait after an error of this class, the newest first.
+
+    A job that starts meanwhile is left as it is. The rest is as in retry_failed().
+    """
+    alias = using or get_settings().database
+    group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)
+    entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.name)
+    before = {"error": group.error}
+
+    def cancel(ids: list[int]) -> int:
+        with transaction.atomic(using=alias):
+            cancelled = cancel_waiting_jobs(alias, ids)
+            entry.add(cancelled, before=before, after={"cancelled": len(cancelled)})
+            keys = keys_of(cancelled.values())
+            if keys:
+                transaction.on_commit(
+                    lambda: release_and_wake(alias, keys), using=alias, robust=True
+                )
+        return len(cancelled)
+
+    return _in_steps(walk_waiting, alias, group, most, cancel)
+
+
+def _group(task: str, error: str, since: datetime, queues: Iterable[int] | None) -> Group:
+    chosen = None if queues is None else frozenset(queues)
+    return Group(figure_name(task), figure_name(error), since, chosen)
+
+
+def _in_steps(
+    walk: Walk, using: str, group: Group, most: int, change: Callable[[list[int]], int]
+) -> Done:
+    """Change up to `most` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
+    changed = found = 0
+    for number, ids in enumerate(walk(using, group, step=STEP), 1):
+        chosen = ids[: most - found]
+        if chosen:
+            changed += change(chosen)
+            found += len(chosen)
+        if len(chosen) < len(ids) or (group.queues is not None and number * STEP >= WALKED):
+            return Done(changed, more=True)
+    return Done(changed, more=False)

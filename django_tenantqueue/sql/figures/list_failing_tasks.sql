@@ -1,0 +1,15 @@
+-- Tasks of which at least `least` runs failed since `since`, and at least this `share` of all that
+-- ended; the `most` with most failures. Runs that another attempt follows count as failed, too.
+-- Index: primary key.
+SELECT f.name, sum(f.failed + f.retried)::bigint AS failures, sum(
+    f.succeeded + f.failed + f.retried + f.cancelled
+)::bigint AS ended
+FROM tenantqueue_figure f
+WHERE f.queue_id = 0 AND f.at >= %(since)s::timestamptz AND f.name <> '' AND f.error = ''
+GROUP BY f.name
+HAVING sum(f.failed + f.retried) >= %(least)s
+    AND sum(f.failed + f.retried) >= %(share)s::float8 * sum(
+        f.succeeded + f.failed + f.retried + f.cancelled
+    )
+ORDER BY failures DESC, f.name
+LIMIT %(most)s

@@ -1,0 +1,269 @@
+"""Failed runs by task and class of error: how many, since when, where, and their jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Left
+from django.utils import timezone
+
+from ..models import Job, TenantQueue
+from ..queries.failures import FailedJob, list_failed_jobs, list_jobs_to_retry
+from ..queries.figures import (
+    ALL,
+    LONGEST,
+    UNNAMED,
+    Failures,
+    list_failing_queues,
+    list_failures,
+)
+from ..queries.lists import NEWEST, read_in_order
+from ..text import clean_text
+from .job_pages import QUEUES_APART
+from .overview import PERIODS
+
+LISTED = 50
+"""Groups that the page lists."""
+READ = 20_000
+"""Rows of figures that the list reads. Halved: the list of 7 days reaches back less far where
+hundreds of tasks fail. Doubled: it takes twice as long there."""
+READ_OF_GROUP = 500
+"""Rows of figures of each group in which its queues are found. Halved: queues that fail rarely are
+not counted. Doubled: the list takes longer."""
+QUEUES_LISTED = 5
+"""Queues that a line names."""
+WALKED = 20_000
+"""Jobs of a group that one request looks at when it wants those of some queues alone."""
+STEP = 2000
+"""Jobs that one statement finds."""
+LONGEST_MESSAGE = 1000
+"""Characters of a message that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Failed runs of one task with errors of one class; `queues`: of these alone.
+
+    `name` and `error` are as figures have them. `since` is where the range begins. It does not
+    count for jobs that still wait for another attempt.
+    """
+
+    name: str
+    error: str
+    since: datetime
+    queues: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HitQueues:
+    """Queues with such failures: those that failed most, and how many more there are.
+
+    `capped`: there may be more than that.
+    """
+
+    queues: Sequence[TenantQueue | int]
+    more: int = 0
+    capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A job with its newest error's message."""
+
+    id: int
+    state: str
+    queue_id: int
+    finished_at: datetime | None
+    attempt: int
+    message: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """One group in a range. `points`: failures in each period."""
+
+    name: str
+    error: str
+    failed: int
+    retried: int
+    points: Sequence[int]
+    first_at: datetime
+    last_at: datetime
+    hit: HitQueues
+    example: Example | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePage:
+    """The groups with most failures. `read_from`: figures before it were not read, if not None."""
+
+    since: datetime
+    lines: Sequence[FailureLine]
+    read_from: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJobs:
+    """Jobs of a group, the newest first. `more`: there are, or may be, more of them."""
+
+    ids: Sequence[int]
+    more: bool
+
+
+def start_of(hours: int, now: datetime | None = None) -> datetime:
+    """Return where a range begins: at the start of one of its periods."""
+    seconds = PERIODS[hours]
+    at = (now or timezone.now()).timestamp()
+    return datetime.fromtimestamp(at - at % seconds - hours * 3600, UTC)
+
+
+def figure_name(text: str) -> str:
+    """Return a task's name or an error's class as figures have it."""
+    return clean_text(text)[:LONGEST] or UNNAMED
+
+
+def read_failures(
+    using: str,
+    hours: int,
+    *,
+    queues: Sequence[int] | None = None,
+    name: str | None = None,
+    error: str | None = None,
+    queues_listed: int = QUEUES_LISTED,
+) -> FailurePage:
+    """Read the groups of a range of `hours`, of some queues, a task, or a class of error.
+
+    Four statements at most. None walks the history.
+    """
+    since = start_of(hours)
+    seconds = PERIODS[hours]
+    chosen = (ALL,) if queues is None else tuple(queues[:QUEUES_APART])
+    with read_in_order(using):
+        found, read_from = list_failures(
+            using,
+            since=since,
+            seconds=seconds,
+            groups=LISTED,
+            most=READ // len(chosen) if chosen else READ,
+            queues=chosen,
+            name=name,
+            error=error,
+        )
+        pairs = list(dict.fromkeys((row.name, row.error) for row in found))
+        hit = hit_queues(using, pairs, since=since, listed=queues_listed)
+    periods = round(hours * 3600 / seconds) + 1
+    places = {since + timedelta(seconds=seconds * n): n for n in range(periods)}
+    grouped: dict[tuple[str, str], list[Failures]] = {pair: [] for pair in pairs}
+    for row in found:
+        grouped[row.name, row.error].append(row)
+    newest = {
+        pair: max((row.last_job_id or 0 for row in rows), default=0)
+        for pair, rows in grouped.items()
+    }
+    examples = describe(using, [job_id for job_id in newest.values() if job_id])
+    lines = []
+    for (task, kind), rows in grouped.items():
+        points = [0] * periods
+        for row in rows:
+            points[places.get(row.period, periods - 1)] += row.failed + row.retried
+        lines.append(
+            FailureLine(
+                name=task,
+                error=kind,
+                failed=sum(row.failed for row in rows),
+                retried=sum(row.retried for row in rows),
+                points=points,
+                first_at=min(row.first_at for row in rows),
+                last_at=max(row.last_at for row in rows),
+                hit=hit.get((task, kind), HitQueues(())),
+                example=examples.get(newest[task, kind]),
+            )
+        )
+    lines.sort(key=lambda line: (-(line.failed + line.retried), line.name, line.error))
+    return FailurePage(since, lines, read_from)
+
+
+def hit_queues(
+    using: str, pairs: Sequence[tuple[str, str]], *, since: datetime, listed: int
+) -> dict[tuple[str, str], HitQueues]:
+    """Return the queues with failures of these pairs of task and class."""
+    if not pairs:
+        return {}
+    rows = list_failing_queues(using, pairs, since=since, listed=listed, most=READ_OF_GROUP)
+    queues = TenantQueue.objects.using(using).in_bulk({row.queue_id for row in rows})
+    found: dict[tuple[str, str], HitQueues] = {}
+    for number, pair in enumerate(pairs):
+        mine = [row for row in rows if row.pair == number]
+        if mine:
+            named = [queues.get(row.queue_id, row.queue_id) for row in mine]
+            found[pair] = HitQueues(named, mine[0].queues - len(mine), mine[0].capped)
+    return found
+
+
+def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
+    """Return what lists show of jobs, by id. Arguments and tracebacks are not read."""
+    if not ids:
+        return {}
+    newest = KeyTransform("-1", "errors")
+    jobs = (
+        Job.objects.using(using)
+        .filter(pk__in=ids)
+        .order_by()
+        .annotate(
+            message=Left(KeyTextTransform("message", newest), LONGEST_MESSAGE),
+            error=Left(KeyTextTransform("class", newest), LONGEST),
+        )
+        .values_list("pk", "state", "queue_id", "finished_at", "attempt", "message", "error")
+    )
+    return {
+        pk: Example(pk, state, queue_id, finished_at, attempt, message or "", error or UNNAMED)
+        for pk, state, queue_id, finished_at, attempt, message, error in jobs
+    }
+
+
+def walk_failed(using: str, group: Group, *, step: int = STEP) -> Iterator[list[int]]:
+    """Yield the ids of jobs of a group that ended in error, the newest first, in steps.
+
+    A job that fails again while this goes on is not found again. A step may be empty.
+    """
+    last: FailedJob | None = None
+    while True:
+        rows = list_failed_jobs(
+            using, group.name, group.error, since=group.since, before=last, most=step
+        )
+        yield [row.id for row in rows if group.queues is None or row.queue_id in group.queues]
+        if len(rows) < step:
+            return
+        last = rows[-1]
+
+
+def walk_waiting(using: str, group: Group, *, step: int = STEP) -> Iterator[list[int]]:
+    """Yield the ids of jobs of a group that wait for another attempt, the newest first."""
+    before = NEWEST
+    while True:
+        rows = list_jobs_to_retry(using, group.name, group.error, before=before, most=step)
+        yield [row.id for row in rows if group.queues is None or row.queue_id in group.queues]
+        if len(rows) < step:
+            return
+        before = rows[-1].id
+
+
+Walk = Callable[..., Iterator[list[int]]]
+
+
+def find(walk: Walk, using: str, group: Group, *, most: int, walked: int = WALKED) -> FoundJobs:
+    """Return up to `most` jobs that a walk finds. It looks at `walked` jobs of the group."""
+    ids: list[int] = []
+    step = min(most + 1, STEP) if group.queues is None else STEP
+    with read_in_order(using):
+        for number, found in enumerate(walk(using, group, step=step), 1):
+            ids += found
+            if len(ids) > most:
+                return FoundJobs(ids[:most], more=True)
+            if number * step >= walked and group.queues is not None:
+                return FoundJobs(ids, more=True)
+    return FoundJobs(ids, more=False)

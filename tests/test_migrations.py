@@ -1,0 +1,76 @@
+"""Migrations of live tables: they go back and forth, and can be run again when interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from django_tenantqueue.operations import history
+
+pytestmark = pytest.mark.django_db(transaction=True)
+INDEXES = """
+    SELECT leaf.relname, x.indisvalid
+    FROM pg_inherits part
+    JOIN pg_index x ON x.indexrelid = part.inhrelid
+    JOIN pg_class leaf ON leaf.oid = x.indrelid
+    WHERE part.inhparent = to_regclass('tenantqueue_history_errors')
+"""
+
+
+@pytest.fixture
+def before_failures() -> Iterator[None]:
+    call_command("migrate", "tenantqueue", "0003", verbosity=0)
+    yield
+    call_command("migrate", "tenantqueue", verbosity=0)
+
+
+def indexed() -> dict[str, bool]:
+    """Return the leaves whose index is attached, and whether it is valid."""
+    with connection.cursor() as cursor:
+        cursor.execute(INDEXES)
+        return dict(cursor.fetchall())
+
+
+def leaves() -> set[str]:
+    return {leaf.name for leaf in history.list_leaves("default")} | {history.DEFAULT_LEAF}
+
+
+@pytest.mark.usefixtures("before_failures")
+def test_every_leaf_gets_the_index_of_failures_when_the_history_exists():
+    assert not indexed()
+
+    call_command("migrate", "tenantqueue", verbosity=0)
+
+    assert indexed() == dict.fromkeys(leaves(), True)
+
+
+@pytest.mark.usefixtures("before_failures")
+def test_migration_is_finished_when_it_was_interrupted():
+    with connection.cursor() as cursor:
+        for statement in (
+            "CREATE INDEX tenantqueue_job_errors ON tenantqueue_job_hot (id)",
+            f"CREATE INDEX {history.DEFAULT_LEAF}_errors ON {history.DEFAULT_LEAF} (id)",
+        ):
+            cursor.execute(statement)
+
+    call_command("migrate", "tenantqueue", verbosity=0)
+
+    assert indexed() == dict.fromkeys(leaves(), True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_indexdef('tenantqueue_job_errors'::regclass)")
+        assert "tenantqueue_error_class" in cursor.fetchone()[0]
+
+
+def test_new_month_gets_the_index_when_it_is_made():
+    month = date(2099, 1, 1)
+    history.make_leaf("default", month)
+
+    try:
+        assert indexed()[history.leaf_name(month)] is True
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {history.leaf_name(month)}")
