@@ -166,7 +166,7 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Runs of one task that ended in one period with errors of one class."""
+    """Runs of a task that ended in one period with errors of one class, of a queue or of ALL."""
 
     name: str
     error: str
@@ -176,6 +176,7 @@ class Failures:
     first_at: datetime
     last_at: datetime
     last_job_id: int | None
+    queue_id: int
 
 
 def list_failures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -154,7 +155,10 @@ def read_failures(
             error=error,
         )
         pairs = list(dict.fromkeys((row.name, row.error) for row in found))
-        hit = hit_queues(using, pairs, since=since, listed=queues_listed)
+        if queues is None:
+            hit = hit_queues(using, pairs, since=since, listed=queues_listed)
+        else:
+            hit = hit_among(using, found, listed=queues_listed)
     periods = round(hours * 3600 / seconds) + 1
     places = {since + timedelta(seconds=seconds * n): n for n in range(periods)}
     grouped: dict[tuple[str, str], list[Failures]] = {pair: [] for pair in pairs}
@@ -202,6 +206,23 @@ def hit_queues(
             named = [queues.get(row.queue_id, row.queue_id) for row in mine]
             found[pair] = HitQueues(named, mine[0].queues - len(mine), mine[0].capped)
     return found
+
+
+def hit_among(
+    using: str, found: Sequence[Failures], *, listed: int
+) -> dict[tuple[str, str], HitQueues]:
+    """Return the queues of these failures, by task and class: those that failed most first."""
+    failures: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+    for row in found:
+        failures[row.name, row.error][row.queue_id] += row.failed + row.retried
+    queues = TenantQueue.objects.using(using).in_bulk({row.queue_id for row in found})
+    return {
+        pair: HitQueues(
+            [queues.get(queue_id, queue_id) for queue_id, _ in counts.most_common(listed)],
+            max(0, len(counts) - listed),
+        )
+        for pair, counts in failures.items()
+    }
 
 
 def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:

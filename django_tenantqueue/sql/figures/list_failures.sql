@@ -35,7 +35,7 @@ WITH summed AS MATERIALIZED (
 )
 SELECT
     read.read_from, found.name, found.error, found.period, found.failed, found.retried,
-    found.first_at, found.last_at, found.last_job_id
+    found.first_at, found.last_at, found.last_job_id, found.id
 FROM (SELECT max(capped.first_at) AS read_from FROM capped) read
 LEFT JOIN (
     SELECT s.*
