@@ -23,6 +23,8 @@ COUNTS: dict[str, Any] = {
     "asked_to_stop": _("asked to stop"),
     "retried_details": _("failed details retried"),
     "queue": _("queue"),
+    "job": _("job"),
+    "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",
 }
 """What entries call values that are no columns of the object."""
