@@ -79,17 +79,18 @@ def split(stored: Any) -> tuple[list[Any] | None, dict[str, Any] | None]:
 def mask_of(source_type: str, source_id: str, source_method: str, stored: Any) -> Mask:
     """Return what is hidden of a job: what its task, its row and MASKED_ARGUMENTS say together."""
     whole, places = read_mark(stored) if isinstance(stored, dict) else (False, frozenset())
+    secret = known_secret(source_type, source_method)
+    whole |= secret is not None and secret.whole
     args, kwargs = split(stored)
+    if args is None or kwargs is None:  # which of them are secret cannot be told
+        return Mask(whole or bool(places) or secret is not None, places, ())
     signature = known_signature(source_type, source_id, source_method)
-    names: tuple[str, ...] = ()
-    if signature is not None and args is not None and kwargs is not None:
-        names = tuple(parameter_names(signature, len(args)))
-        secret = known_secret(source_type, source_method)
-        if secret is not None:
-            whole |= secret.whole
-            places |= places_of(secret, signature, len(args), kwargs)
-        places |= {name for name in kwargs if is_secret(keyword_name(signature, name))}
-    return Mask(whole, places, names)
+    if signature is None:
+        return Mask(whole, places, ())
+    if secret is not None:
+        places |= places_of(secret, signature, len(args), kwargs)
+    places |= {name for name in kwargs if is_secret(keyword_name(signature, name))}
+    return Mask(whole, places, tuple(parameter_names(signature, len(args))))
 
 
 def mask_of_job(job: Job) -> Mask:
