@@ -84,6 +84,11 @@ class Failure:
         return self.short != self.message.strip()
 
     @property
+    def has_traceback(self) -> bool:
+        """Whether any is kept."""
+        return any(part.text for part in self.traceback)
+
+    @property
     def key(self) -> str:
         """What tells the error from the others of the job while the page refreshes itself."""
         return f"{self.attempt} {self.stored_at}"

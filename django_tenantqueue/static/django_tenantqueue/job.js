@@ -11,7 +11,7 @@
     }
 
     function isEdited() {
-        const inputs = document.querySelectorAll("[data-live] :is(input:not([type=hidden]), select, textarea)");
+        const inputs = document.querySelectorAll("[data-live] :is(input:not([type=hidden]), textarea)");
         return !document.getSelection().isCollapsed || Array.from(inputs).some(function (input) {
             return input === document.activeElement || input.value !== input.defaultValue;
         }) || document.querySelector("[data-live] .errorlist") !== null;
