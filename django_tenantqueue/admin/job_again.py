@@ -38,7 +38,7 @@ _UNREADABLE = (
 
 def can_be_repeated(job: Job) -> bool:
     """Whether a job runs something that can be called again."""
-    return job.source_type != NOTHING.source_type
+    return job.source_type != NOTHING.source_type and None not in split(job.args)
 
 
 class _Json(forms.CharField):
@@ -59,7 +59,7 @@ class _Json(forms.CharField):
         try:
             found = json.loads(text, parse_constant=_refuse_constant)
         except RecursionError as error:
-            raise ValidationError(gettext("It is nested too deeply."), code="json") from error
+            raise _too_deep() from error
         except ValueError as error:
             raise ValidationError(gettext("This is not JSON: %s") % error, code="json") from error
         if not isinstance(found, self.kind):
@@ -70,6 +70,10 @@ class _Json(forms.CharField):
             )
             raise ValidationError(text, code="kind")
         return found
+
+
+def _too_deep() -> ValidationError:
+    return ValidationError(gettext("It is nested too deeply."), code="depth")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -109,7 +113,7 @@ class AgainForm(PriorityForm):
         }
         super().__init__(data, initial=initial)
         self.has_masks = any(f'"{MASK}"' in text for text in (args, kwargs))
-        self.is_too_long = len(args) + len(kwargs) > LONGEST_EDITED or None in self._stored
+        self.is_too_long = len(args) + len(kwargs) > LONGEST_EDITED
         if self.is_too_long:
             del self.fields["args"], self.fields["kwargs"]
         elif mask.names:
@@ -128,11 +132,17 @@ class AgainForm(PriorityForm):
 
     def clean_args(self) -> Any:
         """Put the hidden values back."""
-        return _restored("args", self.cleaned_data["args"], self._shown[0], self._stored[0])
+        return self._with_hidden("args", self._shown[0], self._stored[0])
 
     def clean_kwargs(self) -> Any:
         """Put the hidden values back."""
-        return _restored("kwargs", self.cleaned_data["kwargs"], self._shown[1], self._stored[1])
+        return self._with_hidden("kwargs", self._shown[1], self._stored[1])
+
+    def _with_hidden(self, name: str, shown: Any, stored: Any) -> Any:
+        try:
+            return _restored(name, self.cleaned_data[name], shown, stored)
+        except RecursionError as error:
+            raise _too_deep() from error
 
     def clean(self) -> dict[str, Any]:
         """Load the arguments, and check that the task takes them."""
@@ -148,6 +158,8 @@ class AgainForm(PriorityForm):
                 _check_readable(entry)
             self.call = decode_args(json.dumps({"args": args, "kwargs": kwargs}))
             self._source.check_call(tuple(self.call[0]), self.call[1])
+        except RecursionError as error:
+            raise _too_deep() from error
         except _UNREADABLE as error:
             raise ValidationError(_words(error), code="arguments") from error
         return cleaned
