@@ -92,6 +92,33 @@ def test_refresh_waits_while_a_field_is_edited(open_page: OpenPage) -> None:
     expect(page.locator(".messagelist")).to_contain_text("240 → 120")
 
 
+def test_refresh_stops_while_the_page_is_hidden(open_page: OpenPage) -> None:
+    job = make_job(make_queue("acme"))
+    page = open_page(page_of(job))
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.wait_for_timeout(500)  # a request that is under way
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    page.wait_for_timeout(4_500)
+
+    assert not asked
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    update(job, priority=17)
+    expect(page.locator("#tq-facts + dl")).to_contain_text("17")
+
+
+def test_page_without_javascript_is_refreshed_by_its_link(open_page: OpenPage) -> None:
+    job = make_job(make_queue("acme"))
+    expect(open_page(page_of(job)).locator("text=Refresh")).to_be_hidden()
+    page = open_page(page_of(job), java_script_enabled=False)
+    update(job, priority=17)
+
+    page.click("text=Refresh")
+
+    expect(page.locator("#tq-facts + dl")).to_contain_text("17")
+
+
 def test_what_is_opened_stays_open(open_page: OpenPage) -> None:
     error = {"attempt": 1, "class": "ValueError", "message": "first", "traceback": TRACE}
     job = make_job(make_queue("acme"), errors=[error], attempt=1)

@@ -79,6 +79,7 @@
     }
 
     if (part("head") && part("head").dataset.url) {
+        document.documentElement.classList.add("tq-live"); // the link to refresh is not needed
         timer = setInterval(refresh, SECONDS * 1000);
         document.addEventListener("visibilitychange", refresh);
     }
