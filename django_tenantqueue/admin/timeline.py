@@ -75,7 +75,6 @@ def _events(job: Job, changes: Sequence[Change]) -> list[Event]:
     found = [_created(job, changes)]
     found += _failed_attempts(job)
     found += [_changed(change) for change in changes if _made_from(change) is None]
-    found += _enqueued_again(job, changes)
     if job.run_at - job.created_at > DUE_LATER:
         found.append(Event(job.run_at, gettext("due"), "waiting"))
     if job.queued_at is not None:
@@ -139,7 +138,7 @@ def _created(job: Job, changes: Sequence[Change]) -> Event:
 
 
 def _enqueued_again(job: Job, changes: Sequence[Change]) -> Iterator[Event]:
-    """Yield which jobs were made from this one."""
+    """Yield which jobs were made from this one, which went on as it did, or had ended."""
     for change in changes:
         new = change.after.get("job") if _made_from(change) == job.pk else None
         if isinstance(new, int):
@@ -187,9 +186,7 @@ def make_timeline(
 ) -> Timeline:
     """Return what happened to a job, in order of time; `changes` are those of its audit trail."""
     events = sorted(_events(job, changes), key=lambda event: event.at)
-    later: list[Event] = []
     if job.finished_at is not None:
-        later = [e for e in events if e.at > job.finished_at and e.other_job is not None]
         events = [event for event in events if event.at <= job.finished_at]
         detail = str(job.last_error.get("class", "")) if _ended_by_error(job) else ""  # type: ignore[union-attr]
         events.append(Event(job.finished_at, str(State(job.state).label), job.state, detail))
@@ -207,8 +204,8 @@ def make_timeline(
             label = gettext("waited and ran")  # the start of that attempt is not known
         spans.append(Span(event, after.at, label, share))
     rows = [Row(event, span) for event, span in zip(events, [*spans, None], strict=True)]
-    rows += [Row(event, None) for event in later]  # the job itself had ended
-    return Timeline(tuple(rows), tuple(spans))
+    rows += [Row(event, None) for event in _enqueued_again(job, changes)]
+    return Timeline(tuple(sorted(rows, key=lambda row: row.event.at)), tuple(spans))
 
 
 def _with_kinds(events: list[Event]) -> list[Event]:

@@ -127,13 +127,13 @@ def _record(
         after["queue"] = str(TenantQueue(tenant=old_queue.tenant, name=options.queue or ""))
     if options.run_at is not None:
         after["run_at"] = options.run_at
-    if changed := changed_arguments(job.args, json.loads(stored)):
+    if changed := _changed_arguments(job.args, json.loads(stored)):
         after["arguments"] = changed
     entry = Entry(using, Change.Action.ENQUEUE_AGAIN, Change.Kind.JOB, job.name, old_queue.tenant)
     entry.add([job.pk, new.pk], before=before, after=after)
 
 
-def changed_arguments(old: Any, new: Any) -> list[str]:
+def _changed_arguments(old: Any, new: Any) -> list[str]:
     """Return the positions (from 1) and names of the arguments in which two stored calls differ."""
     was, now = _arguments(old), _arguments(new)
     names = dict.fromkeys((*was, *now))
