@@ -13,6 +13,20 @@ from django.core.signals import setting_changed
 from .exceptions import InvalidOption
 from .text import is_storable
 
+SECRETS = (
+    "*password*",
+    "*passwd*",
+    "*passphrase*",
+    "*secret*",
+    "*token",
+    "*api_key",
+    "*apikey",
+    "*private_key",
+    "authorization",
+    "cookie",
+)
+"""Names that hold credentials in most projects. A counter such as `max_tokens` is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -85,6 +99,9 @@ class Settings:
     """Days for which the list of changes keeps its entries; None keeps all."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
+    masked_arguments: tuple[str, ...] = SECRETS
+    """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
+    any text. Upper case and hyphens do not count."""
 
 
 _cache: dict[str, Settings] = {}
@@ -193,6 +210,12 @@ def _check_values(made: Settings) -> None:
         if value is not None and not 0 <= value <= 1_000_000:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be from 0 to 1000000"
+            )
+    for pattern in made.masked_arguments:
+        if not pattern.strip(" *") or pattern != pattern.strip():
+            raise InvalidOption(
+                f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
+                "parts of them with *, without spaces around them"
             )
     for name in ("changes_keep", "history_ahead", "history_keep"):
         value = getattr(made, name)

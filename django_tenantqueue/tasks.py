@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from .calls import sources
 from .calls.call import Call
 from .calls.options import Options, unknown_option
+from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
 from .conf import get_settings
 from .exceptions import InvalidArgument, InvalidOption
@@ -28,7 +29,7 @@ R = TypeVar("R")
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Backoff = float | Callable[[int, BaseException], float]
-_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks")
+_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks", "secret")
 
 
 class BoundTask(Generic[P]):
@@ -94,6 +95,7 @@ class Task(Generic[P, R]):
         backoff: Backoff | None = None,
         atomic: bool = False,
         hooks: object | None = None,
+        secret: bool | str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         self.func = func
@@ -128,8 +130,9 @@ class Task(Generic[P, R]):
             if option not in Options.__slots__:
                 raise unknown_option(option, (*Options.__slots__, *_TASK_OPTIONS))
         self.options = Options().merged(options)
-        self.source = Source("task", "", self.name, self.name, self.is_async)
         self._signature = inspect.signature(func)
+        hidden = read_secret(self.name, secret, self._signature)
+        self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)
         self._positional = _positional_range(self._signature)
         update_wrapper(self, func)
         sources.register_task(self)
@@ -232,6 +235,7 @@ def task(
     backoff: Backoff | None = None,
     atomic: bool = False,
     hooks: object | None = None,
+    secret: bool | str | Sequence[str] | None = None,
     **options: Any,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
@@ -246,6 +250,8 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object with any of the methods enqueue(job), before(job), success(job, result),
       error(job, error), failure(job), after(job)
+    - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
+      arguments and the result
 
     Raises InvalidOption.
     """

@@ -267,3 +267,20 @@ def tenant_of_request() -> Any:
 
 
 resolved: dict[str, Any] = {"tenant": "from-resolver"}
+
+
+@task(secret=("password", "card"))
+def signs_in(user: str, password: str, *, card: str = "", remember: bool = False) -> dict[str, str]:
+    """Take two secret arguments."""
+    return {"user": user}
+
+
+@task(secret=True)
+def keeps_all_secret(first: Any, second: Any = None) -> Any:
+    """Return the first argument."""
+    return first
+
+
+@task(secret=("rest", "options"))
+def takes_any(first: str, *rest: str, **options: str) -> None:
+    """Take secret arguments without names of their own."""

@@ -54,6 +54,14 @@ def test_typo_is_found_when_a_setting_is_unknown():
     assert "did you mean 'DEFAULT_NUM_SLOTS'" in message
 
 
+@override_settings(TENANTQUEUE={"MASKED_ARGUMENTS": ["password", ""]})
+def test_name_to_mask_is_found_when_it_is_none():
+    ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E001"
+    assert "TENANTQUEUE['MASKED_ARGUMENTS'] has ''" in message
+
+
 @override_settings(TENANTQUEUE={"DEFAULT_NUM_SLOT": 3})
 def test_other_checks_are_silent_when_the_settings_are_wrong():
     assert checks.check_database(databases=["default"]) == []

@@ -25,6 +25,8 @@ COUNTS: dict[str, Any] = {
     "retried_details": _("failed details retried"),
     "error": _("error"),
     "queue": _("queue"),
+    "job": _("job"),
+    "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",
 }
 """What entries call values that are no columns of the object."""

@@ -19,7 +19,7 @@ from ..status.figures import duration_text as duration_text
 from ..status.figures import rough_text
 
 LONGEST_TEXT = 20_000
-"""Characters of arguments or results that a page shows."""
+"""Characters of an error that a tooltip shows."""
 
 
 def moment_text(value: datetime, now: datetime | None = None) -> str:
@@ -124,12 +124,8 @@ def counted(number: int, most: int) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as indented JSON, cut off after LONGEST_TEXT characters."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    if len(text) <= LONGEST_TEXT:
-        return text
-    cut = gettext("… cut off here: %(shown)s of %(all)s characters are shown.") % {
-        "shown": LONGEST_TEXT,
-        "all": len(text),
-    }
-    return f"{text[:LONGEST_TEXT]}\n{cut}"
+    """Return a value as indented JSON."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    except RecursionError:
+        return gettext("It is nested too deeply to be shown.")

@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.urls import reverse
+from django.contrib.admin import AdminSite
+from django.db.models import Model
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from ..models import Job
+from ..models import (
+    ConcurrentJobMonitor,
+    Job,
+    Session,
+    TaskControl,
+    TenantQueue,
+    UserCap,
+    Worker,
+)
 from ..status.explanation import Cause, Target, explain
 from .formats import moment
+from .links import link_to
 
-MODELS = {
-    "queue": "tenantqueue",
-    "session": "session",
-    "usercap": "usercap",
-    "monitor": "concurrentjobmonitor",
-    "task": "taskcontrol",
-    "job": "job",
-    "worker": "worker",
+MODELS: dict[str, type[Model]] = {
+    "queue": TenantQueue,
+    "session": Session,
+    "usercap": UserCap,
+    "monitor": ConcurrentJobMonitor,
+    "task": TaskControl,
+    "job": Job,
+    "worker": Worker,
 }
 """The models of the admin by the kinds of targets."""
 
@@ -44,18 +55,24 @@ class ShownAnswer:
     causes: Sequence[ShownCause]
 
 
-def answer_for(using: str, job: Job) -> ShownAnswer | None:
+def answer_for(site: AdminSite, request: HttpRequest, using: str, job: Job) -> ShownAnswer | None:
     """Return what the page of a job says; None: it has ended."""
     if job.is_final:
         return None
     found = explain(using, job)
-    return ShownAnswer(found.sentence, [_shown(cause, job) for cause in found.causes])
+    return ShownAnswer(
+        found.sentence, [_shown(site, request, cause, job) for cause in found.causes]
+    )
 
 
-def _shown(cause: Cause, job: Job) -> ShownCause:
+def _shown(site: AdminSite, request: HttpRequest, cause: Cause, job: Job) -> ShownCause:
     targets = [cause.target] if cause.target is not None else []
     targets += [Target("job", job_id, f"#{job_id}") for job_id in cause.jobs]
-    links = {(target.kind, target.id): _link(target) for target in targets if not _is(target, job)}
+    links = {
+        (target.kind, target.id): _link(site, request, target)
+        for target in targets
+        if not _is(target, job)
+    }
     done_by: SafeString | str = ""
     if cause.done_by is not None:
         done_by = format_html(
@@ -71,7 +88,7 @@ def _is(target: Target, job: Job) -> bool:
     return (target.kind, target.id) == ("job", job.pk)
 
 
-def _link(target: Target) -> SafeString:
+def _link(site: AdminSite, request: HttpRequest, target: Target) -> SafeString:
     labels = {
         "queue": gettext("queue: %s"),
         "session": gettext("session: %s"),
@@ -81,5 +98,5 @@ def _link(target: Target) -> SafeString:
         "job": gettext("job %s"),
         "worker": gettext("worker: %s"),
     }
-    url = reverse(f"admin:tenantqueue_{MODELS[target.kind]}_change", args=[target.id])
-    return format_html('<a href="{}">{}</a>', url, labels[target.kind] % target.label)
+    text = labels[target.kind] % target.label
+    return link_to(site, request, MODELS[target.kind], target.id, text)

@@ -27,7 +27,7 @@ class _MomentInput(forms.DateTimeInput):
         super().__init__(format="%Y-%m-%dT%H:%M:%S", attrs={"step": "1"})
 
 
-class _Moment(forms.DateTimeField):
+class MomentField(forms.DateTimeField):
     """A moment to the second, in the current time zone."""
 
     widget = _MomentInput
@@ -90,14 +90,25 @@ class MoveForm(forms.Form):
             for tenant in self._tenants:
                 wanted = cleaned.get("tenant") or tenant
                 try:
-                    self.targets[tenant] = _open_queue(self._using, wanted, cleaned["queue"])
+                    self.targets[tenant] = open_queue(self._using, wanted, cleaned["queue"])
                 except ValidationError as error:
                     self.add_error("queue", error)
                     break
         return cleaned
 
 
-def _open_queue(using: str, tenant: str, name: str) -> TenantQueue:
+def check_run_at(run_at: datetime | None) -> datetime | None:
+    """Return a time that a job can have; raise ValidationError for another one."""
+    if run_at is not None:
+        try:
+            check_moment("run_at", run_at)
+        except InvalidOption as error:
+            raise ValidationError(str(error)) from error
+    return run_at
+
+
+def open_queue(using: str, tenant: str, name: str) -> TenantQueue:
+    """Return the queue of that name; raise ValidationError: there is none, or it is retired."""
     queue = TenantQueue.objects.using(using).filter(tenant=tenant, name=name).first()
     if queue is None:
         raise ValidationError(
@@ -118,7 +129,7 @@ class WaitingJobForm(PriorityForm):
     Like the forms of queues it posts what it showed; `changes` holds what to write.
     """
 
-    run_at = _Moment(
+    run_at = MomentField(
         label=_("Run at"),
         required=False,
         help_text=_("Not before this time. A time that has passed makes the job ready."),
@@ -149,13 +160,7 @@ class WaitingJobForm(PriorityForm):
 
     def clean_run_at(self) -> datetime | None:
         """Check the time."""
-        run_at: datetime | None = self.cleaned_data["run_at"]
-        if run_at is not None:
-            try:
-                check_moment("run_at", run_at)
-            except InvalidOption as error:
-                raise ValidationError(str(error)) from error
-        return run_at
+        return check_run_at(self.cleaned_data["run_at"])
 
     def clean(self) -> dict[str, Any]:
         """Note the changes; reject those of values that another operator has changed since."""
@@ -174,7 +179,7 @@ class WaitingJobForm(PriorityForm):
         """Refuse a queue that there is not, or that takes no jobs."""
         name = str(self.cleaned_data["queue"])
         if self.moves_from is not None and name != self.moves_from.name:
-            _open_queue(self.moves_from._state.db or "default", self.moves_from.tenant, name)
+            open_queue(self.moves_from._state.db or "default", self.moves_from.tenant, name)
         return name
 
     def change_texts(self) -> list[str]:

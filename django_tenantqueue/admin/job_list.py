@@ -28,6 +28,7 @@ from ..status.job_pages import (
     queue_ids,
     walk_jobs,
 )
+from ..status.masking import masked_columns
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
@@ -255,8 +256,15 @@ def exported_columns() -> list[Column]:
 def exported_jobs(jobs: QuerySet[Job], pages: Iterator[tuple[int, ...]]) -> Iterator[list[Row]]:
     """Yield the columns of jobs and of their queues, in the order of the ids."""
     columns = stored_columns(Job)
-    place = [column.attribute for column in columns].index("queue_id")
+    names_of_columns = [column.attribute for column in columns]
+    place = names_of_columns.index("queue_id")
     for rows in read_ids(jobs, columns, pages):
         queues = TenantQueue.objects.using(jobs.db).filter(pk__in={row[place] for row in rows})
         names = {pk: of_queue for pk, *of_queue in queues.values_list("pk", "tenant", "name")}
-        yield [(*row, *names.get(row[place], (None, None))) for row in rows]
+        yield [
+            (
+                *masked_columns(dict(zip(names_of_columns, row, strict=True))).values(),
+                *names.get(row[place], (None, None)),
+            )
+            for row in rows
+        ]

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
+from django.contrib.admin import AdminSite
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, Session, TenantQueue, UserCap, Worker
+from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
 from ..states import WAITING, State
 from ..status.changes import changes_of
 from .formats import (
@@ -24,7 +27,13 @@ from .formats import (
     state_badge,
 )
 from .job_causes import answer_for
+from .job_values import LONGEST_VALUE, shown_arguments, shown_columns, shown_result
+from .links import link_to
 from .timeline import make_timeline
+from .tracebacks import Part, folded
+
+LONGEST_LINE = 200
+"""Characters of a message that the line of an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,31 @@ class Failure:
     """One error of the job, as the page shows it."""
 
     attempt: Any
+    stored_at: str
     at: SafeString | str
     kind: str
     message: str
-    traceback: str
+    traceback: Sequence[Part]
+
+    @property
+    def short(self) -> str:
+        """The first line of the message, or its beginning."""
+        return self.message.strip().partition("\n")[0][:LONGEST_LINE]
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether the message goes on."""
+        return self.short != self.message.strip()
+
+    @property
+    def has_traceback(self) -> bool:
+        """Whether any is kept."""
+        return any(part.text for part in self.traceback)
+
+    @property
+    def key(self) -> str:
+        """What tells the error from the others of the job while the page refreshes itself."""
+        return f"{self.attempt} {self.stored_at}"
 
 
 def is_tunable(job: Job) -> bool:
@@ -69,35 +99,38 @@ def is_tunable(job: Job) -> bool:
     return job.state in WAITING
 
 
-def describe(using: str, job: Job) -> dict[str, Any]:
-    """Return what the template needs of a job."""
-    queue = TenantQueue.objects.using(using).filter(pk=job.queue_id).first()
-    worker = Worker.objects.using(using).filter(pk=job.worker_id).first() if job.worker_id else None
+def describe_arguments(site: AdminSite, job: Job) -> dict[str, Any]:
+    """Return what the template needs of the arguments of a job, which do not change."""
     return {
-        "job": job,
-        "badge": state_badge(job.state),
-        "queue": queue,
-        "worker": worker,
-        "timeline": make_timeline(job, changes=changes_of(using, job)),
-        "answer": answer_for(using, job),
-        "progress": _progress(job),
-        "arguments": _arguments(job),
-        "result": _result(job),
-        "failures": _failures(job.kept_errors),
-        "stats": _pairs(job.stats),
-        "facts": _facts(using, job),
+        "arguments": shown_arguments(job),
+        "arguments_url": value_url(site, job, "arguments"),
     }
 
 
-def _gate_row(using: str, kind: Session.Kind, key: str | None) -> Session | None:
-    if key is None:
-        return None
-    model = UserCap if kind == Session.Kind.USER else Session
-    return model._default_manager.using(using).filter(kind=kind, gate_key=key).first()
+def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) -> dict[str, Any]:
+    """Return what the page shows and refreshes while the job is unfinished."""
+    queue = TenantQueue.objects.using(using).filter(pk=job.queue_id).first()
+    worker = Worker.objects.using(using).filter(pk=job.worker_id).first() if job.worker_id else None
+    shown = shown_columns(job)
+    return {
+        "job": job,
+        "badge": state_badge(job.state),
+        "queue": queue and link_to(site, request, TenantQueue, queue.pk, queue),
+        "worker": worker and link_to(site, request, Worker, worker.pk, worker.name),
+        "timeline": make_timeline(job, changes=changes_of(using, job)),
+        "answer": answer_for(site, request, using, job),
+        "progress": _progress(job),
+        "result": shown_result(job),
+        "result_url": value_url(site, job, "result"),
+        "failures": _failures(job.kept_errors),
+        "stats": _pairs(shown["stats"]),
+        "facts": _facts(site, request, using, job, shown),
+    }
 
 
-def _url_of(row: Session) -> str:
-    return reverse(f"admin:tenantqueue_{row._meta.model_name}_change", args=[row.pk])
+def value_url(site: AdminSite, job: Job, part: str) -> str:
+    """Return the address of the arguments or the result of a job as a file."""
+    return reverse("admin:tenantqueue_job_value", args=[job.pk, part], current_app=site.name)
 
 
 def _progress(job: Job) -> dict[str, Any] | None:
@@ -112,83 +145,79 @@ def _progress(job: Job) -> dict[str, Any] | None:
     }
 
 
-def _arguments(job: Job) -> list[tuple[str, str]]:
-    call = job.args if isinstance(job.args, dict) else {"args": job.args}
-    positional = call.get("args") or []
-    keyword = call.get("kwargs") or {}
-    if not isinstance(positional, list) or not isinstance(keyword, dict):
-        return [("args", json_text(job.args))]  # raw SQL has put something else there
-    return [
-        *((str(index), json_text(value)) for index, value in enumerate(positional, 1)),
-        *((name, json_text(value)) for name, value in keyword.items()),
-    ]
-
-
-def _result(job: Job) -> dict[str, Any] | None:
-    if job.state != State.SUCCESS:
-        return None
-    try:
-        value = job.result
-    except LookupError as error:
-        return {"missing": str(error)}
-    if value is None:
-        return {"nothing": True}
-    return {"text": json_text(value)}
-
-
 def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:
     return [
         Failure(
             error.get("attempt", "?"),
+            str(error.get("at", "")),
             moment(parse_moment(error.get("at"))),
             str(error.get("class", "")),
             str(error.get("message", "")),
-            str(error.get("traceback", "")),
+            folded(str(error.get("traceback") or "")),
         )
         for error in reversed(errors)
     ]
 
 
 def _pairs(values: Any) -> list[tuple[str, str]]:
+    """Return the entries of an object, each as far as a page shows a value."""
     if not isinstance(values, dict):
         return []
-    return [
+    texts = (
         (name, value if isinstance(value, str) else json_text(value))
         for name, value in values.items()
+    )
+    return [
+        (name, text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…")
+        for name, text in texts
     ]
 
 
-def _monitor_link(monitor_id: int | None) -> SafeString | None:
-    if monitor_id is None:
+def _gate_link(site: AdminSite, request: HttpRequest, using: str, job: Job, kind: str) -> Any:
+    """Return the session or the user of a job, with a link to its row where there is one."""
+    model = UserCap if kind == Session.Kind.USER else Session
+    key = job.user_key if kind == Session.Kind.USER else job.session_key
+    if key is None:
         return None
-    url = reverse("admin:tenantqueue_concurrentjobmonitor_change", args=[monitor_id])
-    return format_html('<a href="{}">#{}</a>', url, monitor_id)
+    row = model._default_manager.using(using).filter(kind=kind, gate_key=key).first()
+    return key if row is None else link_to(site, request, model, row.pk, key)
 
 
-def _gate_link(using: str, kind: Session.Kind, key: str | None) -> SafeString | str | None:
-    row = _gate_row(using, kind, key)
-    return key if row is None else format_html('<a href="{}">{}</a>', _url_of(row), key)
+def _source(site: AdminSite, request: HttpRequest, job: Job) -> SafeString:
+    """Return what the job runs; an instance links to its own page in the admin."""
+    parts = [part for part in (job.source_type, job.source_id, job.source_method) if part]
+    try:
+        model = apps.get_model(job.source_type.partition("@")[0])
+    except (LookupError, ValueError):
+        return format_html("{}", " ".join(parts))
+    name = f"{job.source_type} {job.source_id}"
+    link = link_to(site, request, model, job.source_id, name)
+    return format_html("{} {}", link, job.source_method)
 
 
-def _facts(using: str, job: Job) -> list[tuple[Any, Any]]:
+def _facts(
+    site: AdminSite, request: HttpRequest, using: str, job: Job, shown: dict[str, Any]
+) -> list[tuple[Any, Any]]:
     """Return the other columns that hold something, with their names."""
-    parts = (job.source_type, job.source_id, job.source_method)
-    source = " ".join(part for part in parts if part)
+    monitor = job.monitor_id
     found: list[tuple[Any, Any]] = [
-        (_("task or method"), source),
+        (_("task or method"), _source(site, request, job)),
         (_("priority"), job.priority),
         (_("attempt"), f"{job.attempt} / {job.max_attempts}"),
         (_("labels"), ", ".join(job.labels or ())),
         (_("created by"), job.created_by),
         (_("expires"), moment(job.expires_at) if job.expires_at else None),
         (_("time limit"), duration_text(job.timeout_seconds) if job.timeout_seconds else None),
-        (_("session"), _gate_link(using, Session.Kind.SERIAL, job.session_key)),
-        (_("user"), _gate_link(using, Session.Kind.USER, job.user_key)),
-        (_("monitor"), _monitor_link(job.monitor_id)),
-        (_("exclusive key"), job.exclusive_key),
-        (_("unique key"), job.unique_key),
+        (_("session"), _gate_link(site, request, using, job, Session.Kind.SERIAL)),
+        (_("user"), _gate_link(site, request, using, job, Session.Kind.USER)),
+        (
+            _("monitor"),
+            monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),
+        ),
+        (_("exclusive key"), shown["exclusive_key"]),
+        (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),
         (_("result kept in"), job.result_ref),
     ]
-    context = _pairs(job.context)
+    context = _pairs(shown["context"])
     return [(label, value) for label, value in [*found, *context] if value not in (None, "")]

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job, TenantQueue
+from ..models import Job
 from ..operations import control
 from ..states import State
 from .acting import acting
@@ -32,17 +32,16 @@ from .formats import (
     moment,
     ongoing,
     progress_bar,
-    read_number,
     state_badge,
 )
-from .job_actions import JobActions
 from .job_forms import WaitingJobForm
 from .job_list import JobChangeList, exported_columns, exported_jobs
-from .job_page import ACTIONS_OF, describe, is_tunable
+from .job_page import describe_arguments, is_tunable
+from .job_views import JobPages
 
 
 @admin.register(Job)
-class JobAdmin(JobActions):
+class JobAdmin(JobPages):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
     export_name = "jobs"
@@ -140,15 +139,6 @@ class JobAdmin(JobActions):
             return ongoing(timezone.now() - job.started_at, gettext("runs"))
         return duration_text(job.run_duration)
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Job | None:
-        """Return a job: from the small leaf of unfinished ones if it is there, else from all."""
-        if read_number(object_id) is None:
-            return None
-        jobs = self.get_queryset(request).filter(pk=object_id)
-        return jobs.filter(final=False).first() or jobs.first()
-
     def change_view(
         self,
         request: HttpRequest,
@@ -172,12 +162,12 @@ class JobAdmin(JobActions):
             if "_tune" not in request.POST or not is_tunable(job):
                 with acting(request):
                     return self._press(request, job)
-            form = WaitingJobForm(job, self._queue_of(job), request.POST)
+            form = WaitingJobForm(job, self.queue_of(job), request.POST)
             if form.is_valid():
                 with acting(request):
                     return self._tune(request, job, form)
         elif is_tunable(job):
-            form = WaitingJobForm(job, self._queue_of(job))
+            form = WaitingJobForm(job, self.queue_of(job))
         context = {
             **self.admin_site.each_context(request),
             "title": job.name,
@@ -185,11 +175,10 @@ class JobAdmin(JobActions):
             "opts": self.opts,
             "original": job,
             "media": self.media,
-            "form": form if may_change else None,
-            "buttons": ACTIONS_OF[State(job.state)] if may_change else (),
             "has_view_permission": True,
             "preserved_filters": self.get_preserved_filters(request),
-            **describe(self.using, job),
+            **self.changing_context(request, job, form),
+            **describe_arguments(self.admin_site, job),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
@@ -228,6 +217,3 @@ class JobAdmin(JobActions):
             text = gettext("Too late: the job does not wait any more. It was left as it is.")
             self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(request.get_full_path())
-
-    def _queue_of(self, job: Job) -> TenantQueue | None:
-        return TenantQueue.objects.using(self.using).filter(pk=job.queue_id).first()

@@ -31,6 +31,8 @@ class Event:
     detail: str = ""
     is_retry: bool = False
     """An operator or code has run the job again after its end."""
+    other_job: int | None = None
+    """The job that was made from this one, or from which this one was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,9 @@ class Timeline:
 
 
 def _events(job: Job, changes: Sequence[Change]) -> list[Event]:
-    found = [Event(job.created_at, gettext("created"), "waiting")]
+    found = [_created(job, changes)]
     found += _failed_attempts(job)
-    found += [_changed(change) for change in changes]
+    found += [_changed(change) for change in changes if _made_from(change) is None]
     if job.run_at - job.created_at > DUE_LATER:
         found.append(Event(job.run_at, gettext("due"), "waiting"))
     if job.queued_at is not None:
@@ -125,12 +127,43 @@ def _started(job: Job, at: datetime, attempt: object) -> Event:
     return Event(at, text, "running")
 
 
+def _created(job: Job, changes: Sequence[Change]) -> Event:
+    """Return the beginning of a job; of one that was enqueued again, from which other job."""
+    for change in changes:
+        old = _made_from(change)
+        if old is not None and old != job.pk:
+            text = gettext("enqueued again by %s from") % _who(change)
+            return Event(job.created_at, gettext("created"), "waiting", text, other_job=old)
+    return Event(job.created_at, gettext("created"), "waiting")
+
+
+def _enqueued_again(job: Job, changes: Sequence[Change]) -> Iterator[Event]:
+    """Yield which jobs were made from this one, which went on as it did, or had ended."""
+    for change in changes:
+        new = change.after.get("job") if _made_from(change) == job.pk else None
+        if isinstance(new, int):
+            text = gettext("enqueued again by %s as") % _who(change)
+            yield Event(change.made_at, text, "", other_job=new)
+
+
+def _made_from(change: Change) -> int | None:
+    """Return the job that was enqueued again; None: the change is another one."""
+    if change.action != Change.Action.ENQUEUE_AGAIN or not isinstance(change.before, dict):
+        return None
+    old = change.before.get("job")
+    return old if isinstance(old, int) and isinstance(change.after, dict) else None
+
+
+def _who(change: Change) -> str:
+    source = change.get_source_display()
+    return f"{change.actor} ({source})" if change.actor else source
+
+
 def _changed(change: Change) -> Event:
     """Return what an operator or code did to the job, with who did it."""
-    source = change.get_source_display()
     text = gettext("%(action)s by %(who)s") % {
         "action": change.get_action_display(),
-        "who": f"{change.actor} ({source})" if change.actor else source,
+        "who": _who(change),
     }
     if change.action == Change.Action.RETRY:
         return Event(change.made_at, text, "waiting", is_retry=True)
@@ -171,7 +204,8 @@ def make_timeline(
             label = gettext("waited and ran")  # the start of that attempt is not known
         spans.append(Span(event, after.at, label, share))
     rows = [Row(event, span) for event, span in zip(events, [*spans, None], strict=True)]
-    return Timeline(tuple(rows), tuple(spans))
+    rows += [Row(event, None) for event in _enqueued_again(job, changes)]
+    return Timeline(tuple(sorted(rows, key=lambda row: row.event.at)), tuple(spans))
 
 
 def _with_kinds(events: list[Event]) -> list[Event]:

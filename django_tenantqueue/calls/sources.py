@@ -31,7 +31,9 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
+from .arguments import encode_args
 from .options import Options
+from .secret import Secret, marked
 
 
 class RegisteredTask(Protocol):
@@ -43,6 +45,7 @@ class RegisteredTask(Protocol):
     is_async: bool
     atomic: bool
     hooks: object | None
+    source: Source
 
     def wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
@@ -53,7 +56,10 @@ class RegisteredTask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to run. `name` is what people filter by; `func`, if any, is for check_call()."""
+    """What to run. `name` is what people filter by; `func`, if any, is for check_call().
+
+    `secret`: what a task declares as secret in its arguments.
+    """
 
     source_type: str
     source_id: str
@@ -61,6 +67,15 @@ class Source:
     name: str
     is_async: bool
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    secret: Secret | None = field(default=None, compare=False, repr=False)
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """Return what a job stores of its arguments: see encode_args() and calls/secret.py."""
+        text = encode_args(args, kwargs)
+        if self.secret is None:
+            return text
+        signature = signature_of(find_task(self.source_method).func)
+        return marked(text, self.secret, signature, args, kwargs)
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit."""
@@ -137,7 +152,7 @@ def _check_call(
         raise TypeError(f"{name}: {error}") from None
 
 
-def _is_of_instances(owner: type, method: str, func: Callable[..., Any]) -> bool:
+def is_of_instances(owner: type, method: str, func: Callable[..., Any]) -> bool:
     """Whether what was read from a class as `method` needs an instance as its first argument."""
     return inspect.isfunction(func) and not isinstance(
         inspect.getattr_static(owner, method), staticmethod
@@ -179,7 +194,7 @@ def describe_method(target: Any, method: str) -> Source:
         if "<locals>" in target.__qualname__:
             raise InvalidArgument(f"{_dotted(target)} is local to a function: it cannot be found")
         func = _method_of(target, method, label=_dotted(target))
-        if _is_of_instances(target, method, func):
+        if is_of_instances(target, method, func):
             raise InvalidArgument(
                 f"{_dotted(target)}.{method} is a method of instances: call it through a saved "
                 "instance, or make it a class method"
@@ -221,9 +236,7 @@ def describe_rows(
     func = _method_of(model, method, label=label)
     is_async = inspect.iscoroutinefunction(func)
     source_type, name = _label_at(model, alias), f"{label}.{method}"
-    _check_call(
-        name, func, (None, *args) if _is_of_instances(model, method, func) else args, kwargs
-    )
+    _check_call(name, func, (None, *args) if is_of_instances(model, method, func) else args, kwargs)
     return lambda key: Source(source_type, str(key), method, name, is_async)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..exceptions import InvalidArgument
 from ..gates import gate_key
 from .arguments import encode_args
+from .secret import KEY
 from .sources import Source, find_task, signature_of
 from .unique import Unique, check_key
 
@@ -39,7 +40,9 @@ def _default_key(
     """Return a key of what is to run and its arguments: a name that one can read, and a digest."""
     if source.source_type == "task":
         text = _with_all_arguments(source, args, kwargs, text)
-    what = (source.source_type, source.source_id, source.source_method, json.loads(text))
+    call = json.loads(text)
+    call.pop(KEY, None)  # a task that declares an argument as secret keeps its keys
+    what = (source.source_type, source.source_id, source.source_method, call)
     digest = hashlib.blake2b(
         json.dumps(what, sort_keys=True, separators=(",", ":")).encode(), digest_size=16
     )

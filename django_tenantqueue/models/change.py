@@ -58,6 +58,7 @@ class Change(models.Model):
         STOP = "stop", _("told to stop")
         CANCEL = "cancel", _("cancelled")
         RETRY = "retry", _("retried")
+        ENQUEUE_AGAIN = "enqueue_again", _("enqueued again")
         RUN_NOW = "run_now", _("made due now")
         SET_PRIORITY = "set_priority", _("priority changed")
         SET_RUN_AT = "set_run_at", _("time changed")

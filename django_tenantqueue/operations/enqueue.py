@@ -12,7 +12,6 @@ from django.db import connections, transaction
 from django.db.models.base import ModelState
 from django.utils import timezone
 
-from ..calls.arguments import encode_args
 from ..calls.context import capture_context
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
@@ -139,13 +138,17 @@ def enqueue(
     kwargs: dict[str, Any],
     *,
     task: RegisteredTask | None = None,
+    context: str | None = None,
 ) -> Job:
     """Insert one job in the caller's transaction and return it.
 
+    `context`: what the job carries as JSON text, "" for nothing; None: what the caller does.
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options)
-    new = new_job(source, options, queue_id_of(target), encode_args(args, kwargs))
+    new = new_job(source, options, queue_id_of(target), source.encode(args, kwargs))
+    if context is not None:
+        new["context"] = context or None
     if options.has_gates:
         call = _keyed(source, options, target, args, kwargs, new["args"])
         job = _enqueue_gated(new, options, target, call)
@@ -344,13 +347,13 @@ def enqueue_many(
     with transaction.atomic(using=target.using):
         if options.has_gates:
             keyed = (
-                _keyed(source, options, target, args, kwargs, encode_args(args, kwargs))
+                _keyed(source, options, target, args, kwargs, source.encode(args, kwargs))
                 for args, kwargs in calls
             )
             for batch in batches(keyed, lambda call: len(call.args)):
                 ids += [job.id for job in _place(row, options, target, batch)]
             return ids
-        encoded = (encode_args(args, kwargs) for args, kwargs in calls)
+        encoded = (source.encode(args, kwargs) for args, kwargs in calls)
         for texts in batches(encoded, len):
             row["args"] = f"[{','.join(texts)}]"
             ids += _insert(row, target, len(texts)).ids

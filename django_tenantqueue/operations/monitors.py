@@ -10,7 +10,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from ..calls.arguments import encode_args
 from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
 from ..calls.context import capture_context
 from ..calls.options import Options
@@ -169,7 +168,7 @@ def _insert_anchor(
         "session_key": monitor.session_key,
     }
     head = _head(callback.source, callback.options, queue_id_of(target, refresh=True), anchor)
-    args = encode_args(callback.args, callback.kwargs)
+    args = callback.source.encode(callback.args, callback.kwargs)
     _insert_rows(using, monitor, capture_context(), [f'{head}"args":{args}}}'])
 
 
@@ -206,7 +205,7 @@ class _Encoder:
         last = self._last
         if last is None or last[0] is not call.source or last[1] is not call.options:
             last = self._last = (call.source, call.options, self._head(call.source, call.options))
-        args = encode_args(call.args, dict(call.kwargs))
+        args = call.source.encode(call.args, dict(call.kwargs))
         head = last[2]
         if (unique := call.options.unique) is not None:
             key = make_key(unique, call.source, self._tenant, call.args, call.kwargs, args)

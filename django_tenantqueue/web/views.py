@@ -13,6 +13,7 @@ from ..conf import get_settings
 from ..models import Job
 from ..models.job import read_job_token
 from ..states import State
+from ..status.masking import mask_of_job
 
 MOST_TOKENS = 100
 """Jobs that one request may ask for."""
@@ -23,6 +24,8 @@ UNKNOWN = "no such job, or the link has expired"
 def describe_job(job: Job) -> dict[str, Any]:
     """Return what a client may know of a job: no arguments, no traceback, no internals.
 
+    The result of a task with secret=True is None.
+
     Keys: id, name, state, final, attempt, max_attempts, progress (done, total, percent, message),
     result, result_missing, error, created_at, queued_at, started_at, finished_at.
     """
@@ -30,6 +33,8 @@ def describe_job(job: Job) -> dict[str, Any]:
     if job.state == State.SUCCESS:
         try:
             result = job.result
+            if result is not None and mask_of_job(job).whole:
+                result = None  # the task is declared with secret=True
         except LookupError:
             missing = True
     last_error = job.last_error if job.state != State.SUCCESS else None

@@ -198,7 +198,7 @@ def test_large_results_are_cut(admin_client: Client) -> None:
 
     response = admin_client.get(address(job))
 
-    assert "20000 of 50002 characters" in text_of(response)
+    assert "10000 of 50002 characters" in text_of(response)
     assert len(response.content) < 60_000
 
 

@@ -185,3 +185,45 @@ def test_error_that_raw_sql_wrote_shows_no_start(seconds: Any) -> None:
     labels = [event[0] for event in told(state=State.SCHEDULED, errors=[error], run_at=at(2000))]
 
     assert labels == ["created", "attempt 1 failed", "now", "due"]
+
+
+def test_enqueueing_again_is_no_part_of_what_the_job_did() -> None:
+    def change(seconds: float, action: str, **after: Any) -> Change:
+        return Change(
+            made_at=at(seconds), action=action, source="admin", before={"job": 1}, after=after
+        )
+
+    error = {"at": at(10).isoformat(), "attempt": 1, "class": "E", "seconds": 8}
+    job = Job(
+        id=1,
+        created_at=START,
+        run_at=START,
+        state=State.SUCCESS,
+        attempt=1,
+        max_attempts=3,
+        errors=[error],
+        queued_at=at(31),
+        started_at=at(32),
+        finished_at=at(40),
+    )
+    changes = [
+        change(50, "enqueue_again", job=3),
+        change(30, "retry", state="created"),
+        change(20, "enqueue_again", job=2),
+    ]
+
+    timeline = make_timeline(job, at(60), changes)
+
+    assert [
+        (row.event.label, row.event.other_job, row.span and row.span.label) for row in timeline.rows
+    ] == [
+        ("created", None, "waited"),
+        ("started, attempt 1 of 3", None, "ran"),
+        ("attempt 1 failed", None, "had ended"),
+        ("enqueued again by admin as", 2, None),
+        ("retried by admin", None, "waited"),
+        ("queued", None, "handed to a thread"),
+        ("started, attempt 1 of 3", None, "ran"),
+        ("success", None, None),
+        ("enqueued again by admin as", 3, None),
+    ]

@@ -1,0 +1,33 @@
+"""Links from one page of the admin to another, for those who may follow them."""
+
+from __future__ import annotations
+
+from django.contrib.admin import AdminSite
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+
+def url_for(
+    site: AdminSite, request: HttpRequest, model: type[Model], pk: object, page: str = "change"
+) -> str:
+    """Return the address of a row's page; "" when there is none, or the user may not view it."""
+    model_admin = site._registry.get(model)
+    if model_admin is None or not model_admin.has_view_or_change_permission(request):
+        return ""
+    args = [] if page == "changelist" else [pk]
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
+    try:
+        return reverse(name, args=args, current_app=site.name)
+    except NoReverseMatch:
+        return ""
+
+
+def link_to(
+    site: AdminSite, request: HttpRequest, model: type[Model], pk: object, text: object
+) -> SafeString:
+    """Return a text, linked to a row's page for those who may view it."""
+    url = url_for(site, request, model, pk)
+    return format_html('<a href="{}">{}</a>', url, text) if url else format_html("{}", text)
