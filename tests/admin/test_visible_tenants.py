@@ -261,6 +261,18 @@ def test_unknown_tenant_and_hidden_one_look_the_same(
         )
 
 
+@pytest.mark.parametrize("page", ["live/", "again/", "args.json", "result.json"])
+def test_parts_of_a_job_of_another_tenant_are_not_found(
+    operator: Operator, both: tuple[Rows, Rows], page: str
+) -> None:
+    client = operator(*EVERYTHING, "add_job")
+    ours, theirs = (url_of("job", "change", rows.failed.pk) for rows in both)
+
+    assert client.get(theirs.replace("change/", page)).status_code == 404
+    assert client.post(theirs.replace("change/", page)).status_code == 404
+    assert client.get(ours.replace("change/", page)).status_code in (200, 302, 404)
+
+
 @pytest.mark.parametrize("page", ["change", "history", "delete"])
 def test_row_of_another_tenant_is_not_found_by_its_address(
     operator: Operator, both: tuple[Rows, Rows], page: str
