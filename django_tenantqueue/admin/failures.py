@@ -79,7 +79,7 @@ class Filter:
 
 
 def _read(request: HttpRequest) -> Filter:
-    texts = {n: request.GET.get(n, "").strip() for n in ("task", "error", "tenant", "queue")}
+    texts = {name: request.GET.get(name, "") for name in ("task", "error", "tenant", "queue")}
     queues = None
     if texts["tenant"] or texts["queue"]:
         tenant, queue = (clean_text(texts[n]) or None for n in ("tenant", "queue"))
@@ -98,7 +98,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         get_settings().database,
         asked.hours,
         queues=asked.queues,
-        name=figure_name(asked.task) if asked.task else None,
+        name=figure_name(asked.task.strip()) if asked.task.strip() else None,
     )
     context = {
         **_shared(request, model_admin, asked, page),

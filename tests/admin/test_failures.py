@@ -232,7 +232,9 @@ def test_list_is_shown_when_the_address_names_no_group(admin_client, params):
     assert response["Location"].startswith(reverse("admin:tenantqueue_failures"))
 
 
-@pytest.mark.parametrize("text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "‮"])
+@pytest.mark.parametrize(
+    "text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "‮", " a\n "]
+)
 def test_hostile_names_are_escaped_on_every_page(admin_client, text):
     queue = make_queue(HOSTILE, HOSTILE)
     stored = text.replace("\x00", "\\x00")
@@ -303,6 +305,12 @@ def test_number_of_statements_does_not_grow_with_the_groups(
 @override_settings(TENANTQUEUE={"FIGURES": False})
 def test_page_says_so_when_workers_keep_no_figures(admin_client):
     assert "is off: workers keep no figures" in text_of(listed(admin_client))
+
+
+def test_list_of_jobs_links_to_failures(operator):
+    content = operator("view_job").get(url_of("job", "changelist")).content.decode()
+
+    assert reverse("admin:tenantqueue_failures") in content
 
 
 def test_first_page_links_to_failures_from_tile_task_and_problem(admin_client, operator):
