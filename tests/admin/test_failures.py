@@ -233,7 +233,7 @@ def test_list_is_shown_when_the_address_names_no_group(admin_client, params):
 
 
 @pytest.mark.parametrize(
-    "text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "‮", " a\n "]
+    "text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "\u202ea", " a\n "]
 )
 def test_hostile_names_are_escaped_on_every_page(admin_client, text):
     queue = make_queue(HOSTILE, HOSTILE)
