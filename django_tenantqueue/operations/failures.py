@@ -20,7 +20,8 @@ STEP = 500
 """Jobs that one transaction changes. Halved: a group takes more transactions. Doubled: each has
 its rows locked for longer."""
 MOST = 5000
-"""Jobs that one call changes unless it is told otherwise: about two seconds."""
+"""Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
+group takes more calls. Doubled: a call takes twice as long."""
 
 
 @dataclass(frozen=True, slots=True)

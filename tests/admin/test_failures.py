@@ -206,9 +206,23 @@ def test_question_and_answer_say_that_there_are_more_jobs_than_one_call_takes(
     make_failed(make_queue(), 3)
 
     question = press(admin_client, "_retry")
-    assert "The group has more than these 2 newest jobs." in text_of(question)
+    assert "The group has more than these 2 jobs, the newest." in text_of(question)
 
     assert "The group has more jobs. Repeat the action" in text_of(say_yes(admin_client, question))
+
+
+def test_question_says_how_far_it_has_looked_for_jobs_of_the_filter(admin_client, monkeypatch):
+    monkeypatch.setattr("django_tenantqueue.status.failures.STEP", 2)
+    monkeypatch.setattr(failures, "WALKED", 4)
+    mine, other = make_queue("acme"), make_queue("other")
+    make_failed(mine, finished_at=timezone.now() - timedelta(minutes=9))
+    make_failed(other, 4, finished_at=timezone.now() - timedelta(minutes=5))
+    make_failed(mine, finished_at=timezone.now() - timedelta(minutes=1))
+
+    text = text_of(press(admin_client, "_retry", tenant="acme"))
+
+    assert "Retry 1 job?" in text
+    assert "The newest 4 jobs of the group were looked at." in text
 
 
 def test_nothing_happens_when_the_group_has_become_empty(admin_client):
