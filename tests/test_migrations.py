@@ -52,6 +52,7 @@ def test_every_leaf_gets_the_index_of_failures_when_the_history_exists():
 def test_migration_is_finished_when_it_was_interrupted():
     with connection.cursor() as cursor:
         for statement in (
+            "CREATE INDEX tenantqueue_figure_groups ON tenantqueue_figure (name)",
             "CREATE INDEX tenantqueue_job_errors ON tenantqueue_job_hot (id)",
             f"CREATE INDEX {history.DEFAULT_LEAF}_errors ON {history.DEFAULT_LEAF} (id)",
         ):

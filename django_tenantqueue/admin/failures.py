@@ -14,13 +14,14 @@ from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations.failures import MOST, Done, cancel_failed, retry_failed
 from ..status.failures import (
     LISTED,
+    WALKED,
     Example,
     FailureLine,
     FailurePage,
@@ -80,7 +81,7 @@ class Filter:
 
 
 def _read(request: HttpRequest) -> Filter:
-    texts = {n: request.GET.get(n, "").strip() for n in ("task", "error", "tenant", "queue")}
+    texts = {name: request.GET.get(name, "") for name in ("task", "error", "tenant", "queue")}
     queues, tenants = None, visible_tenants(request)
     if texts["tenant"] or texts["queue"] or tenants is not None:
         tenant, queue = (clean_text(texts[n]) or None for n in ("tenant", "queue"))
@@ -99,7 +100,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         get_settings().database,
         asked.hours,
         queues=asked.queues,
-        name=figure_name(asked.task) if asked.task else None,
+        name=figure_name(asked.task.strip()) if asked.task.strip() else None,
     )
     context = {
         **_shared(request, model_admin, asked, page),
@@ -263,11 +264,12 @@ def _act(
     if button is None:
         return back
     is_retry = button == "_retry"
-    found = find(walk_failed if is_retry else walk_waiting, using, group, most=MOST)
+    walk = walk_failed if is_retry else walk_waiting
+    found = find(walk, using, group, most=MOST, walked=WALKED)
     if found.ids or not is_answered(request):
         rows = [f"{group.name} #{job_id}" for job_id in found.ids]
         verb = gettext("Retry") if is_retry else gettext("Cancel")
-        text = _question(group, asked, is_retry=is_retry, more=found.more)
+        text = _question(group, asked, found, is_retry=is_retry)
         if page := confirm(model_admin, request, rows, verb, text, {button: "1"}):
             return page
     done = Done(0, more=False)
@@ -286,7 +288,7 @@ def _act(
     return back
 
 
-def _question(group: Group, asked: Filter, *, is_retry: bool, more: bool) -> str:
+def _question(group: Group, asked: Filter, found: FoundJobs, *, is_retry: bool) -> str:
     what = {"error": group.error, "range": str(RANGES[asked.hours])}
     if is_retry:
         text = gettext(
@@ -302,10 +304,10 @@ def _question(group: Group, asked: Filter, *, is_retry: bool, more: bool) -> str
     told = text % what
     if where := " / ".join(filter(None, (asked.tenant, asked.queue))):
         told += " " + gettext("Jobs of other queues than %s are left as they are.") % where
-    if more:
-        told += " " + ngettext(
-            "The group has more than the newest job. Repeat the action for the others.",
-            "The group has more than these %(most)s newest jobs. Repeat the action for the others.",
-            MOST,
-        ) % {"most": localize(MOST)}
+    if found.more and len(found.ids) == MOST:
+        told += " " + gettext(
+            "The group has more than these %s jobs, the newest. Repeat the action for the others."
+        ) % localize(MOST)
+    elif found.more:
+        told += " " + gettext("The newest %s jobs of the group were looked at.") % localize(WALKED)
     return told

@@ -72,6 +72,10 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(FUNCTION, DROP_FUNCTION),
         migrations.RunPython(add_indexes, drop_indexes),
+        # what an interrupted run has left
+        migrations.RunSQL(
+            "DROP INDEX CONCURRENTLY IF EXISTS tenantqueue_figure_groups", migrations.RunSQL.noop
+        ),
         RemoveIndexConcurrently("figure", "tenantqueue_figure_errors"),
         AddIndexConcurrently(
             "figure",

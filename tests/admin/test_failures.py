@@ -206,9 +206,23 @@ def test_question_and_answer_say_that_there_are_more_jobs_than_one_call_takes(
     make_failed(make_queue(), 3)
 
     question = press(admin_client, "_retry")
-    assert "The group has more than these 2 newest jobs." in text_of(question)
+    assert "The group has more than these 2 jobs, the newest." in text_of(question)
 
     assert "The group has more jobs. Repeat the action" in text_of(say_yes(admin_client, question))
+
+
+def test_question_says_how_far_it_has_looked_for_jobs_of_the_filter(admin_client, monkeypatch):
+    monkeypatch.setattr("django_tenantqueue.status.failures.STEP", 2)
+    monkeypatch.setattr(failures, "WALKED", 4)
+    mine, other = make_queue("acme"), make_queue("other")
+    make_failed(mine, finished_at=timezone.now() - timedelta(minutes=9))
+    make_failed(other, 4, finished_at=timezone.now() - timedelta(minutes=5))
+    make_failed(mine, finished_at=timezone.now() - timedelta(minutes=1))
+
+    text = text_of(press(admin_client, "_retry", tenant="acme"))
+
+    assert "Retry 1 job?" in text
+    assert "The newest 4 jobs of the group were looked at." in text
 
 
 def test_nothing_happens_when_the_group_has_become_empty(admin_client):
@@ -232,7 +246,9 @@ def test_list_is_shown_when_the_address_names_no_group(admin_client, params):
     assert response["Location"].startswith(reverse("admin:tenantqueue_failures"))
 
 
-@pytest.mark.parametrize("text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "‮"])
+@pytest.mark.parametrize(
+    "text", [HOSTILE, "a\x00b", "{% now %}", "%s {0}", "x" * 3000, "\u202ea", " a\n "]
+)
 def test_hostile_names_are_escaped_on_every_page(admin_client, text):
     queue = make_queue(HOSTILE, HOSTILE)
     stored = text.replace("\x00", "\\x00")
@@ -303,6 +319,12 @@ def test_number_of_statements_does_not_grow_with_the_groups(
 @override_settings(TENANTQUEUE={"FIGURES": False})
 def test_page_says_so_when_workers_keep_no_figures(admin_client):
     assert "is off: workers keep no figures" in text_of(listed(admin_client))
+
+
+def test_list_of_jobs_links_to_failures(operator):
+    content = operator("view_job").get(url_of("job", "changelist")).content.decode()
+
+    assert reverse("admin:tenantqueue_failures") in content
 
 
 def test_first_page_links_to_failures_from_tile_task_and_problem(admin_client, operator):

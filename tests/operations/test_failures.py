@@ -89,6 +89,7 @@ def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
 
     assert (done.jobs, done.more) == (3, False)
     assert (states(wanted), states(left)) == (["created"] * 3, ["error"] * 3)
+    assert Change.objects.get().tenant == mine.tenant
 
 
 def test_walk_ends_when_few_of_very_many_jobs_are_in_the_named_queues(monkeypatch):

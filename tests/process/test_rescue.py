@@ -5,9 +5,10 @@ import signal
 
 import pytest
 from django.db import connection
+from django.db.models import Sum
 
 from django_tenantqueue.exceptions import WorkerDied
-from django_tenantqueue.models import Job, Worker
+from django_tenantqueue.models import Figure, Job, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 
@@ -74,6 +75,14 @@ def test_job_ends_in_error_when_it_killed_its_process_as_often_as_it_may(
 
     assert job.attempt == 2
     assert [error["attempt"] for error in job.errors] == [1, 2]
+    # the rescue commits before it counts
+    wait_until(lambda: lost(job) == {"retried": 1, "failed": 1}, what="both are in the figures")
+
+
+def lost(job: Job) -> dict[str, int]:
+    """Return what the figures of the job's queue count of deaths of workers."""
+    rows = Figure.objects.filter(queue_id=job.queue_id, name=job.name, error=DIED)
+    return rows.aggregate(retried=Sum("retried"), failed=Sum("failed"))
 
 
 def test_job_is_cancelled_when_its_process_dies_after_the_request(workers: Workers, gate: Gate):
