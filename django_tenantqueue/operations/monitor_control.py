@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -15,9 +16,10 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..exceptions import TransitionRefused
 from ..gates import MONITOR
-from ..models import Change, ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
+from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
+from ..queries.lists import NEWEST
 from ..states import State
 from . import control
 from .changes import Edit, Entry, record_rows
@@ -163,9 +165,10 @@ def cancel_step(using: str, monitor_id: int) -> int:
 def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     """Put the failed details of a monitor into its line again; return how many.
 
-    In steps of a thousand. It feeds them with priority and limits as they are; a monitor that has
-    ended does not take its turn in a session again, and its callback does not run again. Raises
-    TransitionRefused for a cancelled one; ConcurrentJobMonitor.DoesNotExist.
+    In steps of a thousand, each in a transaction of its own unless the caller has opened one. It
+    feeds them with priority and limits as they are; a monitor that has ended does not take its turn
+    in a session again, and its callback does not run again. Raises TransitionRefused for a
+    cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
     alias = _alias(using)
     monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
@@ -173,25 +176,24 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
         raise TransitionRefused(
             f"monitor {monitor_id} was cancelled, its details are not retried: start another one"
         )
-    failed = ConcurrentJobMonitorDetail.objects.using(alias).filter(
-        monitor_id=monitor_id, final=True, state=State.ERROR
-    )
-    kind = Change.Kind.MONITOR
-    entry = Entry(alias, Change.Action.RETRY, kind, str(monitor), monitor.tenant)
+    entry = Entry(alias, Change.Action.RETRY, Change.Kind.MONITOR, str(monitor), monitor.tenant)
     retried = 0
-    until = timezone.now()
+    before: tuple[datetime | None, int] = (None, NEWEST)
     while True:
-        # those that fail again meanwhile are left for another time
-        newest = failed.filter(finished_at__lte=until).order_by("finished_at")
-        ids = list(newest.values_list("pk", flat=True)[: STEP_ROWS + 1])
-        details = [i for i in ids if i != monitor.anchor_id]
+        # from the newest backwards: those that fail again meanwhile are left for another time, and
+        # no step reads past what the steps before it have moved
+        found = queries.list_ended_details(
+            alias, monitor_id, State.ERROR, before=before, most=STEP_ROWS
+        )
+        details = [job_id for job_id, _ in found if job_id != monitor.anchor_id]
         with transaction.atomic(using=alias):
             count = len(control.retry(details, using=alias, recorded=False))
             if count:
                 entry.add([monitor_id], after={"retried_details": count})
         retried += count
-        if not count or len(ids) <= STEP_ROWS:
+        if len(found) < STEP_ROWS:
             return retried
+        before = (found[-1][1], found[-1][0])
 
 
 @dataclass(slots=True)
