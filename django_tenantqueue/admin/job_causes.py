@@ -55,7 +55,9 @@ def answer_for(using: str, job: Job) -> ShownAnswer | None:
 def _shown(cause: Cause, job: Job) -> ShownCause:
     targets = [cause.target] if cause.target is not None else []
     targets += [Target("job", job_id, f"#{job_id}") for job_id in cause.jobs]
-    links = {(target.kind, target.id): _link(target) for target in targets if not _is(target, job)}
+    links = {
+        (target.kind, target.id): link_to(target) for target in targets if not _is(target, job)
+    }
     done_by: SafeString | str = ""
     if cause.done_by is not None:
         done_by = format_html(
@@ -71,7 +73,8 @@ def _is(target: Target, job: Job) -> bool:
     return (target.kind, target.id) == ("job", job.pk)
 
 
-def _link(target: Target) -> SafeString:
+def link_to(target: Target) -> SafeString:
+    """Return a link to the row that an operator would open."""
     labels = {
         "queue": gettext("queue: %s"),
         "session": gettext("session: %s"),

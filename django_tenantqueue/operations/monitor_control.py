@@ -7,29 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import TransitionRefused
 from ..gates import MONITOR
 from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
-from ..queries.lists import NEWEST
 from ..states import State
 from . import control
-from .changes import Edit, Entry, record_rows
+from .changes import Edit, record_rows
 from .gates import release_and_wake
+from .monitor_retry import FailedRetry
 from .tuning import check_columns, row_of, switch_rows, write_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 STEP_ROWS = 1000
-"""Details that one step cancels or retries."""
+"""Details that one step cancels."""
 
 
 def _alias(using: str | None) -> str:
@@ -170,30 +168,10 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     in a session again, and its callback does not run again. Raises TransitionRefused for a
     cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
-    alias = _alias(using)
-    monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
-    if monitor.cancelled_at is not None:
-        raise TransitionRefused(
-            f"monitor {monitor_id} was cancelled, its details are not retried: start another one"
-        )
-    entry = Entry(alias, Change.Action.RETRY, Change.Kind.MONITOR, str(monitor), monitor.tenant)
-    retried = 0
-    before: tuple[datetime | None, int] = (None, NEWEST)
-    while True:
-        # from the newest backwards: those that fail again meanwhile are left for another time, and
-        # no step reads past what the steps before it have moved
-        found = queries.list_ended_details(
-            alias, monitor_id, State.ERROR, before=before, most=STEP_ROWS
-        )
-        details = [job_id for job_id, _ in found if job_id != monitor.anchor_id]
-        with transaction.atomic(using=alias):
-            count = len(control.retry(details, using=alias, recorded=False))
-            if count:
-                entry.add([monitor_id], after={"retried_details": count})
-        retried += count
-        if len(found) < STEP_ROWS:
-            return retried
-        before = (found[-1][1], found[-1][0])
+    retry = FailedRetry.start(_alias(using), monitor_id)
+    while not retry.is_done:
+        retry.step()
+    return retry.retried
 
 
 @dataclass(slots=True)

@@ -28,7 +28,8 @@ from .worker_causes import worker_causes
 GROUPS = 50
 """Groups of details that are told apart."""
 EXPLAINED = 2
-"""Groups of each kind whose causes are looked for. Each one more costs up to eight reads."""
+"""Groups of ready details whose causes are looked for, the largest first. Each one more costs up to
+eight reads. Of those that a gate holds, the largest group is explained."""
 
 WHOLE = 0
 """The number of details of a cause that concerns the monitor itself."""
@@ -173,7 +174,7 @@ def _outside(
     for group in groups:
         parts.setdefault(group.part, []).append(group)
     ready, exclusive = parts.get("ready", []), parts.get("exclusive", [])
-    examples = [group.first_id for group in (*ready[:EXPLAINED], *exclusive[:EXPLAINED])]
+    examples = [group.first_id for group in (*ready[:EXPLAINED], *exclusive[:1])]
     found = Job.objects.using(using).unfinished().select_related("queue")
     jobs = {job.pk: job for job in found.filter(pk__in=examples)} if examples else {}
     running: Counter[int] = Counter()
@@ -184,14 +185,14 @@ def _outside(
         if job is not None:  # else it has ended meanwhile
             for cause in _ready_causes(using, gate, job, running[group.queue_id], moment):
                 yield Bound(cause, group.jobs)
-    for group in exclusive[:EXPLAINED]:
+    for group in exclusive[:1]:
         if group.first_id in jobs:
             for cause in exclusive_causes(using, jobs[group.first_id]):
                 yield Bound(cause, group.jobs)
-    for group in parts.get("user", [])[:EXPLAINED]:
+    for group in parts.get("user", [])[:1]:
         for cause in user_causes(using, group.gate or "", busy=True):
             yield Bound(cause, group.jobs)
-    for group in parts.get("task", [])[:EXPLAINED]:
+    for group in parts.get("task", [])[:1]:
         for cause in task_causes(using, Job(name=group.gate or ""), busy=True):
             yield Bound(cause, group.jobs)
     yield from _backoff(parts.get("retrying", []))
