@@ -13,7 +13,6 @@ from django.core.signing import BadSignature
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.utils.formats import localize
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -63,7 +62,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
         if retry is None or retry.is_done:
             return HttpResponseRedirect(request.get_full_path())
         left = progress_of([monitor])[monitor.pk].failed
-        values = {"count": localize(retry.retried), "all": localize(retry.retried + left)}
+        values = {"count": f"{retry.retried:,}", "all": f"{retry.retried + left:,}"}
         page = ask(
             self,
             request,
@@ -80,7 +79,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     def _ask_whether(
         self, request: HttpRequest, monitor: ConcurrentJobMonitor, now: Progress
     ) -> HttpResponse:
-        count = {"count": localize(now.failed)}
+        count = {"count": f"{now.failed:,}"}
         title = ngettext(
             "Retry %(count)s failed detail?", "Retry %(count)s failed details?", now.failed
         )
@@ -107,7 +106,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             failed = sum(now.failed for now in found)
             text = gettext(
                 "The failed details of these monitors run again, with fresh attempts: %s."
-            ) % (localize(failed) if len(found) < COUNTED else f"{localize(failed)}+")
+            ) % (f"{failed:,}" if len(found) < COUNTED else f"{failed:,}+")
             text += " " + gettext("The callback of a monitor that has ended does not run again.")
             if page := confirm(self, request, queryset, gettext("Retry failed details of"), text):
                 return page
@@ -117,7 +116,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
                 text = gettext(
                     "%(monitor)s: %(count)s failed details are run again, and some are left. "
                     "Retry them on its page."
-                ) % {"monitor": monitor, "count": localize(retry.retried)}
+                ) % {"monitor": monitor, "count": f"{retry.retried:,}"}
                 self.message_user(request, text, messages.WARNING)
         return None
 
@@ -146,7 +145,7 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
                 retry.retried,
             )
             level = messages.SUCCESS if retry.retried else messages.WARNING
-            values = {"monitor": monitor, "count": localize(retry.retried)}
+            values = {"monitor": monitor, "count": f"{retry.retried:,}"}
             self.message_user(request, text % values, level)
         return retry
 

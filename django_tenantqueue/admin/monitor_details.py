@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.urls import reverse
-from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -14,7 +13,7 @@ from ..models import ConcurrentJobMonitor, Job
 from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_progress import Progress
 from .base import jobs_hidden
-from .formats import NOTHING, duration_text, moment, state_badge
+from .formats import NOTHING, breakable, duration_text, moment, state_badge
 from .monitor_export import download_links
 from .monitor_words import PARTS
 
@@ -37,7 +36,7 @@ def details_of(
         " ",
         '<a href="?details={}" aria-current="{}">{} <span class="tq-number">{}</span></a>',
         (
-            (name, "true" if name == part else "false", label, localize(getattr(now, name)))
+            (name, "true" if name == part else "false", label, f"{getattr(now, name):,}")
             for name, label in PARTS.items()
         ),
     )
@@ -63,7 +62,7 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
         (
             (
                 job_link(job.pk),
-                job.name,
+                breakable(job.name),
                 state_badge(job.state),
                 f"{job.attempt} / {job.max_attempts}",
                 duration_text(job.run_duration) if job.run_duration else NOTHING,
@@ -76,7 +75,7 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
     if count > len(jobs):
         more = gettext("%(shown)d of %(count)s are shown") % {
             "shown": min(len(jobs), DETAILS_SHOWN),
-            "count": localize(count),
+            "count": f"{count:,}",
         }
     return format_html(
         '<div class="tq-scroll"><table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th>'

@@ -10,7 +10,6 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -117,8 +116,8 @@ def part_asked(request: HttpRequest) -> bool:
 
 def _ended_text(now: Progress) -> str:
     return gettext("%(ended)s of %(total)s details have ended") % {
-        "ended": localize(now.total - now.left),
-        "total": localize(now.total),
+        "ended": f"{now.total - now.left:,}",
+        "total": f"{now.total:,}",
     }
 
 
@@ -145,16 +144,16 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
     rate = per_minute(ended / seconds) if ended and seconds > 0 else NOTHING
     tiles.append(Tile(gettext("Rate over its life"), rate, _started(monitor, at)))
     left = now.running + now.ready + now.retrying
-    flight = f"{localize(left)} / {localize(monitor.parallel)}"
+    flight = f"{left:,} / {monitor.parallel:,}"
     if now.status not in OVER:
         note = gettext("%(running)s run, %(line)s wait in line") % {
-            "running": localize(now.running),
-            "line": localize(now.in_line),
+            "running": f"{now.running:,}",
+            "line": f"{now.in_line:,}",
         }
         tiles.append(Tile(gettext("In flight"), flight, note))
     share = f"{100 * now.failed / ended:.1f} %" if ended else NOTHING
     note = gettext("%s of the details that ended") % share
-    tiles.append(Tile(gettext("Failed"), localize(now.failed), note, alarming=bool(now.failed)))
+    tiles.append(Tile(gettext("Failed"), f"{now.failed:,}", note, alarming=bool(now.failed)))
     return tiles
 
 
@@ -190,7 +189,7 @@ def _expected(now: Progress, at: datetime) -> Tile:
 def _details_text(count: int) -> str:
     if not count:
         return ""
-    return ngettext("%s detail:", "%s details:", count) % localize(count)
+    return ngettext("%s detail:", "%s details:", count) % f"{count:,}"
 
 
 def _done_by(cause: Cause) -> SafeString | str:
@@ -225,7 +224,7 @@ def _may_open(request: HttpRequest, target: Target) -> bool:
 
 def _failure(group: FailureGroup) -> dict[str, Any]:
     return {
-        "details": localize(group.details),
+        "details": f"{group.details:,}",
         "task": breakable(group.name),
         "error": group.error.rpartition(".")[2] or NOTHING,
         "error_path": group.error,
@@ -242,7 +241,7 @@ def _left_out(now: Progress, failures: Sequence[FailureGroup]) -> str:
     looked_at = failures[0].looked_at
     told = []
     if looked_at < now.failed:
-        values = {"some": localize(looked_at), "all": localize(now.failed)}
+        values = {"some": f"{looked_at:,}", "all": f"{now.failed:,}"}
         told.append(gettext("of the newest %(some)s of %(all)s failed details") % values)
     if sum(group.details for group in failures) < looked_at:
         told.append(gettext("the %d largest groups") % len(failures))

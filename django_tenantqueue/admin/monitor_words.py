@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -75,4 +74,4 @@ def share_bar(now: Progress) -> SafeString:
 def counts_text(now: Progress) -> str:
     """Return how many details are in each state, in words."""
     counts = ((label, getattr(now, name)) for name, label in PARTS.items())
-    return ", ".join(f"{localize(count)} {label}" for label, count in counts if count)
+    return ", ".join(f"{count:,} {label}" for label, count in counts if count)

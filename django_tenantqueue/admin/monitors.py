@@ -81,9 +81,24 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
     fieldsets = (
         (
             _("Takes effect within a second"),
-            {"fields": (("parallel", "interval", "priority"), "paused", "stop_after_failures")},
+            {
+                "fields": (
+                    ("parallel", "interval"),
+                    ("priority", "stop_after_failures"),
+                    "paused",
+                )
+            },
         ),
-        (_("About"), {"fields": readonly_fields}),
+        (
+            _("About"),
+            {
+                "fields": (
+                    ("tenant", "name"),
+                    ("callback", "session_key"),
+                    ("created_by", "created_at", "cancelled_at"),
+                )
+            },
+        ),
     )
 
     def load(self, rows: Sequence[ConcurrentJobMonitor]) -> None:

@@ -311,7 +311,7 @@ def backoff() -> Work:
         (paused_task, "task_paused", "Its task is paused.", 3),
         (capped_task, "task_full", "Its task has reached its cap: 1 job may run at once", 3),
         (task_without_slots, "task_without_slots", "Its task may run 0 jobs at once.", 3),
-        (backoff, "backoff", "2 details have failed and wait for another attempt", 2),
+        (backoff, "backoff", "They have failed and wait for another attempt (job #", 2),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

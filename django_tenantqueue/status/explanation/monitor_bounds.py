@@ -247,11 +247,10 @@ def _backoff(groups: Sequence[DetailGroup]) -> Iterator[Bound]:
     if not waiting:
         return
     told = ngettext(
-        "%(count)s detail has failed and waits for another attempt (%(jobs)s, for example). It "
-        "keeps its place in flight.",
-        "%(count)s details have failed and wait for another attempt (%(jobs)s, for example). They "
-        "keep their places in flight.",
+        "It has failed and waits for another attempt (job %s). It keeps its place in flight.",
+        "They have failed and wait for another attempt (job %s, for example). They keep their "
+        "places in flight.",
         waiting,
-    ) % {"count": f"{waiting:,}", "jobs": numbers([groups[0].first_id])}
+    ) % numbers([groups[0].first_id])
     remedy = gettext("They start by themselves. “Run now” makes a job ready at once.")
     yield Bound(Cause(Code.BACKOFF, told, remedy, jobs=[groups[0].first_id]), waiting)
