@@ -127,12 +127,12 @@ def test_page_shows_details_by_state(admin_client: Client) -> None:
     run_pending()
 
     first = text_of(admin_client.get(page_of(monitor)))
-    assert "tests.testapp.tasks.fail error 1 / 1" in first
+    assert "tests. testapp. tasks. fail error 1 / 1" in first
     assert "it failed" in first
     assert "It has stopped: 1 detail has failed." in first
 
     line = text_of(admin_client.get(page_of(monitor) + "?details=in_line"))
-    assert line.count("tests.testapp.tasks.noop held") == 9
+    assert line.count("tests. testapp. tasks. noop held") == 9
     done = text_of(admin_client.get(page_of(monitor) + "?details=done"))
     assert done.count("success 1 / 5") == 0
     none = text_of(admin_client.get(page_of(monitor) + "?details=retrying"))
