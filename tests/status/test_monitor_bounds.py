@@ -242,6 +242,13 @@ def paused_user() -> Work:
     return work
 
 
+def user_without_slots() -> Work:
+    UserCap.objects.create(kind="user", tenant="acme", key="ada", gate_key="acme/ada", num_slots=0)
+    work = make_work()
+    work.add(2, state=State.HELD, held_by="user", user_key="acme/ada")
+    return work
+
+
 def exclusive_key() -> Work:
     work = make_work(parallel=5)
     make_job(state=State.RUNNING, exclusive_key="acme/x")
@@ -272,6 +279,7 @@ def task_without_slots() -> Work:
 
 
 def backoff() -> Work:
+    make_worker()
     work = make_work()
     work.add(2, state=State.SCHEDULED, run_at=timezone.now() + HOUR, attempt=1)
     return work
@@ -307,6 +315,7 @@ def backoff() -> Work:
         (another_monitor_first, "jobs_before", "Its details wait behind those of monitor #", 2),
         (user_cap, "user_full", "Its user has reached the cap: 1 job may run at once", 4),
         (paused_user, "user_paused", "The cap of its user is paused.", 2),
+        (user_without_slots, "user_without_slots", "Its user may run 0 jobs at once.", 2),
         (exclusive_key, "exclusive_held", "has the same exclusive key and runs first.", 2),
         (paused_task, "task_paused", "Its task is paused.", 3),
         (capped_task, "task_full", "Its task has reached its cap: 1 job may run at once", 3),
@@ -335,6 +344,36 @@ def test_session_is_named_with_the_job_before_it() -> None:
     waits, busy = (bound.cause for bound in work.answer().bounds)
     assert waits.sentence == "It waits for its turn in its session."
     assert f"behind job #{busy.jobs[0]} (running)" in busy.sentence
+
+
+@pytest.mark.parametrize(
+    ("columns", "code", "told"),
+    [
+        ({"paused": True}, "session_paused", "Its session is paused."),
+        (
+            {"halted_at": timezone.now(), "halted_by": 7},
+            "session_halted",
+            "Its session has halted since job #7 did not end well.",
+        ),
+    ],
+)
+def test_session_is_named_when_it_lets_nothing_through(
+    columns: dict[str, Any], code: str, told: str
+) -> None:
+    work = behind_a_job()
+    Session.objects.update(**columns)
+
+    found = {bound.cause.code.value: bound.cause.sentence for bound in work.answer().bounds}
+
+    assert set(found) == {code, "monitor_waits", "session_busy"}
+    assert found[code] == told
+
+
+def test_missing_workers_are_named_when_details_wait_for_another_attempt() -> None:
+    work = make_work()
+    work.add(2, state=State.SCHEDULED, run_at=timezone.now() + HOUR, attempt=1)
+
+    assert work.codes() == ["no_worker", "backoff"]
 
 
 def test_pause_names_who_did_it() -> None:

@@ -174,7 +174,9 @@ def _outside(
     for group in groups:
         parts.setdefault(group.part, []).append(group)
     ready, exclusive = parts.get("ready", []), parts.get("exclusive", [])
-    examples = [group.first_id for group in (*ready[:EXPLAINED], *exclusive[:1])]
+    retrying = parts.get("retrying", [])
+    explained = (*ready[:EXPLAINED], *exclusive[:1], *retrying[:1])
+    examples = [group.first_id for group in explained]
     found = Job.objects.using(using).unfinished().select_related("queue")
     jobs = {job.pk: job for job in found.filter(pk__in=examples)} if examples else {}
     running: Counter[int] = Counter()
@@ -195,7 +197,11 @@ def _outside(
     for group in parts.get("task", [])[:1]:
         for cause in task_causes(using, Job(name=group.gate or ""), busy=True):
             yield Bound(cause, group.jobs)
-    yield from _backoff(parts.get("retrying", []))
+    yield from _backoff(retrying)
+    if not ready and retrying and retrying[0].first_id in jobs:
+        job = jobs[retrying[0].first_id]
+        for cause in worker_causes(using, job, job.queue, moment, ready=False):
+            yield Bound(cause, retrying[0].jobs)
 
 
 def _ready_causes(
