@@ -151,8 +151,9 @@ def _tiles(using: str, monitor: ConcurrentJobMonitor, now: Progress, at: datetim
             "line": f"{now.in_line:,}",
         }
         tiles.append(Tile(gettext("In flight"), flight, note))
-    share = f"{100 * now.failed / ended:.1f} %" if ended else NOTHING
-    note = gettext("%s of the details that ended") % share
+    note = ""
+    if ended:
+        note = gettext("%s of the details that ended") % f"{100 * now.failed / ended:.1f} %"
     tiles.append(Tile(gettext("Failed"), f"{now.failed:,}", note, alarming=bool(now.failed)))
     return tiles
 

@@ -52,6 +52,7 @@
                     }
                 }
                 readAt = Date.now();
+                showAge();
             }
         } catch (error) {
             // the age says that the page is old
