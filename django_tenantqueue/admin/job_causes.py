@@ -60,18 +60,20 @@ def answer_for(site: AdminSite, request: HttpRequest, using: str, job: Job) -> S
     if job.is_final:
         return None
     found = explain(using, job)
+    this = Target("job", job.pk, "")
     return ShownAnswer(
-        found.sentence, [_shown(site, request, cause, job) for cause in found.causes]
+        found.sentence, [shown_cause(site, request, cause, this) for cause in found.causes]
     )
 
 
-def _shown(site: AdminSite, request: HttpRequest, cause: Cause, job: Job) -> ShownCause:
+def shown_cause(site: AdminSite, request: HttpRequest, cause: Cause, this: Target) -> ShownCause:
+    """Return a cause with links to all that it names, except the row of `this` page."""
     targets = [cause.target] if cause.target is not None else []
     targets += [Target("job", job_id, f"#{job_id}") for job_id in cause.jobs]
     links = {
         (target.kind, target.id): _link(site, request, target)
         for target in targets
-        if not _is(target, job)
+        if (target.kind, target.id) != (this.kind, this.id)
     }
     done_by: SafeString | str = ""
     if cause.done_by is not None:
@@ -82,10 +84,6 @@ def _shown(site: AdminSite, request: HttpRequest, cause: Cause, job: Job) -> Sho
         )
     joined = format_html_join(" · ", "{}", ((link,) for link in links.values()))
     return ShownCause(cause.sentence, cause.remedy, done_by, joined)
-
-
-def _is(target: Target, job: Job) -> bool:
-    return (target.kind, target.id) == ("job", job.pk)
 
 
 def _link(site: AdminSite, request: HttpRequest, target: Target) -> SafeString:

@@ -1,73 +1,38 @@
-"""Monitors: how far each is, tuned in the list, and the details of one by their states."""
+"""Monitors: how far each is, tuned in the list and on pages that refresh themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path, reverse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.formats import localize
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import get_settings
-from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor, Job
 from ..operations import monitor_control
-from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_progress import Progress, progress_of
 from .base import EmptyList, jobs_hidden
-from .confirmation import confirm
 from .export import download
 from .filters import CancelledFilter, TenantFilter
-from .formats import (
-    NOTHING,
-    duration_text,
-    exact_text,
-    moment,
-    moment_text,
-    read_number,
-    state_badge,
-)
+from .formats import NOTHING, moment_text, read_number, state_badge
 from .live_admin import TunedAdmin
-from .monitor_export import details_table, download_links
+from .monitor_actions import RETRY, MonitorActions
+from .monitor_details import job_link
+from .monitor_export import details_table
+from .monitor_page import live_context
+from .monitor_words import PARTS, share_bar, status_badge
 
-LABELS = {
-    "waiting": _("waits for its session"),
-    "running": _("running"),
-    "paused": _("paused"),
-    "stopped": _("stopped"),
-    "open": _("open"),
-    "ending": _("ending"),
-    "ended": _("ended"),
-    "cancelling": _("is being cancelled"),
-    "cancelled": _("cancelled"),
-}
-COLOURS = {
-    "waiting": "scheduled",
-    "running": "running",
-    "stopped": "error",
-    "open": "created",
-    "ending": "running",
-    "ended": "success",
-}
-"""Statuses that look like a state of a job."""
-PARTS = {
-    "running": _("running"),
-    "ready": _("ready"),
-    "retrying": _("waiting for another attempt"),
-    "in_line": _("in line"),
-    "aside": _("set aside by their tasks"),
-    "failed": _("failed"),
-    "cancelled": _("cancelled"),
-    "done": _("done"),
-}
-"""What a detail can be, as counted by Progress."""
+TEMPLATES = "admin/tenantqueue/concurrentjobmonitor"
 
 
 def _now(monitor: ConcurrentJobMonitor) -> Progress:
@@ -75,42 +40,8 @@ def _now(monitor: ConcurrentJobMonitor) -> Progress:
     return now
 
 
-def status_badge(now: Progress) -> SafeString:
-    """Return what a monitor does as a coloured label, with the reason as its tooltip."""
-    return format_html(
-        '<span class="tq-state tq-state-{}" title="{}">{}</span>',
-        COLOURS.get(now.status, "held"),
-        now.reason,
-        LABELS[now.status],
-    )
-
-
-def share_bar(now: Progress) -> SafeString:
-    """Return a bar of what has succeeded, failed, was cancelled, and runs, and the share ended."""
-    if not now.total:
-        return format_html('<span class="tq-quiet">{}</span>', gettext("no details"))
-    ended = (("success", now.done), ("error", now.failed), ("held", now.cancelled))
-    parts = (*ended, ("running", now.running))
-    return format_html(
-        '<span class="tq-share" role="img" aria-label="{}">{}</span> '
-        '<span class="tq-number tq-share-text">{} %</span>',
-        _in_words(now),
-        format_html_join(
-            "",
-            '<span class="tq-share-{}" style="width: {}%"></span>',
-            ((name, f"{100 * count / now.total:.2f}") for name, count in parts if count),
-        ),
-        f"{now.percent:.0f}",
-    )
-
-
-def _in_words(now: Progress) -> str:
-    counts = ((label, getattr(now, name)) for name, label in PARTS.items())
-    return ", ".join(f"{localize(count)} {label}" for label, count in counts if count)
-
-
 @admin.register(ConcurrentJobMonitor)
-class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
+class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
 
     export_name = "monitors"
@@ -144,19 +75,29 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
     ordering = ("-id",)
     actions = (*TunedAdmin.actions, "retry_selected", "cancel_selected")
     readonly_fields = (
-        *("tenant", "name", "status", "reason", "share", "end", "details"),
-        *("callback", "session_key", "created_by", "created_at", "cancelled_at"),
+        *("tenant", "name", "callback"),
+        *("session_key", "created_by", "created_at", "cancelled_at"),
     )
     fieldsets = (
-        (None, {"fields": (("tenant", "name"), "status", "reason", "share", "end")}),
         (
             _("Takes effect within a second"),
-            {"fields": ("parallel", "interval", "priority", "paused", "stop_after_failures")},
+            {
+                "fields": (
+                    ("parallel", "interval"),
+                    ("priority", "stop_after_failures"),
+                    "paused",
+                )
+            },
         ),
-        (_("Details"), {"fields": ("details",)}),
         (
             _("About"),
-            {"fields": ("callback", "session_key", "created_by", "created_at", "cancelled_at")},
+            {
+                "fields": (
+                    ("tenant", "name"),
+                    ("callback", "session_key"),
+                    ("created_by", "created_at", "cancelled_at"),
+                )
+            },
         ),
     )
 
@@ -165,16 +106,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         found = progress_of(rows)
         for row in rows:
             row.now = found[row.pk]  # type: ignore[attr-defined]
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> ConcurrentJobMonitor | None:
-        """Return a monitor with its progress, and the state of the details to show."""
-        monitor = super().get_object(request, object_id, from_field)
-        if monitor is not None:
-            chosen = request.GET.get("details", "")
-            monitor.part = chosen if chosen in PARTS else _first_part(_now(monitor))  # type: ignore[attr-defined]
-        return monitor
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor], search_term: str
@@ -187,10 +118,57 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         return found, duplicates
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the pages, and the download of a monitor's details."""
-        view = self.admin_site.admin_view(self.export_details_view)
-        name = "tenantqueue_concurrentjobmonitor_details"
-        return [path("<int:monitor_id>/details/<str:form>/", view, name=name), *super().get_urls()]
+        """Return the pages, what one of them fetches anew, and the download of details."""
+        name = "tenantqueue_concurrentjobmonitor"
+        details = self.admin_site.admin_view(self.export_details_view)
+        live = self.admin_site.admin_view(self.live_view)
+        return [
+            path("<int:monitor_id>/details/<str:form>/", details, name=f"{name}_details"),
+            path("<int:monitor_id>/live/", live, name=f"{name}_live"),
+            *super().get_urls(),
+        ]
+
+    def live_view(self, request: HttpRequest, monitor_id: int) -> HttpResponse:
+        """Return what a monitor's page shows of its progress, for its own refresh."""
+        monitor = self.get_queryset(request).filter(pk=monitor_id).first()
+        if not self.has_view_or_change_permission(request, monitor):
+            raise PermissionDenied
+        if monitor is None:
+            raise Http404
+        self.load([monitor])
+        context = {"live": self._live(request, monitor)}
+        return TemplateResponse(request, f"{TEMPLATES}/live.html", context)
+
+    def _live(self, request: HttpRequest, monitor: ConcurrentJobMonitor) -> dict[str, Any]:
+        return live_context(
+            self.admin_site,
+            self.using,
+            request,
+            monitor,
+            _now(monitor),
+            may_retry=self.has_change_permission(request, monitor),
+            sees_jobs=self.may_view_jobs(request),
+        )
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Show a monitor, save it, or retry its failed details."""
+        if RETRY in request.POST and object_id is not None:
+            number = read_number(unquote(object_id))
+            monitor = self.get_queryset(request).filter(pk=-1 if number is None else number).first()
+            if monitor is not None:
+                return self.retry_view(request, monitor)
+        return super().changeform_view(request, object_id, *args, **kwargs)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show a monitor with its progress."""
+        monitor = context.get("original")
+        if monitor is not None:
+            context["live"] = self._live(request, monitor)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def export_details_view(
         self, request: HttpRequest, monitor_id: int, form: str
@@ -215,21 +193,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             monitor.tenant or NOTHING,
         )
 
-    @admin.display(description=_("status"))
-    def status(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return what it does."""
-        return status_badge(_now(monitor))
-
-    @admin.display(description=_("reason"))
-    def reason(self, monitor: ConcurrentJobMonitor) -> str:
-        """Return why it does that."""
-        return _now(monitor).reason or NOTHING
-
-    @admin.display(description=_("progress"))
-    def share(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return how much of it has ended."""
-        return share_bar(_now(monitor))
-
     @admin.display(description=_("progress"))
     def overview(self, monitor: ConcurrentJobMonitor) -> SafeString:
         """Return what it does, how much has ended, and how many details failed."""
@@ -244,32 +207,6 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
             gettext("ends %s") % moment_text(now.ends_at) if now.ends_at else "",
         )
 
-    def pace(self, monitor: ConcurrentJobMonitor) -> str:
-        """Return how many details end in a second, or a minute."""
-        pace = _now(monitor).pace
-        if pace is None:
-            return NOTHING
-        if pace.per_second >= 1:
-            return gettext("%s a second") % f"{pace.per_second:.3g}"
-        return gettext("%s a minute") % f"{60 * pace.per_second:.3g}"
-
-    @admin.display(description=_("expected end"))
-    def end(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
-        """Return when it is likely to end, and in which range."""
-        now = _now(monitor)
-        if now.ends_at is None or now.ends_at_earliest is None:
-            return NOTHING
-        latest = now.ends_at_latest
-        return format_html(
-            '<time class="tq-time" datetime="{}" title="{}">{}</time>'
-            '<br><small class="tq-time">{}</small><br><small class="tq-time">{}</small>',
-            now.ends_at.isoformat(),
-            exact_text(now.ends_at),
-            moment_text(now.ends_at),
-            f"{moment_text(now.ends_at_earliest)} … {moment_text(latest) if latest else '?'}",
-            self.pace(monitor),
-        )
-
     @admin.display(description=_("callback"))
     def callback(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
         """Return the job that runs after the last detail."""
@@ -278,122 +215,4 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         job = Job.objects.using(self.using).find(monitor.anchor_id)
         if job is None:
             return NOTHING
-        return format_html("{} {} {}", _job_link(job.pk), job.name, state_badge(job.state))
-
-    @admin.display(description=_("by state"))
-    def details(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return the details in the chosen state, with links to the other states."""
-        part: str = monitor.part  # type: ignore[attr-defined]
-        now = _now(monitor)
-        tabs = format_html_join(
-            " ",
-            '<a href="?details={}" aria-current="{}">{} <span class="tq-number">{}</span></a>',
-            (
-                (
-                    name,
-                    "true" if name == part else "false",
-                    label,
-                    localize(getattr(now, name)),
-                )
-                for name, label in PARTS.items()
-            ),
-        )
-        jobs = jobs_hidden()
-        if monitor.may_view_jobs:  # type: ignore[attr-defined]
-            shown = list_details(get_settings().database, monitor, part)
-            jobs = _table(shown, getattr(now, part)) + download_links(monitor, part, PARTS[part])
-        return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
-
-    @admin.action(permissions=["change"], description=_("Retry failed details"))
-    def retry_selected(
-        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> None:
-        """Put failed details into the line again."""
-        for monitor in queryset:
-            try:
-                count = monitor_control.retry_failed_details(monitor.pk, using=self.using)
-            except TransitionRefused as error:
-                self.message_user(request, str(error), messages.WARNING)
-                continue
-            text = ngettext(
-                "%(monitor)s: %(count)d failed detail is run again.",
-                "%(monitor)s: %(count)d failed details are run again.",
-                count,
-            )
-            level = messages.SUCCESS if count else messages.WARNING
-            self.message_user(request, text % {"monitor": monitor, "count": count}, level)
-
-    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended…"))
-    def cancel_selected(
-        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
-    ) -> HttpResponse | None:
-        """Ask, then cancel monitors; maintenance cancels what is left, in steps."""
-        what = gettext(
-            "Details that wait are cancelled and never start. Running details are asked to stop. "
-            "The callback does not run. A cancelled monitor cannot be resumed."
-        )
-        if page := confirm(self, request, queryset, gettext("Cancel"), what):
-            return page
-        marked = [
-            monitor
-            for monitor in queryset
-            if monitor_control.mark_cancelled(monitor.pk, self.using)
-        ]
-        text = ngettext(
-            "%d monitor is cancelled, its details within seconds.",
-            "%d monitors are cancelled, their details within seconds.",
-            len(marked),
-        ) % len(marked)
-        self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
-        return None
-
-
-def _first_part(now: Progress) -> str:
-    """Return which details a page shows first: what failed, else what runs, else the most."""
-    for name in ("failed", "running", "ready", "in_line", "aside"):
-        if getattr(now, name):
-            return name
-    return "done"
-
-
-def _job_link(job_id: int) -> SafeString:
-    url = reverse("admin:tenantqueue_job_change", args=[job_id])
-    return format_html('<a href="{}" class="tq-number">#{}</a>', url, job_id)
-
-
-def _table(jobs: Sequence[Job], count: int) -> SafeString:
-    if not jobs:
-        return format_html('<p class="tq-quiet">{}</p>', gettext("none"))
-    rows = format_html_join(
-        "",
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-        (
-            (
-                _job_link(job.pk),
-                job.name,
-                state_badge(job.state),
-                f"{job.attempt} / {job.max_attempts}",
-                duration_text(job.run_duration) if job.run_duration else NOTHING,
-                (job.last_error or {}).get("message", "")[:120] or moment(job.finished_at),
-            )
-            for job in jobs
-        ),
-    )
-    more = ""
-    if count > len(jobs):
-        more = gettext("%(shown)d of %(count)s are shown") % {
-            "shown": min(len(jobs), DETAILS_SHOWN),
-            "count": localize(count),
-        }
-    return format_html(
-        '<div class="tq-scroll"><table class="tq-line"><thead><tr><th>{}</th><th>{}</th><th>{}</th>'
-        "<th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>{}</tbody></table></div>{}",
-        gettext("job"),
-        gettext("name"),
-        gettext("state"),
-        gettext("attempt"),
-        gettext("took"),
-        gettext("error, or when it ended"),
-        rows,
-        more,
-    )
+        return format_html("{} {} {}", job_link(job.pk), job.name, state_badge(job.state))

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..queries.claim import ClaimedJob
+from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
 
 _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=None)
 
@@ -18,13 +21,16 @@ _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=
 class RunningJob:
     """What `current_job()` returns inside a task.
 
-    Nothing here talks to the database: progress and statistics are written by the worker a few
-    times a second, and with the end of the run.
+    Progress and statistics are written by the worker a few times a second, and with the end of the
+    run. `monitor` and `summary` read from the database when they are first asked for. Nothing else
+    here talks to it.
     """
 
     __slots__ = (
+        "_monitor",
         "_progress",
         "_stats",
+        "_summary",
         "cancel_requested",
         "cancel_seen",
         "claimed",
@@ -68,6 +74,9 @@ class RunningJob:
         self.pid = 0
         self._progress: dict[str, Any] = {}
         self._stats: dict[str, Any] | None = None
+        # empty until it was asked for
+        self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
+        self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
 
     @property
     def id(self) -> int:
@@ -103,6 +112,35 @@ class RunningJob:
             self._stats = {}
         self.dirty = True
         return self._stats
+
+    @property
+    def monitor(self) -> JobMonitor | None:
+        """The monitor that the job is a detail or the callback of; None for other jobs.
+
+        It is read from the database once. Coroutines use amonitor().
+        """
+        if not self._monitor:
+            self._monitor = (monitor_of(self.id),)
+        return self._monitor[0]
+
+    async def amonitor(self) -> JobMonitor | None:
+        """See monitor."""
+        return await sync_to_async(lambda: self.monitor)()
+
+    @property
+    def summary(self) -> MonitorSummary | None:
+        """What has become of the monitor's details, for its callback; None for other jobs.
+
+        It is read from the database once. Coroutines use asummary().
+        """
+        if not self._summary:
+            found = self.monitor
+            self._summary = (summary_of(found.id) if found and found.is_callback else None,)
+        return self._summary[0]
+
+    async def asummary(self) -> MonitorSummary | None:
+        """See summary."""
+        return await sync_to_async(lambda: self.summary)()
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the run is.

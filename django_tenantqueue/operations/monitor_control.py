@@ -13,21 +13,21 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import TransitionRefused
 from ..gates import MONITOR
-from ..models import Change, ConcurrentJobMonitor, ConcurrentJobMonitorDetail, Job
+from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
 from ..states import State
 from . import control
-from .changes import Edit, Entry, record_rows
+from .changes import Edit, record_rows
 from .gates import release_and_wake
+from .monitor_retry import FailedRetry
 from .tuning import check_columns, row_of, switch_rows, write_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 STEP_ROWS = 1000
-"""Details that one step cancels or retries."""
+"""Details that one step cancels."""
 
 
 def _alias(using: str | None) -> str:
@@ -163,35 +163,15 @@ def cancel_step(using: str, monitor_id: int) -> int:
 def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     """Put the failed details of a monitor into its line again; return how many.
 
-    In steps of a thousand. It feeds them with priority and limits as they are; a monitor that has
-    ended does not take its turn in a session again, and its callback does not run again. Raises
-    TransitionRefused for a cancelled one; ConcurrentJobMonitor.DoesNotExist.
+    In steps of a thousand, each in a transaction of its own unless the caller has opened one. It
+    feeds them with priority and limits as they are; a monitor that has ended does not take its turn
+    in a session again, and its callback does not run again. Raises TransitionRefused for a
+    cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
-    alias = _alias(using)
-    monitor = row_of(ConcurrentJobMonitor.objects.using(alias), monitor_id)
-    if monitor.cancelled_at is not None:
-        raise TransitionRefused(
-            f"monitor {monitor_id} was cancelled, its details are not retried: start another one"
-        )
-    failed = ConcurrentJobMonitorDetail.objects.using(alias).filter(
-        monitor_id=monitor_id, final=True, state=State.ERROR
-    )
-    kind = Change.Kind.MONITOR
-    entry = Entry(alias, Change.Action.RETRY, kind, str(monitor), monitor.tenant)
-    retried = 0
-    until = timezone.now()
-    while True:
-        # those that fail again meanwhile are left for another time
-        newest = failed.filter(finished_at__lte=until).order_by("finished_at")
-        ids = list(newest.values_list("pk", flat=True)[: STEP_ROWS + 1])
-        details = [i for i in ids if i != monitor.anchor_id]
-        with transaction.atomic(using=alias):
-            count = len(control.retry(details, using=alias, recorded=False))
-            if count:
-                entry.add([monitor_id], after={"retried_details": count})
-        retried += count
-        if not count or len(ids) <= STEP_ROWS:
-            return retried
+    retry = FailedRetry.start(_alias(using), monitor_id)
+    while not retry.is_done:
+        retry.step()
+    return retry.retried
 
 
 @dataclass(slots=True)

@@ -65,17 +65,20 @@ def read_in_order(using: str) -> Iterator[None]:
     if _read_in_order.get() == using:
         yield
         return
-    token = _read_in_order.set(using)
-    try:
-        with plan_without(using, _AVOIDED):
+    with plan_without(using, _AVOIDED):
+        token = _read_in_order.set(using)
+        try:
             yield
-    finally:
-        _read_in_order.reset(token)
+        finally:
+            _read_in_order.reset(token)
 
 
 @contextmanager
 def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
     """Turn these settings of the planner off, inside a transaction."""
+    if _read_in_order.get() == using and set(avoided) <= set(_AVOIDED):
+        yield
+        return
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute(_KEPT, [list(avoided)])
         names, values = (list(column) for column in zip(*cursor.fetchall(), strict=True))

@@ -14,9 +14,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Job
+from ..conf import get_settings
+from ..models import ConcurrentJobMonitor, Job
 from ..models.job import sign_job_id
 from ..states import State
+from ..status.callback_progress import callback_of
 from ..status.figures import duration_text
 
 register = template.Library()
@@ -65,8 +67,8 @@ def make_bar(job: Job, *, title: str = "", errors: bool = False, reload: bool = 
     live = not job.is_final
     return Bar(
         title=str(title) or _title(job),
-        state=job.state,
-        label=str(LABELS["retry" if _is_retry(job) else job.state]),
+        state=State.RUNNING if _shown_state(job) == State.RUNNING else job.state,
+        label=str(LABELS[_shown_state(job)]),
         message=_message(job, errors),
         percent=_percent(job),
         token=sign_job_id(job.pk) if live else "",
@@ -83,8 +85,11 @@ def _title(job: Job) -> str:
     return words[:1].upper() + words[1:] or gettext("Job %d") % job.pk
 
 
-def _is_retry(job: Job) -> bool:
-    return job.state == State.SCHEDULED and job.attempt > 0
+def _shown_state(job: Job) -> str:
+    """Return the state that users read. The callback of a monitor is held while details run."""
+    if job.state == State.SCHEDULED and job.attempt > 0:
+        return "retry"
+    return State.RUNNING if job.state == State.HELD and job.progress_done else job.state
 
 
 def _message(job: Job, errors: bool) -> str:
@@ -120,13 +125,21 @@ def _first_of_page(context: Context) -> bool:
 
 @register.inclusion_tag("tenantqueue/job_progress.html", takes_context=True)
 def job_progress(
-    context: Context, job: Job | None, title: str = "", errors: bool = False, reload: bool = False
+    context: Context,
+    job: Job | ConcurrentJobMonitor | None,
+    title: str = "",
+    errors: bool = False,
+    reload: bool = False,
 ) -> dict[str, Any]:
-    """Show state, progress and message of a job, live; nothing when there is no job.
+    """Show state, progress and message of a job or monitor, live; nothing when there is none.
 
+    A monitor is shown until its callback has ended, with the share of its details that have ended.
     `title` is shown above the bar; by default it is made of the task's name. `errors`: show the
     message of the exception when the job fails. `reload`: load the page again when it ends.
     """
+    if isinstance(job, ConcurrentJobMonitor):
+        title = title or job.name
+        job = callback_of(get_settings().database, job)
     if not job:
         return {"bar": None}
     bar = make_bar(job, title=title, errors=errors, reload=reload)

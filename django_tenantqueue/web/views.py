@@ -13,6 +13,7 @@ from ..conf import get_settings
 from ..models import Job
 from ..models.job import read_job_token
 from ..states import State
+from ..status.callback_progress import show_details
 from ..status.masking import mask_of_job
 
 MOST_TOKENS = 100
@@ -66,11 +67,12 @@ def describe_job(job: Job) -> dict[str, Any]:
 def job_status(request: HttpRequest, token: str) -> JsonResponse:
     """Answer with the status of the job that a signed token names."""
     job_id = read_job_token(token)
-    job = None
+    job, using = None, get_settings().database
     if job_id is not None:
-        job = Job.objects.using(get_settings().database).find(job_id)
+        job = Job.objects.using(using).find(job_id)
     if job is None:
         return JsonResponse({"error": UNKNOWN}, status=404)
+    show_details(using, [job])
     response = JsonResponse(describe_job(job))
     if not job.is_final:
         response["Retry-After"] = "1"
@@ -92,7 +94,9 @@ def job_statuses(request: HttpRequest) -> JsonResponse:
         return JsonResponse({"error": text}, status=400)
     ids = {token: read_job_token(token) for token in tokens}
     wanted = [job_id for job_id in ids.values() if job_id is not None]
-    jobs = Job.objects.using(get_settings().database).find_many(wanted)
+    using = get_settings().database
+    jobs = Job.objects.using(using).find_many(wanted)
+    show_details(using, jobs.values())
     entries: list[dict[str, Any]] = []
     for token in tokens:
         job = jobs.get(ids[token] or 0)

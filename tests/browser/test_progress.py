@@ -9,9 +9,10 @@ import pytest
 from django.db import connection
 from playwright.sync_api import Browser, Page, Request, expect
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_jobs, make_queue
+from tests.testapp.tasks import noop
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls("tests.web.urls")]
 Visit = Callable[..., Page]
@@ -233,3 +234,18 @@ def test_nothing_sticks_out_of_a_narrow_page(visit: Visit, path: str) -> None:
 
     expect(page.get_by_role("progressbar")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_monitor_follows_its_details(visit: Visit) -> None:
+    details = [noop.call() for _ in range(4)]
+    monitor = ConcurrentJobMonitor.objects.start("installs", details, parallel=2)
+    page = visit(f"/each/?id={monitor.anchor_id}", frozen=True)
+    expect(page.locator(".tenantqueue-state")).to_have_text("waiting")
+
+    first = monitor.details().earliest("pk")
+    end(first.pk, held_by=None)
+    look(page)
+
+    expect(page.locator(".tenantqueue-state")).to_have_text("running")
+    expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
+    expect(page.locator(".tenantqueue-message")).to_have_text("1 / 4")

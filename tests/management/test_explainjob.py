@@ -12,10 +12,13 @@ from django.db import OperationalError
 from django.test import Client
 
 from django_tenantqueue.management.commands import explainjob
-from django_tenantqueue.models import TenantQueue
+from django_tenantqueue.models import ConcurrentJobMonitor, TenantQueue
+from django_tenantqueue.operations import monitor_control
 from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_commit_hooks
 from tests.admin.forms import say_yes
 from tests.factories import make_job, make_queue, make_worker
+from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db
 
@@ -100,3 +103,45 @@ def test_database_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(CommandError, match="cannot be used: the connection is refused"):
         printed(str(make_job().pk))
+
+
+def start_in_a_small_queue() -> ConcurrentJobMonitor:
+    """Start a monitor whose queue has fewer slots than it may have details in flight."""
+    make_worker()
+    make_queue("acme", "installs", num_slots=2)
+    details = [noop.call() for _ in range(60)]
+    options = {"parallel": 40, "tenant": "acme", "queue": "installs"}
+    monitor = ConcurrentJobMonitor.objects.start("install app A", details, **options)
+    run_commit_hooks("default")
+    return monitor
+
+
+def test_bounds_of_a_monitor_are_printed() -> None:
+    monitor = start_in_a_small_queue()
+
+    assert printed("--monitor", f"#{monitor.pk}").splitlines() == [
+        f"install app A #{monitor.pk} (running)",
+        "0 of the 60 details that are left run.",
+        (
+            "- 40 details: Its “parallel” is 40, but its queue acme / installs has 2 slots: no "
+            "more than that run at once. (queue: acme / installs)"
+        ),
+        "    → Give the queue more slots.",
+    ]
+
+
+def test_bounds_of_a_monitor_are_printed_as_json() -> None:
+    monitor = start_in_a_small_queue()
+    monitor_control.pause_monitors([monitor.pk])
+    run_commit_hooks("default")
+
+    found = json.loads(printed("--monitor", str(monitor.pk), "--json"))
+
+    assert (found["monitor_id"], found["status"]) == (monitor.pk, "paused")
+    ((code, details),) = [(one["code"], one["details"]) for one in found["causes"]]
+    assert (code, details) == ("monitor_paused", 0)
+
+
+def test_unknown_monitor_is_an_error() -> None:
+    with pytest.raises(CommandError, match="monitor #77 does not exist in the database"):
+        printed("--monitor", "77")

@@ -22,6 +22,7 @@ from django_tenantqueue.operations import (
     history,
     maintain,
     monitor_control,
+    monitor_retry,
     sessions,
     task_control,
     worker_control,
@@ -380,7 +381,7 @@ def test_several_queues_are_named_in_one_entry() -> None:
 def test_retried_details_are_counted_in_one_entry_whatever_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(monitor_control, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
     monitor = start([fail.using(max_attempts=1).call()] * 7, keep_open=True)
     run_pending()
 

@@ -219,7 +219,7 @@ def test_failed_details_run_again_when_it_has_ended() -> None:
 
 
 def test_retry_goes_in_steps(monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.STEP_ROWS", 2)
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_retry.STEP_ROWS", 2)
     monitor = start([fail.using(max_attempts=1).call() for _ in range(7)])
     run_pending()
 

@@ -156,6 +156,23 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
+    "group_details": [
+        Case(
+            lambda _: {"monitor_id": 7, "most": 1000, "groups": 50},
+            (*INSIDE, *ASIDE),
+            2000,
+            settings=ORDERED,
+        )
+    ],
+    "group_failures": [
+        Case(lambda _: {"monitor_id": 8, "most": 1000, "groups": 20}, DETAIL_ENDS, 3000)
+    ],
+    "read_monitor_of_job": [
+        Case(lambda filled: {"job_id": filled.ready[0]}, ("tenantqueue_job_hot_pkey",))
+    ],
+    "sum_up_monitor": [
+        Case(lambda _: {"monitor_id": 7}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000)
+    ],
     "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
     "count_jobs": [
         Case(

@@ -142,3 +142,33 @@ def whoami() -> dict[str, Any]:
         "language": translation.get_language(),
         "time_zone": timezone.get_current_timezone_name(),
     }
+
+
+def _told(monitor: Any, summary: Any, failed: list[int]) -> dict[str, Any]:
+    return {
+        "monitor": None if monitor is None else [monitor.id, monitor.label, monitor.is_callback],
+        "counts": None
+        if summary is None
+        else [summary.total, summary.succeeded, summary.failed, summary.cancelled],
+        "seconds": None
+        if summary is None or summary.duration is None
+        else summary.duration.total_seconds(),
+        "failed": failed,
+    }
+
+
+@task
+def tell_monitor() -> dict[str, Any]:
+    """Return what the job is told of its monitor."""
+    job = current_job()
+    summary = job.summary
+    return _told(job.monitor, summary, list(summary.failed_ids()) if summary else [])
+
+
+@task
+async def async_tell_monitor() -> dict[str, Any]:
+    """Return what the job is told of its monitor, as a coroutine."""
+    job = current_job()
+    summary = await job.asummary()
+    failed = [job_id async for job_id in summary.afailed_ids()] if summary else []
+    return _told(await job.amonitor(), summary, failed)

@@ -4,38 +4,55 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connections
-from django.utils.translation import gettext
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
-from ...models import Job
-from ...status.explanation import Cause, Explanation, explain
+from ...models import ConcurrentJobMonitor, Job
+from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
+from ...status.monitor_progress import progress_of
 
 
-def _job_id(text: str) -> int:
+def _number(text: str) -> int:
     number = text.removeprefix("#").replace(",", "")
     if not (number.isascii() and number.isdecimal()) or int(number[:20]) >= 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job")
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job or a monitor")
     return int(number)
 
 
-class Command(BaseCommand):
-    """Prints why one job does not run."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the command prints. `counts`: how many details each cause keeps; 0 is not printed."""
 
-    help = "Say why a job does not run: every cause, the worst first, and what would change it."
+    title: str
+    sentence: str
+    causes: Sequence[Cause]
+    counts: Sequence[int]
+    values: dict[str, Any]
+
+
+class Command(BaseCommand):
+    """Prints why one job does not run, or what bounds a monitor."""
+
+    help = (
+        "Say why a job does not run, or what bounds a monitor: every cause, the worst first, and "
+        "what would change it."
+    )
     requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
-        add("id", type=_job_id, metavar="ID", help="the number of the job: 1753 or #1753")
+        add("id", type=_number, metavar="ID", help="the number of the job: 1753 or #1753")
+        add("--monitor", action="store_true", help="ID is the number of a monitor")
         add("--json", action="store_true", help="print one JSON object, for machines")
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
 
@@ -48,31 +65,62 @@ class Command(BaseCommand):
                 f"{', '.join(sorted(connections.settings))}",
                 returncode=2,
             )
+        read = _read_monitor if options["monitor"] else _read_job
         try:
-            job = Job.objects.using(using).find(options["id"])
-            answer = None if job is None else explain(using, job)
+            answer = read(using, options["id"])
         except DatabaseError as error:
             raise CommandError(
                 f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
                 "Is PostgreSQL running, and has `manage.py migrate` been run?"
             ) from error
         if answer is None:
+            what, why = ("job", ": it was never committed, or its month of the history was dropped")
+            if options["monitor"]:
+                what, why = "monitor", ""
             raise CommandError(
-                f"job #{options['id']} does not exist in the database {using!r}: it was never "
-                "committed, or its month of the history was dropped"
+                f"{what} #{options['id']} does not exist in the database {using!r}{why}"
             )
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(answer), cls=DjangoJSONEncoder, indent=2))
+            self.stdout.write(json.dumps(answer.values, cls=DjangoJSONEncoder, indent=2))
             return
         for line in _lines(answer):
             self.stdout.write(line)
 
 
-def _lines(answer: Explanation) -> Iterator[str]:
-    yield f"#{answer.job_id} {answer.name} ({answer.state})"
+def _read_job(using: str, job_id: int) -> Answer | None:
+    job = Job.objects.using(using).find(job_id)
+    if job is None:
+        return None
+    found = explain(using, job)
+    title = f"#{found.job_id} {found.name} ({found.state})"
+    return Answer(title, found.sentence, found.causes, [0] * len(found.causes), asdict(found))
+
+
+def _read_monitor(using: str, monitor_id: int) -> Answer | None:
+    monitor = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id).first()
+    if monitor is None:
+        return None
+    now = progress_of([monitor])[monitor.pk]
+    found = explain_monitor(using, monitor, now)
+    values = {
+        "monitor_id": monitor.pk,
+        "name": monitor.name,
+        "status": now.status,
+        "sentence": found.sentence,
+        "causes": [{**asdict(bound.cause), "details": bound.details} for bound in found.bounds],
+        "read_at": timezone.now(),
+    }
+    causes = [bound.cause for bound in found.bounds]
+    counts = [bound.details for bound in found.bounds]
+    return Answer(f"{monitor} ({now.status})", found.sentence, causes, counts, values)
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    yield answer.title
     yield answer.sentence
-    for cause in answer.causes:
-        yield f"- {cause.sentence}{_where(cause)}"
+    for cause, count in zip(answer.causes, answer.counts, strict=True):
+        details = ngettext("%s detail:", "%s details:", count) % f"{count:,}" if count else ""
+        yield " ".join(filter(None, ("-", details, cause.sentence + _where(cause))))
         if cause.done_by is not None:
             yield "    " + gettext("Last set by %(name)s, at %(at)s.") % {
                 "name": cause.done_by.text,

@@ -83,8 +83,11 @@
         return true;
       }
       const retried = job.state === "scheduled" && job.attempt > 0;
-      this.dataset.state = job.state;
-      this.write("state", labels[retried ? "retry" : job.state] || job.state);
+      // the callback of a monitor is held while details run
+      const fed = job.state === "held" && job.progress.done;
+      const told = retried ? "retry" : fed ? "running" : job.state;
+      this.dataset.state = fed ? "running" : job.state;
+      this.write("state", labels[told] || job.state);
       const failure = job.state === "error" && "errors" in this.dataset && job.error;
       const message = failure || (job.final ? "" : job.progress.message) || "";
       this.write("message", message);

@@ -2,5 +2,16 @@
 
 from .answer import Cause, Code, Explanation, Operator, Target
 from .explain import explain
+from .monitor_bounds import Bound, MonitorAnswer, explain_monitor
 
-__all__ = ["Cause", "Code", "Explanation", "Operator", "Target", "explain"]
+__all__ = [
+    "Bound",
+    "Cause",
+    "Code",
+    "Explanation",
+    "MonitorAnswer",
+    "Operator",
+    "Target",
+    "explain",
+    "explain_monitor",
+]

@@ -24,7 +24,7 @@ def monitor_causes(
     if gate is None:
         return
     target = Target("monitor", gate.id, f"{gate.name} #{gate.id}")
-    yield from _stopped(using, gate, target)
+    yield from stops(using, gate, target)
     if job.held_by == "details":
         yield from _details(gate, target)
         return
@@ -36,8 +36,10 @@ def monitor_causes(
     yield from _full(gate, target, queue)
 
 
-def _stopped(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
+def stops(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
+    """Yield why a monitor feeds nothing, in the words about one of its jobs."""
     row = ConcurrentJobMonitor(pk=gate.id)
+    row._state.db = using  # where its changes are
     if gate.cancelled_at is not None:
         yield Cause(
             Code.MONITOR_CANCELLED,

@@ -1,0 +1,212 @@
+"""What operators do to monitors: retry what failed, cancel."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.core.signing import BadSignature
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..exceptions import TransitionRefused
+from ..models import ConcurrentJobMonitor
+from ..operations import monitor_control
+from ..operations.monitor_retry import FailedRetry
+from ..status.monitor_progress import Progress, progress_of
+from .acting import acting
+from .base import TenantQueueModelAdmin
+from .confirmation import ask, confirm, is_answered
+
+RETRY = "_retry_failed"
+"""The button of a monitor's page."""
+PLACE = "_place"
+"""Where a retry has arrived, in the page that lets it go on."""
+RETRY_SECONDS = 3.0
+"""For how long one request retries. Half of it: more pages are loaded. Twice as long: web servers
+may end the request."""
+COUNTED = 100
+"""Monitors whose failed details are counted before they are retried from the list."""
+
+
+class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
+    """Asks, then acts. Retries are committed step by step, whatever their number."""
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list. Retries are not part of one long transaction, as edits are."""
+        if request.method == "POST" and request.POST.get("action") == "retry_selected":
+            return TenantQueueModelAdmin.changelist_view(self, request, extra_context)
+        return super().changelist_view(request, extra_context)
+
+    def retry_view(self, request: HttpRequest, monitor: ConcurrentJobMonitor) -> HttpResponse:
+        """Ask, then retry the failed details of a monitor, and return to its page.
+
+        What takes longer than RETRY_SECONDS goes on with the request that the next page makes.
+        """
+        if not self.has_change_permission(request, monitor):
+            raise PermissionDenied
+        now = progress_of([monitor])[monitor.pk]
+        if not is_answered(request) and now.failed and monitor.cancelled_at is None:
+            return self._ask_whether(request, monitor, now)
+        with acting(request):
+            retry = self._retry(request, monitor, request.POST.get(PLACE))
+        if retry is None or retry.is_done:
+            return HttpResponseRedirect(request.get_full_path())
+        left = progress_of([monitor])[monitor.pk].failed
+        values = {"count": f"{retry.retried:,}", "all": f"{retry.retried + left:,}"}
+        page = ask(
+            self,
+            request,
+            [monitor],
+            title=gettext("Retrying failed details"),
+            text=gettext("%(count)s of %(all)s failed details are run again so far.") % values,
+            yes=gettext("Go on"),
+            sent={RETRY: "1", PLACE: _signed(retry)},
+        )
+        assert isinstance(page, TemplateResponse)
+        page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
+        return page
+
+    def _ask_whether(
+        self, request: HttpRequest, monitor: ConcurrentJobMonitor, now: Progress
+    ) -> HttpResponse:
+        count = {"count": f"{now.failed:,}"}
+        title = ngettext(
+            "Retry %(count)s failed detail?", "Retry %(count)s failed details?", now.failed
+        )
+        yes = ngettext(
+            "Yes, retry %(count)s failed detail", "Yes, retry %(count)s failed details", now.failed
+        )
+        return ask(
+            self,
+            request,
+            [monitor],
+            title=title % count,
+            text=_consequences(now),
+            yes=yes % count,
+            sent={RETRY: "1"},
+        )
+
+    @admin.action(permissions=["change"], description=_("Retry failed details…"))
+    def retry_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> HttpResponse | None:
+        """Ask, then put failed details into the line again."""
+        if not is_answered(request):
+            found = progress_of(queryset[:COUNTED]).values()
+            failed = sum(now.failed for now in found)
+            text = gettext(
+                "The failed details of these monitors run again, with fresh attempts: %s."
+            ) % (f"{failed:,}" if len(found) < COUNTED else f"{failed:,}+")
+            text += " " + gettext("The callback of a monitor that has ended does not run again.")
+            if page := confirm(self, request, queryset, gettext("Retry failed details of"), text):
+                return page
+        for monitor in queryset:
+            retry = self._retry(request, monitor)
+            if retry is not None and not retry.is_done:
+                text = gettext(
+                    "%(monitor)s: %(count)s failed details are run again, and some are left. "
+                    "Retry them on its page."
+                ) % {"monitor": monitor, "count": f"{retry.retried:,}"}
+                self.message_user(request, text, messages.WARNING)
+        return None
+
+    def _retry(
+        self, request: HttpRequest, monitor: ConcurrentJobMonitor, place: str | None = None
+    ) -> FailedRetry | None:
+        """Retry failed details for RETRY_SECONDS; say how many they were when all are done.
+
+        `place`: from where to go on. None: the monitor was cancelled, or the place is none.
+        """
+        try:
+            retry = FailedRetry.start(self.using, monitor.pk)
+            if place is not None:
+                _go_on_at(retry, place)
+        except (TransitionRefused, BadSignature) as error:
+            self.message_user(request, str(error), messages.WARNING)
+            return None
+        end = time.monotonic() + RETRY_SECONDS
+        retry.step()
+        while not retry.is_done and time.monotonic() < end:
+            retry.step()
+        if retry.is_done:
+            text = ngettext(
+                "%(monitor)s: %(count)s failed detail is run again.",
+                "%(monitor)s: %(count)s failed details are run again.",
+                retry.retried,
+            )
+            level = messages.SUCCESS if retry.retried else messages.WARNING
+            values = {"monitor": monitor, "count": f"{retry.retried:,}"}
+            self.message_user(request, text % values, level)
+        return retry
+
+    @admin.action(permissions=["change"], description=_("Cancel, with all that has not ended…"))
+    def cancel_selected(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> HttpResponse | None:
+        """Ask, then cancel monitors; maintenance cancels what is left, in steps."""
+        what = gettext(
+            "Details that wait are cancelled and never start. Running details are asked to stop. "
+            "The callback does not run. A cancelled monitor cannot be resumed."
+        )
+        if page := confirm(self, request, queryset, gettext("Cancel"), what):
+            return page
+        marked = [
+            monitor
+            for monitor in queryset
+            if monitor_control.mark_cancelled(monitor.pk, self.using)
+        ]
+        text = ngettext(
+            "%d monitor is cancelled, its details within seconds.",
+            "%d monitors are cancelled, their details within seconds.",
+            len(marked),
+        ) % len(marked)
+        self.message_user(request, text, messages.SUCCESS if marked else messages.WARNING)
+        return None
+
+
+def _signed(retry: FailedRetry) -> str:
+    """Return where a retry has arrived, as text that a page can keep."""
+    ended_at, job_id = retry.before
+    assert ended_at is not None
+    place = [retry.monitor.pk, ended_at.isoformat(), job_id, retry.change_id, retry.retried]
+    return signing.dumps(place, salt=RETRY)
+
+
+def _go_on_at(retry: FailedRetry, place: str) -> None:
+    """Let a retry go on where another one has arrived. Raises BadSignature."""
+    monitor_id, ended_at, job_id, retry.change_id, retry.retried = signing.loads(place, salt=RETRY)
+    if monitor_id != retry.monitor.pk:
+        raise BadSignature(gettext("The page is of another monitor."))
+    retry.before = (datetime.fromisoformat(ended_at), job_id)
+
+
+def _consequences(now: Progress) -> str:
+    """Say what happens when the failed details of a monitor are retried."""
+    told = gettext(
+        "They go back into the line with fresh attempts, and run with “parallel” and “priority” as "
+        "they are now."
+    )
+    if now.status == "ended":
+        told += " " + gettext(
+            "The monitor has ended: its callback does not run again, and it takes no second turn "
+            "in its session."
+        )
+    elif now.status == "ending":
+        told += " " + gettext(
+            "Its callback runs already or is about to: it does not wait for them."
+        )
+    else:
+        told += " " + gettext("Its callback waits for them.")
+    if now.status == "paused":
+        told += " " + gettext("The monitor is paused: they wait until you resume it.")
+    return told

@@ -1,0 +1,123 @@
+"""The monitor of the job that is being run, and what has become of its details."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from asgiref.sync import sync_to_async
+
+from ..conf import get_settings
+from ..queries.lists import NEWEST
+from ..queries.monitor_summary import MonitorRow, read_monitor_of_job, sum_up_monitor
+from ..queries.monitors import list_ended_details
+from ..states import State
+
+PAGE_IDS = 1000
+"""Ids of failed details that one statement reads. Half of it: twice as many statements."""
+
+_Place = tuple[datetime | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class JobMonitor:
+    """The monitor of a job, as it was when the job asked for it.
+
+    `is_callback`: the job is the callback, and no detail.
+    """
+
+    id: int
+    name: str
+    label: str
+    tenant: str
+    priority: int
+    parallel: int
+    created_by: str | None
+    created_at: datetime
+    is_callback: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSummary:
+    """What has become of the details of a monitor.
+
+    `started_at`: when start() was called. `ended_at`: when the last detail ended; None while some
+    have not ended, and when there were none.
+    """
+
+    monitor_id: int
+    total: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From the start to the end of the last detail."""
+        return None if self.ended_at is None else self.ended_at - self.started_at
+
+    def failed_ids(self) -> Iterator[int]:
+        """Yield the ids of the failed details, those that failed last first.
+
+        One thousand are read at a time, whatever their number.
+        """
+        place: _Place | None = (None, NEWEST)
+        while place is not None:
+            ids, place = self._page(place)
+            yield from ids
+
+    async def afailed_ids(self) -> AsyncIterator[int]:
+        """See failed_ids()."""
+        place: _Place | None = (None, NEWEST)
+        while place is not None:
+            ids, place = await sync_to_async(self._page)(place)
+            for job_id in ids:
+                yield job_id
+
+    def _page(self, before: _Place) -> tuple[list[int], _Place | None]:
+        """Return the next failed details, and where to go on; None: these are the last."""
+        using = get_settings().database
+        rows = list_ended_details(using, self.monitor_id, State.ERROR, before=before, most=PAGE_IDS)
+        place = (rows[-1][1], rows[-1][0]) if len(rows) == PAGE_IDS else None
+        return [job_id for job_id, _ in rows], place
+
+
+def monitor_of(job_id: int) -> JobMonitor | None:
+    """Return the monitor of a job that runs; None: it has none."""
+    row = None
+    if job_id > 0:  # eager mode stores nothing
+        row = read_monitor_of_job(get_settings().database, job_id)
+    return None if row is None else _monitor(row)
+
+
+def _monitor(row: MonitorRow) -> JobMonitor:
+    return JobMonitor(
+        id=row.id,
+        name=row.name,
+        label=f"{row.name} #{row.id}",
+        tenant=row.tenant,
+        priority=row.priority,
+        parallel=row.parallel,
+        created_by=row.created_by,
+        created_at=row.created_at,
+        is_callback=row.is_callback,
+    )
+
+
+def summary_of(monitor_id: int) -> MonitorSummary | None:
+    """Return what has become of the details of a monitor; None: it was deleted."""
+    sums = sum_up_monitor(get_settings().database, monitor_id)
+    if sums is None:
+        return None
+    return MonitorSummary(
+        monitor_id=monitor_id,
+        total=sums.added,
+        succeeded=max(0, sums.added - sums.unfinished - sums.failed - sums.cancelled),
+        failed=sums.failed,
+        cancelled=sums.cancelled,
+        started_at=sums.created_at,
+        ended_at=None if sums.unfinished else sums.last_at,
+    )

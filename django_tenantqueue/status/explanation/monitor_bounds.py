@@ -1,0 +1,262 @@
+"""What bounds a monitor now: why no more of its details run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+
+from ...models import ConcurrentJobMonitor, Job, TenantQueue
+from ...queries.explain import MonitorGate, read_monitor_gate
+from ...queries.lists import read_in_order
+from ...queries.monitor_page import DetailGroup, group_details
+from ...queries.monitors import find_monitors_ahead
+from ..figures import duration_text
+from ..monitor_progress import Progress
+from .answer import COUNTED_TO, Cause, Code, Target, sorted_causes
+from .explain import explain
+from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
+from .monitor_causes import stops
+from .queue_causes import queue_causes
+from .words import numbers, target_of
+from .worker_causes import worker_causes
+
+GROUPS = 50
+"""Groups of details that are told apart."""
+EXPLAINED = 2
+"""Groups of ready details whose causes are looked for, the largest first. Each one more costs up to
+eight reads. Of those that a gate holds, the largest group is explained."""
+
+WHOLE = 0
+"""The number of details of a cause that concerns the monitor itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A cause, and how many details it keeps from running; WHOLE: it concerns the monitor."""
+
+    cause: Cause
+    details: int
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorAnswer:
+    """What a monitor does, and each cause that keeps more of its details from running."""
+
+    sentence: str
+    bounds: Sequence[Bound]
+
+
+def explain_monitor(using: str, monitor: ConcurrentJobMonitor, now: Progress) -> MonitorAnswer:
+    """Return what bounds a monitor, the worst first. `now`: its progress.
+
+    Each read is of an index and bounded. Details in flight are looked at up to COUNTED_TO.
+    """
+    if now.status in ("ended", "cancelled"):
+        told = gettext("It has ended.") if now.status == "ended" else gettext("It was cancelled.")
+        return MonitorAnswer(told, [])
+    with read_in_order(using):
+        gate = read_monitor_gate(using, monitor.pk)
+        if gate is None:
+            return MonitorAnswer(gettext("It does not exist any more."), [])
+        if now.status == "ending":
+            return _ending(using, gate)
+        found = list(_found(using, gate, now))
+    details: Counter[tuple[Code, Target | None]] = Counter()
+    for bound in found:
+        details[bound.cause.code, bound.cause.target] += bound.details
+    causes = sorted_causes([bound.cause for bound in found])
+    bounds = [Bound(cause, details[cause.code, cause.target]) for cause in causes]
+    return MonitorAnswer(_does(now, bounds), bounds)
+
+
+def _does(now: Progress, bounds: Sequence[Bound]) -> str:
+    if now.left and not bounds:
+        return gettext("Nothing bounds it: every detail that is left is in flight.")
+    return gettext("%(running)s of the %(left)s details that are left run.") % {
+        "running": f"{now.running:,}",
+        "left": f"{now.left:,}",
+    }
+
+
+def _ending(using: str, gate: MonitorGate) -> MonitorAnswer:
+    """Say what the callback does, or waits for."""
+    job = Job.objects.using(using).unfinished().filter(pk=gate.anchor_id).first()
+    if job is None:
+        return MonitorAnswer(gettext("It has ended."), [])
+    answer = explain(using, job)
+    told = gettext("All details have ended. Its callback: %s") % answer.sentence
+    return MonitorAnswer(told, [Bound(cause, 1) for cause in answer.causes])
+
+
+def _found(using: str, gate: MonitorGate, now: Progress) -> Iterator[Bound]:
+    moment = timezone.now()
+    target = Target("monitor", gate.id, f"{gate.name} #{gate.id}")
+    stopped = [Bound(cause, WHOLE) for cause in _stops(using, gate, target, moment)]
+    yield from stopped
+    if stopped:
+        return
+    if not now.left:
+        if gate.keep_open:
+            told = gettext("It is open: it waits for more details, or to be closed.")
+            remedy = gettext("Code closes it with close().")
+            yield Bound(Cause(Code.MONITOR_OPEN, told, remedy, target), WHOLE)
+        return
+    groups = group_details(using, gate.id, most=COUNTED_TO, groups=GROUPS)
+    outside = list(_outside(using, gate, groups, moment))
+    yield from outside
+    yield from _own(gate, target, now, is_alone=not outside)
+
+
+def _stops(using: str, gate: MonitorGate, target: Target, moment: datetime) -> Iterator[Cause]:
+    """Yield why it feeds nothing at all."""
+    told = {
+        Code.MONITOR_CANCELLED: gettext("It was cancelled. What has not ended is being cancelled."),
+        Code.MONITOR_PAUSED: gettext("It is paused: no further detail starts."),
+        Code.MONITOR_STOPPED: ngettext(
+            "It has stopped: %d detail has failed.",
+            "It has stopped: %d details have failed.",
+            gate.stop_after_failures or 0,
+        )
+        % (gate.stop_after_failures or 0),
+        Code.MONITOR_WITHOUT_SLOTS: gettext("Its “parallel” is 0: no detail starts."),
+    }
+    for cause in stops(using, gate, target):
+        yield replace(cause, sentence=told[cause.code])
+    if gate.anchor_line == "session" and gate.session_key is not None:
+        waits = gettext("It waits for its turn in its session.")
+        remedy = gettext("It goes on when the jobs before it have ended.")
+        yield Cause(Code.MONITOR_WAITS, waits, remedy, target)
+        yield from session_causes(using, gate.session_key, gate.anchor_id, moment)
+
+
+def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) -> Iterator[Bound]:
+    """Yield what the monitor's own columns do. `is_alone`: nothing else keeps its details."""
+    if not now.in_line:
+        return
+    inside = now.running + now.ready + now.retrying
+    if inside < gate.parallel and not gate.interval:
+        told = ngettext(
+            "It has room for %d more detail, which is about to be fed.",
+            "It has room for %d more details, which are about to be fed.",
+            gate.parallel - inside,
+        ) % (gate.parallel - inside)
+        remedy = gettext("The maintenance does it within about a second, while a worker runs.")
+        yield Bound(Cause(Code.NOT_RELEASED, told, remedy, target), WHOLE)
+    elif inside < gate.parallel:
+        told = gettext("It feeds details every %(interval)s: the next time in %(time)s.") % {
+            "interval": duration_text(gate.interval),
+            "time": duration_text(gate.feeds_in_seconds or 0.0),
+        }
+        remedy = gettext("Lower the interval. With 0 a detail is fed whenever one has ended.")
+        yield Bound(Cause(Code.MONITOR_INTERVAL, told, remedy, target), WHOLE)
+    elif is_alone:
+        told = ngettext(
+            "It has %(parallel)s detail in flight, as many as its “parallel” allows. %(line)s wait "
+            "in its line.",
+            "It has %(parallel)s details in flight, as many as its “parallel” allows. %(line)s "
+            "wait in its line.",
+            gate.parallel,
+        ) % {"parallel": f"{gate.parallel:,}", "line": f"{now.in_line:,}"}
+        remedy = gettext("Raise “parallel”.")
+        yield Bound(Cause(Code.MONITOR_FULL, told, remedy, target), WHOLE)
+
+
+def _outside(
+    using: str, gate: MonitorGate, groups: Sequence[DetailGroup], moment: datetime
+) -> Iterator[Bound]:
+    """Yield what keeps fed details from running: queues, workers, users, tasks, backoffs."""
+    parts: dict[str, list[DetailGroup]] = {}
+    for group in groups:
+        parts.setdefault(group.part, []).append(group)
+    ready, exclusive = parts.get("ready", []), parts.get("exclusive", [])
+    retrying = parts.get("retrying", [])
+    explained = (*ready[:EXPLAINED], *exclusive[:1], *retrying[:1])
+    examples = [group.first_id for group in explained]
+    found = Job.objects.using(using).unfinished().select_related("queue")
+    jobs = {job.pk: job for job in found.filter(pk__in=examples)} if examples else {}
+    running: Counter[int] = Counter()
+    for group in parts.get("running", []):
+        running[group.queue_id] += group.jobs
+    for group in ready[:EXPLAINED]:
+        job = jobs.get(group.first_id)
+        if job is not None:  # else it has ended meanwhile
+            for cause in _ready_causes(using, gate, job, running[group.queue_id], moment):
+                yield Bound(cause, group.jobs)
+    for group in exclusive[:1]:
+        if group.first_id in jobs:
+            for cause in exclusive_causes(using, jobs[group.first_id]):
+                yield Bound(cause, group.jobs)
+    for group in parts.get("user", [])[:1]:
+        for cause in user_causes(using, group.gate or "", busy=True):
+            yield Bound(cause, group.jobs)
+    for group in parts.get("task", [])[:1]:
+        for cause in task_causes(using, Job(name=group.gate or ""), busy=True):
+            yield Bound(cause, group.jobs)
+    yield from _backoff(retrying)
+    if not ready and retrying and retrying[0].first_id in jobs:
+        job = jobs[retrying[0].first_id]
+        for cause in worker_causes(using, job, job.queue, moment, ready=False):
+            yield Bound(cause, retrying[0].jobs)
+
+
+def _ready_causes(
+    using: str, gate: MonitorGate, job: Job, running: int, moment: datetime
+) -> Iterator[Cause]:
+    """Yield what keeps ready details of one queue. `running`: its slots that the monitor holds."""
+    queue = job.queue
+    bounds = _queue_bounds(gate, queue)
+    if bounds is not None:
+        yield bounds
+    for cause in queue_causes(using, job, queue, ready=True):
+        if cause.code == Code.QUEUE_FULL and bounds and running >= (queue.num_slots or 0):
+            continue  # the details themselves hold the slots
+        yield _ahead(using, gate, cause) if cause.code == Code.JOBS_BEFORE else cause
+    yield from worker_causes(using, job, queue, moment, ready=True)
+    yield from task_causes(using, job, busy=True)
+
+
+def _queue_bounds(gate: MonitorGate, queue: TenantQueue) -> Cause | None:
+    """Return that a queue has fewer slots than the monitor may have details in flight."""
+    slots = queue.num_slots
+    if not slots or slots >= gate.parallel:
+        return None
+    told = ngettext(
+        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slot: no more than "
+        "that run at once.",
+        "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slots: no more than "
+        "that run at once.",
+        slots,
+    ) % {"parallel": f"{gate.parallel:,}", "slots": f"{slots:,}", "queue": queue}
+    remedy = gettext("Give the queue more slots.")
+    return Cause(Code.QUEUE_BOUNDS_MONITOR, told, remedy, target_of(queue))
+
+
+def _ahead(using: str, gate: MonitorGate, cause: Cause) -> Cause:
+    """Name the monitor whose details come first, if they do."""
+    other = find_monitors_ahead(using, [gate.id]).get(gate.id)
+    if other is None:
+        return cause
+    told = gettext(
+        "Its details wait behind those of monitor #%d, which has the same queue and priority."
+    )
+    remedy = gettext("Give it a priority with a lower number, or a queue of its own.")
+    return Cause(Code.JOBS_BEFORE, told % other, remedy, Target("monitor", other, f"#{other}"))
+
+
+def _backoff(groups: Sequence[DetailGroup]) -> Iterator[Bound]:
+    waiting = sum(group.jobs for group in groups)
+    if not waiting:
+        return
+    told = ngettext(
+        "It has failed and waits for another attempt (job %s). It keeps its place in flight.",
+        "They have failed and wait for another attempt (job %s, for example). They keep their "
+        "places in flight.",
+        waiting,
+    ) % numbers([groups[0].first_id])
+    remedy = gettext("They start by themselves. “Run now” makes a job ready at once.")
+    yield Bound(Cause(Code.BACKOFF, told, remedy, jobs=[groups[0].first_id]), waiting)
