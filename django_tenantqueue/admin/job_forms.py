@@ -80,6 +80,35 @@ class MoveForm(forms.Form):
         return cleaned
 
 
+class MoveAllForm(forms.Form):
+    """Another queue for all jobs that match. Which tenants they have is not known before."""
+
+    tenant = MoveForm.base_fields["tenant"]
+    queue = MoveForm.base_fields["queue"]
+
+    def __init__(self, using: str, data: Any = None) -> None:
+        super().__init__(data)
+        self._using = using
+
+    def clean(self) -> dict[str, Any]:
+        """Look for the queue of the tenant, or for one of the name."""
+        cleaned = super().clean() or {}
+        name, tenant = cleaned.get("queue"), cleaned.get("tenant")
+        try:
+            if name and tenant:
+                _open_queue(self._using, tenant, name)
+            elif name and not _is_known(self._using, name):
+                text = gettext("No tenant has a queue “%s” that takes new jobs: add it first.")
+                raise ValidationError(text % name, code="unknown")
+        except ValidationError as error:
+            self.add_error("queue", error)
+        return cleaned
+
+
+def _is_known(using: str, name: str) -> bool:
+    return TenantQueue.objects.using(using).filter(name=name, retired=False).exists()
+
+
 def _open_queue(using: str, tenant: str, name: str) -> TenantQueue:
     queue = TenantQueue.objects.using(using).filter(tenant=tenant, name=name).first()
     if queue is None:

@@ -9,7 +9,6 @@ from django.contrib.admin import ListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.sources import registered_tasks
@@ -157,6 +156,11 @@ class JobChangeList(ChangeList):
     def _page_link(self, before: str, trail: list[str]) -> str:
         kept = ".".join(trail[-30:])  # pages back that links lead to
         return self.get_query_string({"before": before, "trail": kept or None})
+
+    @property
+    def may_select_all(self) -> bool:
+        """Whether more jobs may match than the page shows."""
+        return self.page.older is not None or not self.is_first_page
 
     @property
     def is_unfiltered(self) -> bool:

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -20,6 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
+from ..status.visible import visible_jobs
 from .acting import acting
 from .export import Table
 from .formats import (
@@ -66,6 +68,10 @@ class JobAdmin(JobActions):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that finds its pages by ids."""
         return JobChangeList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        """Return the jobs that the user may see."""
+        return visible_jobs(self.using, request.user)
 
     def export_table(self, changelist: ChangeList) -> Table:
         """Return the jobs that the list finds on all its pages."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..models import Change, Job, TenantQueue
 from ..queries.control import Edits
-from .changes import MOST_IDS, Edit, Entry, one_or_list, record_jobs
+from .changes import MOST_IDS, Edit, Entry, describe_jobs, one_or_list, record_jobs
 
 _Known = dict[int, tuple[str, str, str]]
 
@@ -41,6 +41,18 @@ class CancelEntry:
         states = [self._known[job_id][0] for job_id in ids if job_id in self._known]
         before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
         self._entry.add(ids, before=before, after={name: len(ids)})
+
+
+class DeleteEntry:
+    """The entry of jobs that are deleted, whose names are read before."""
+
+    def __init__(self, using: str, ids: Collection[int]) -> None:
+        label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
+        self._entry = Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
+
+    def add(self, states: Mapping[int, str]) -> None:
+        """Write it, with the states that the deleted jobs had."""
+        self._entry.add(states, before={"state": one_or_list(states.values())} if states else {})
 
 
 def _the_one(values: set[str]) -> str:

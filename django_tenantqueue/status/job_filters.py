@@ -70,6 +70,10 @@ class Asked:
         chosen = states if self.filter.states is None else states & self.filter.states
         return replace(self, filter=replace(self.filter, states=chosen))
 
+    def below(self, before: int) -> Asked:
+        """Return the same for jobs below an id only."""
+        return replace(self, filter=replace(self.filter, before=before))
+
     def page(self, using: str, *, before: int, size: int, by_id: bool = False) -> JobPage:
         """Return the newest jobs below an id, see find_jobs()."""
         if self.problem or self.filter.states == frozenset():
@@ -77,6 +81,11 @@ class Asked:
         if self.job_id is not None:
             return JobPage((self.job_id,) if self.job_id <= before else (), None)
         return find_jobs(using, replace(self.filter, before=before), size=size, by_id=by_id)
+
+    def whole_page(self, using: str, *, before: int, size: int) -> JobPage:
+        """Return a page from which no job is missing, however many hold a slot."""
+        page = self.page(using, before=before, size=size)
+        return self.page(using, before=before, size=size, by_id=True) if page.capped else page
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +143,11 @@ def _no_queue(tenant: str | None, name: str | None) -> str:
     return gettext("Tenant %r has no queue called %r.") % (tenant, name)
 
 
-def count_matching(using: str, asked: Asked, *, most: int, pages: int) -> Count:
+def count_matching(using: str, asked: Asked, *, most: int, pages: int | None = None) -> Count:
     """Count the jobs that match, up to `most`, with at most `pages` reads of COUNT_PAGE jobs."""
     if asked.job_id is not None or asked.problem or asked.filter.states == frozenset():
-        return Count(len(asked.page(using, before=NEWEST, size=1).ids), is_exact=True)
+        page = asked.page(using, before=asked.filter.before, size=1)
+        return Count(len(page.ids), is_exact=True)
     found = 0
     for page in islice(walk_pages(using, asked.filter, size=COUNT_PAGE), pages):
         found += len(page.ids)

@@ -1,0 +1,198 @@
+"""One action on all jobs that match a filter: each batch in a transaction, one entry for all.
+
+The entry of the audit trail is written by the first batch that changes something, and brought up
+to date in the transaction of each later one. So its count is true at any moment, and a run that
+takes over from a dead worker finds in it where to go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from ..exceptions import ClaimLost
+from ..models import Change, Job
+from ..models.job import JobQuerySet
+from ..queries.lists import NEWEST
+from ..states import FINAL
+from ..status.job_filters import Asked
+from .actor import current_actor
+from .bulk_actions import BulkAction, Left, Member
+from .changes import LONGEST_LABEL, MOST_IDS
+
+BATCH = 1000
+"""Jobs of one transaction. Twice as many: locks are held twice as long. Half as many: more
+transactions, and the whole takes longer."""
+PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
+DOWN_TO = "down_to"
+"""What an unfinished entry calls the id down to which it has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The run that acts: its job and the number of its claim."""
+
+    job_id: int
+    claim_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """A bulk action. `jobs` are those that its user may see; `until`: created before that."""
+
+    using: str
+    action: BulkAction
+    values: Mapping[str, Any]
+    filters: Mapping[str, str]
+    asked: Asked
+    jobs: JobQuerySet
+    until: datetime
+    claim: Claim
+
+    @property
+    def label(self) -> str:
+        """What the entry is called, and found by: the job that does it, and its filters."""
+        said = ", ".join(f"{name}={value}" for name, value in self.filters.items())
+        return f"job #{self.claim.job_id}: {said or 'all'}"[:LONGEST_LABEL]
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the jobs, where the filters name one."""
+        queue = self.asked.queue
+        return queue.tenant if queue is not None else self.filters.get("tenant", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How far a bulk action is: what it changed and left, and the id below which the rest is."""
+
+    changed: int = 0
+    left: Left = field(default_factory=dict)
+    before: int = NEWEST
+
+    @property
+    def seen(self) -> int:
+        """How many jobs it has dealt with."""
+        return self.changed + sum(self.left.values())
+
+    def plus(self, changed: int, left: Left, before: int) -> Tally:
+        """Return the tally after another batch."""
+        names = (*self.left, *left)
+        sums = {name: self.left.get(name, 0) + left.get(name, 0) for name in names}
+        return Tally(self.changed + changed, sums, before)
+
+
+def resume(bulk: Bulk) -> Tally:
+    """Return how far earlier runs of the same job have come."""
+    change = _entries(bulk).first()
+    if change is None:
+        return Tally()
+    after = dict(change.after)
+    before = after.pop(DOWN_TO, 0)
+    left = {name: count for name, count in after.items() if name not in bulk.values}
+    return Tally(change.object_count, left, before)
+
+
+def act_on(bulk: Bulk, ids: Sequence[int], before: int, tally: Tally) -> Tally:
+    """Change a batch of at most BATCH jobs; return the tally. The next batch is below `before`.
+
+    Locks: the row of its own job, so that a run whose job was taken over changes nothing; the
+    entry; then the rows of the jobs in id order, SKIP LOCKED. Rows that others hold are tried again
+    a few times, in transactions of their own. Raises ClaimLost.
+    """
+    pauses = iter((*PAUSES, None))
+    waiting = list(ids)
+    while True:
+        pause = next(pauses)
+        with transaction.atomic(using=bulk.using):
+            _hold(bulk)
+            tally, waiting = _change(bulk, waiting, before, tally, is_last=pause is None)
+        if not waiting or pause is None:
+            return tally
+        time.sleep(pause)
+
+
+def finish(bulk: Bulk) -> None:
+    """Note in the entry that there is no more to do."""
+    with transaction.atomic(using=bulk.using):
+        change = _entries(bulk).select_for_update(no_key=True).first()
+        if change is not None:
+            change.after.pop(DOWN_TO, None)
+            change.save(using=bulk.using, update_fields=["after"])
+
+
+def _hold(bulk: Bulk) -> None:
+    """Lock the row of the own job; raise ClaimLost where another run has it."""
+    if bulk.claim.job_id < 0:  # eager: there is no row
+        return
+    own = Job.objects.using(bulk.using).unfinished()
+    rows = own.filter(pk=bulk.claim.job_id, claim_seq=bulk.claim.claim_seq)
+    if not rows.select_for_update(no_key=True).values_list("pk"):
+        raise ClaimLost(f"job {bulk.claim.job_id} was taken from this run")
+
+
+def _change(
+    bulk: Bulk, ids: Sequence[int], before: int, tally: Tally, *, is_last: bool
+) -> tuple[Tally, list[int]]:
+    """Change those of `ids` that nobody has locked; return the tally and the others."""
+    wanted = bulk.jobs.filter(pk__in=ids, created_at__lt=bulk.until).order_by("pk")
+    states = bulk.asked.filter.states or frozenset()
+    fitting = wanted.filter(final=states <= FINAL, state__in=sorted(states))
+    queues = None if bulk.asked.filter.queues is None else set(bulk.asked.filter.queues)
+    locked = fitting.select_for_update(skip_locked=True, of=("self",))
+    members = [
+        Member(*row)
+        for row in locked.values_list("pk", "queue_id")
+        if queues is None or row[1] in queues
+    ]
+    left: Left = {}
+    busy: list[int] = []
+    if missing := set(ids) - {member.id for member in members}:
+        rows = fitting.filter(pk__in=missing).values_list("pk", "queue_id")
+        busy = [pk for pk, queue_id in rows if queues is None or queue_id in queues]
+        moved_on = len(missing & set(wanted.values_list("pk", flat=True))) - len(busy)
+        left = {"changed_meanwhile": moved_on, "locked": len(busy) if is_last else 0}
+    done = bulk.action.act(bulk.using, members, bulk.values) if members else None
+    if done is not None:
+        left = {name: left.get(name, 0) + done.left.get(name, 0) for name in (*left, *done.left)}
+    changed = sorted(done.changed) if done is not None else []
+    goes_on = tally.before if busy and not is_last else before
+    counted = {reason: count for reason, count in left.items() if count}
+    tally = tally.plus(len(changed), counted, goes_on)
+    _write(bulk, changed, tally)
+    return tally, busy
+
+
+def _entries(bulk: Bulk) -> Any:
+    return (
+        Change.objects.using(bulk.using)
+        .filter(object_label=bulk.label, object_kind=Change.Kind.JOB, action=bulk.action.change)
+        .order_by("-pk")
+    )
+
+
+def _write(bulk: Bulk, changed: Sequence[int], tally: Tally) -> None:
+    """Write the entry, or bring it up to date; nothing as long as nothing was changed."""
+    if not tally.changed:
+        return
+    change = _entries(bulk).select_for_update(no_key=True).first()
+    if change is None:
+        actor = current_actor()
+        change = Change(
+            actor=actor.name,
+            source=actor.source,
+            action=bulk.action.change,
+            object_kind=Change.Kind.JOB,
+            object_label=bulk.label,
+            tenant=bulk.tenant,
+        )
+    change.object_count = tally.changed
+    change.object_ids = sorted([*change.object_ids, *changed[: MOST_IDS - len(change.object_ids)]])
+    change.after = {**bulk.values, **tally.left, DOWN_TO: tally.before}
+    change.save(using=bulk.using)
