@@ -77,7 +77,7 @@ def start(
         created_by=None if user is None else str(user.pk),
     )
     user_id = None if user is None else str(user.pk)
-    return bound.delay(chosen.name, given, wanted, user_id, [actor.name, actor.source])
+    return bound.delay(chosen.name, given, wanted, user_id, [actor.name, str(actor.source)])
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +118,7 @@ def _prepared(
 ) -> Bulk:
     using = get_settings().database
     chosen = find_action(action)
+    filters = clean_filters(filters)  # JSON has lost their order, by which the entry is found
     asked = read_filters(using, filters)
     if asked.problem:
         raise Permanent(asked.problem)
