@@ -149,9 +149,8 @@ def _walk(bulk: Bulk, tally: Tally) -> Tally:
         done = tally.seen
         running.progress(done, None if total is None else max(total, done), tally_text(tally))
         page = bulk.asked.whole_page(bulk.using, before=tally.before, size=BATCH)
-        before = page.older or 0
-        tally = act_on(bulk, page.ids, before, tally)
-        if not before:
+        tally = act_on(bulk, page.ids, page.older or 0, tally)
+        if not tally.before:
             break
     running.progress(tally.seen, tally.seen, tally_text(tally))
     return tally

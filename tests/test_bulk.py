@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,17 +12,15 @@ from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue import bulk
-from django_tenantqueue.conf import get_settings
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.execution import current_job as running_jobs
 from django_tenantqueue.models import Change, Job, TenantQueue
-from django_tenantqueue.operations import bulk as operations
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
-from tests.factories import make_job, make_jobs, make_queue, states_of
+from tests.factories import make_jobs, make_queue, states_of
 from tests.operations.monitors import start as start_monitor
 from tests.testapp.tasks import noop
 
@@ -37,8 +35,8 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def after_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[int], None]]]:
-    """Yield a list of functions that are called after each batch, with its number."""
+def after_batch(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[int], None]]:
+    """Return a list of functions that are called after each batch, with its number."""
     called: list[Callable[[int], None]] = []
     act_on = bulk.act_on
     numbers = iter(range(1, 1000))
@@ -51,7 +49,7 @@ def after_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[int]
         return tally
 
     monkeypatch.setattr(bulk, "act_on", act_and_call)
-    yield called
+    return called
 
 
 def do(action: str, values: dict[str, Any] | None = None, **filters: str) -> Job:
@@ -422,24 +420,3 @@ def test_hostile_filter_values_select_nothing_else() -> None:
 
     assert job.result == {"changed": 0, "left": {}}
     assert set(states_of(ids).values()) == {State.ERROR}
-
-
-def test_jobs_locked_by_another_are_tried_again_and_then_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One batch's rows cannot be locked: FOR UPDATE SKIP LOCKED leaves them out."""
-    monkeypatch.setattr(operations, "PAUSES", (0.0,))
-    assert get_settings().admin_queue == "admin"
-    job = make_job(paused_queue(), state=State.ERROR)
-    read: list[int] = []
-    members = operations.Member
-
-    def never(pk: int, queue_id: int) -> Any:
-        read.append(pk)
-        return members(-1, queue_id)  # as if its row had been left out
-
-    monkeypatch.setattr(operations, "Member", never)
-    result = do("run_now" if job.state == State.SCHEDULED else "retry").result
-
-    assert read == [job.pk, job.pk]
-    assert result["left"]["locked"] == 1

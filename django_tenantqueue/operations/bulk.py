@@ -91,8 +91,10 @@ class Tally:
 def resume(bulk: Bulk) -> Tally:
     """Return how far earlier runs of the same job have come."""
     change = _entries(bulk).first()
-    if change is None:
-        return Tally()
+    return Tally() if change is None else _read(bulk, change)
+
+
+def _read(bulk: Bulk, change: Change) -> Tally:
     after = dict(change.after)
     before = after.pop(DOWN_TO, 0)
     left = {name: count for name, count in after.items() if name not in bulk.values}
@@ -102,17 +104,21 @@ def resume(bulk: Bulk) -> Tally:
 def act_on(bulk: Bulk, ids: Sequence[int], before: int, tally: Tally) -> Tally:
     """Change a batch of at most BATCH jobs; return the tally. The next batch is below `before`.
 
-    Locks: the row of its own job, so that a run whose job was taken over changes nothing; the
-    entry; then the rows of the jobs in id order, SKIP LOCKED. Rows that others hold are tried again
-    a few times, in transactions of their own. Raises ClaimLost.
+    Locks: the entry, or the row of its own job while there is no entry; then the rows of the jobs
+    in id order, SKIP LOCKED. Rows that others hold are tried again a few times, in transactions of
+    their own. A batch that another run of the same job has done is not done again. Raises
+    ClaimLost.
     """
     pauses = iter((*PAUSES, None))
     waiting = list(ids)
     while True:
         pause = next(pauses)
         with transaction.atomic(using=bulk.using):
-            _hold(bulk)
-            tally, waiting = _change(bulk, waiting, before, tally, is_last=pause is None)
+            change = _entries(bulk).select_for_update(no_key=True).first()
+            _check_claim(bulk, is_locking=change is None)
+            if change is not None and (found := _read(bulk, change)).before < tally.before:
+                return found
+            tally, waiting = _change(bulk, change, waiting, before, tally, is_last=pause is None)
         if not waiting or pause is None:
             return tally
         time.sleep(pause)
@@ -127,18 +133,29 @@ def finish(bulk: Bulk) -> None:
             change.save(using=bulk.using, update_fields=["after"])
 
 
-def _hold(bulk: Bulk) -> None:
-    """Lock the row of the own job; raise ClaimLost where another run has it."""
+def _check_claim(bulk: Bulk, *, is_locking: bool) -> None:
+    """Raise ClaimLost where another run has the job.
+
+    `is_locking`: until the end of the transaction it cannot be taken over.
+    """
     if bulk.claim.job_id < 0:  # eager: there is no row
         return
     own = Job.objects.using(bulk.using).unfinished()
     rows = own.filter(pk=bulk.claim.job_id, claim_seq=bulk.claim.claim_seq)
-    if not rows.select_for_update(no_key=True).values_list("pk"):
+    if is_locking:
+        rows = rows.select_for_update(no_key=True)
+    if not rows.values_list("pk").first():
         raise ClaimLost(f"job {bulk.claim.job_id} was taken from this run")
 
 
 def _change(
-    bulk: Bulk, ids: Sequence[int], before: int, tally: Tally, *, is_last: bool
+    bulk: Bulk,
+    change: Change | None,
+    ids: Sequence[int],
+    before: int,
+    tally: Tally,
+    *,
+    is_last: bool,
 ) -> tuple[Tally, list[int]]:
     """Change those of `ids` that nobody has locked; return the tally and the others."""
     wanted = bulk.jobs.filter(pk__in=ids, created_at__lt=bulk.until).order_by("pk")
@@ -156,7 +173,7 @@ def _change(
     if missing := set(ids) - {member.id for member in members}:
         rows = fitting.filter(pk__in=missing).values_list("pk", "queue_id")
         busy = [pk for pk, queue_id in rows if queues is None or queue_id in queues]
-        moved_on = len(missing & set(wanted.values_list("pk", flat=True))) - len(busy)
+        moved_on = len(missing & set(wanted.values_list("pk", flat=True)) - set(busy))
         left = {"changed_meanwhile": moved_on, "locked": len(busy) if is_last else 0}
     done = bulk.action.act(bulk.using, members, bulk.values) if members else None
     if done is not None:
@@ -165,7 +182,7 @@ def _change(
     goes_on = tally.before if busy and not is_last else before
     counted = {reason: count for reason, count in left.items() if count}
     tally = tally.plus(len(changed), counted, goes_on)
-    _write(bulk, changed, tally)
+    _write(bulk, change, changed, tally)
     return tally, busy
 
 
@@ -177,11 +194,10 @@ def _entries(bulk: Bulk) -> Any:
     )
 
 
-def _write(bulk: Bulk, changed: Sequence[int], tally: Tally) -> None:
+def _write(bulk: Bulk, change: Change | None, changed: Sequence[int], tally: Tally) -> None:
     """Write the entry, or bring it up to date; nothing as long as nothing was changed."""
     if not tally.changed:
         return
-    change = _entries(bulk).select_for_update(no_key=True).first()
     if change is None:
         actor = current_actor()
         change = Change(
