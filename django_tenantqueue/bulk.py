@@ -22,12 +22,12 @@ from .execution.current_job import current_job
 from .models import Job
 from .operations.actor import acting_as, current_actor
 from .operations.bulk import BATCH, Bulk, Claim, Tally, act_on, finish, resume
-from .operations.bulk_actions import find_action
+from .operations.bulk_actions import ACTIONS, find_action
 from .operations.queues import make_queue
 from .states import Priority
 from .status.job_filters import LABELS, count_matching, read_filters
 from .status.visible import visible_jobs
-from .tasks import task
+from .tasks import Task
 
 COUNTED_TO = 1_000_000
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
@@ -70,14 +70,11 @@ def start(
         raise InvalidArgument(problem)
     make_queue(settings.database, "", settings.admin_queue, num_slots=1)
     actor = current_actor()
-    bound = change_matching_jobs.using(
-        tenant="",
-        queue=settings.admin_queue,
-        labels=[chosen.name],
-        created_by=None if user is None else str(user.pk),
-    )
     user_id = None if user is None else str(user.pk)
-    return bound.delay(chosen.name, given, wanted, user_id, [actor.name, str(actor.source)])
+    bound = TASKS[action].using(tenant="", queue=settings.admin_queue, created_by=user_id)
+    return bound.delay(
+        filters=given, values=wanted, user_id=user_id, actor=[actor.name, str(actor.source)]
+    )
 
 
 def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
@@ -88,29 +85,32 @@ def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name in LABELS if (text := str(filters.get(name, "")).strip())}
 
 
-@task(
-    name="django_tenantqueue.bulk.change_matching_jobs",
-    max_attempts=20,
-    timeout=RUN_SECONDS,
-    priority=Priority.ADMIN,
-)
-def change_matching_jobs(
-    action: str,
-    filters: dict[str, str],
-    values: dict[str, Any],
-    user_id: str | None,
-    actor: list[str],
-) -> dict[str, Any]:
-    """Do an action to all jobs that match; see start(). Return how many it changed and left."""
-    bulk = _prepared(action, filters, values, user_id)
-    with acting_as(*actor):
-        tally = resume(bulk)
-        try:
-            tally = _walk(bulk, tally)
-        except Cancelled as error:
-            raise Cancelled(_stopped_text(resume(bulk))) from error
-        finish(bulk)
-    return {"changed": tally.changed, "left": tally.left}
+def _task_of(action: str) -> Task[..., dict[str, Any]]:
+    def change_matching_jobs(
+        filters: dict[str, str], values: dict[str, Any], user_id: str | None, actor: list[str]
+    ) -> dict[str, Any]:
+        """Do the action to all jobs that match; see start(). Return how many changed, and left."""
+        bulk = _prepared(action, filters, values, user_id)
+        with acting_as(*actor):
+            tally = resume(bulk)
+            try:
+                tally = _walk(bulk, tally)
+            except Cancelled as error:
+                raise Cancelled(_stopped_text(resume(bulk))) from error
+            finish(bulk)
+        return {"changed": tally.changed, "left": tally.left}
+
+    return Task(
+        change_matching_jobs,
+        name=f"django_tenantqueue.bulk.{action}",
+        max_attempts=20,
+        timeout=RUN_SECONDS,
+        priority=Priority.ADMIN,
+    )
+
+
+TASKS = {action: _task_of(action) for action in ACTIONS}
+"""One task for each action, so that the list of jobs names what is done."""
 
 
 def _prepared(
