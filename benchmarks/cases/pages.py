@@ -182,7 +182,7 @@ def _visit(client: Client, path: str, times: int) -> Sample:
 
 def _request(client: Client, path: str) -> Seen:
     ours: list[float] = []
-    with CaptureQueriesContext(connection) as captured, _timed(ours):
+    with CaptureQueriesContext(connection) as captured, timed_statements(ours):
         began = time.perf_counter()
         response = client.get(path)
         milliseconds = 1000 * (time.perf_counter() - began)
@@ -193,7 +193,7 @@ def _request(client: Client, path: str) -> Seen:
 
 
 @contextmanager
-def _timed(milliseconds: list[float]) -> Iterator[None]:
+def timed_statements(milliseconds: list[float]) -> Iterator[None]:
     """Time the statements of sql/, which Django does not see."""
     send = base.send_statement
 

@@ -1,4 +1,4 @@
-"""“Select all jobs that match” in the list of jobs: the question, and the job that answers it."""
+"""“Select all that match” in the list of jobs: the question, and the job that answers it."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_list_offers_all_that_match_when_there_are_more_pages(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_jobs(make_queue(), 3)
-    assert "Select all jobs that match" not in text_of(admin_client.get(LIST))
+    assert "Select all that match" not in text_of(admin_client.get(LIST))
     monkeypatch.setattr(JobAdmin, "list_per_page", 2)
 
-    assert "Select all jobs that match" in text_of(admin_client.get(LIST))
+    assert "Select all that match" in text_of(admin_client.get(LIST))
     second = admin_client.get(LIST, {"before": Job.objects.latest("pk").pk - 1})
-    assert "Select all jobs that match" in text_of(second)
+    assert "Select all that match" in text_of(second)
 
 
 def test_question_says_how_many_and_which_filters(admin_client: Client, served: None) -> None:

@@ -31,7 +31,7 @@ def test_all_failed_jobs_are_retried_and_the_progress_is_seen(
     page = open_page(f"{JOBS}?tenant=acme")
     page.click("text=error")
     page.check("#action-toggle")
-    page.click("text=Select all jobs that match")
+    page.click("text=Select all that match")
     expect(page.locator(".actions .all")).to_have_text("All jobs that match are selected")
     page.select_option("select[name=action]", "retry_selected")
     page.click("button[name=index]")
