@@ -7,6 +7,7 @@ reports its progress, and goes on where it stopped after a crash, a cancellation
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -22,7 +23,7 @@ from .execution.current_job import current_job
 from .models import Job
 from .operations.actor import acting_as, current_actor
 from .operations.bulk import BATCH, Bulk, Claim, Tally, act_on, finish, resume
-from .operations.bulk_actions import ACTIONS, find_action
+from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority
 from .status.job_filters import LABELS, count_matching, read_filters
@@ -31,6 +32,8 @@ from .tasks import Task
 
 COUNTED_TO = 1_000_000
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
+COUNTED_PAGES = 500
+"""Reads of that count. Where few of many jobs match, these end it before COUNTED_TO does."""
 RUN_SECONDS = 86_400.0
 """Time limit of a run. One that passes it goes on in another attempt."""
 REASONS: dict[str, Any] = {
@@ -41,6 +44,7 @@ REASONS: dict[str, Any] = {
     "counted_by_monitor": _("their monitors count them"),
     "no_such_queue": _("their tenants have no such queue that takes jobs"),
     "bound_to_tenant": _("a session, user, key or monitor keeps them with their tenants"),
+    "bulk_action": _("they are bulk actions themselves: retry each on its page"),
     "locked": _("their rows stayed locked"),
 }
 """Why jobs are left as they are."""
@@ -102,7 +106,7 @@ def _task_of(action: str) -> Task[..., dict[str, Any]]:
 
     return Task(
         change_matching_jobs,
-        name=f"django_tenantqueue.bulk.{action}",
+        name=f"{TASK_PREFIX}{action}",
         max_attempts=20,
         timeout=RUN_SECONDS,
         priority=Priority.ADMIN,
@@ -143,7 +147,8 @@ def _prepared(
 
 def _walk(bulk: Bulk, tally: Tally) -> Tally:
     running = current_job()
-    rest = count_matching(bulk.using, bulk.asked.below(tally.before), most=COUNTED_TO)
+    asked = bulk.asked.below(tally.before)
+    rest = count_matching(bulk.using, asked, most=COUNTED_TO, pages=COUNTED_PAGES)
     total = tally.seen + rest.jobs if rest.is_exact else None
     while True:
         done = tally.seen
@@ -152,7 +157,8 @@ def _walk(bulk: Bulk, tally: Tally) -> Tally:
         tally = act_on(bulk, page.ids, page.older or 0, tally)
         if not tally.before:
             break
-    running.progress(tally.seen, tally.seen, tally_text(tally))
+    with suppress(Cancelled):  # too late: all is done
+        running.progress(tally.seen, tally.seen, tally_text(tally))
     return tally
 
 

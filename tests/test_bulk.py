@@ -185,6 +185,31 @@ def test_jobs_of_a_cancelled_monitor_are_not_retried() -> None:
     assert states_of([monitor.anchor_id]) == {monitor.anchor_id: State.CANCELLED}
 
 
+def test_a_stopped_action_is_not_retried_by_another_one() -> None:
+    ids = make_jobs(paused_queue(), 1, state=State.SUCCESS)
+    stopped = bulk.start("delete", {"tenant": "acme"})
+    control.cancel([stopped.pk], recorded=False)
+
+    job = do("retry")
+
+    assert job.result == {"changed": 0, "left": {"bulk_action": 1}}
+    assert states_of([stopped.pk, *ids]) == {stopped.pk: State.CANCELLED, ids[0]: State.SUCCESS}
+
+
+def test_an_action_that_is_cancelled_in_its_last_batch_has_succeeded(
+    after_batch: list[Callable[[int], None]],
+) -> None:
+    make_jobs(paused_queue(), 3, state=State.ERROR)
+
+    def ask_to_stop(number: int) -> None:
+        running_jobs.current_job().cancel_requested = True
+
+    after_batch.append(ask_to_stop)
+
+    assert do("retry").result == {"changed": 3, "left": {}}
+    assert Change.objects.get().after == {}
+
+
 def test_only_jobs_that_match_every_filter_change() -> None:
     acme, mail = paused_queue("acme"), paused_queue("acme", "mail")
     zeta = paused_queue("zeta")

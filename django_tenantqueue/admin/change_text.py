@@ -26,7 +26,7 @@ COUNTS: dict[str, Any] = {
     "retried_details": _("failed details retried"),
     "queue": _("queue"),
     "priority_scope": "PRIORITY_SCOPE",
-    "down_to": _("stopped below job"),
+    "down_to": _("done down to job"),
     **{reason: format_lazy(_("left, since {why}:"), why=why) for reason, why in REASONS.items()},
 }
 """What entries call values that are no columns of the object."""

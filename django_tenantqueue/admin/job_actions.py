@@ -155,7 +155,8 @@ class JobActions(TenantQueueModelAdmin[Job]):
 
     def has_delete_finished_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may delete finished jobs."""
-        return request.user.has_perms(["tenantqueue.change_job", "tenantqueue.delete_job"])
+        may_delete = request.user.has_perm("tenantqueue.delete_job")
+        return may_delete and self.has_change_permission(request)
 
     def _chosen(self, request: HttpRequest) -> list[Job]:
         """Return the ticked jobs that this user may see, wherever they have moved by now.

@@ -8,6 +8,7 @@ takes over from a dead worker finds in it where to go on.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +23,7 @@ from ..queries.lists import NEWEST
 from ..states import FINAL
 from ..status.job_filters import Asked
 from .actor import current_actor
-from .bulk_actions import BulkAction, Left, Member
+from .bulk_actions import BulkAction, Done, Left, Member
 from .changes import LONGEST_LABEL, MOST_IDS
 
 BATCH = 1000
@@ -158,32 +159,56 @@ def _change(
     is_last: bool,
 ) -> tuple[Tally, list[int]]:
     """Change those of `ids` that nobody has locked; return the tally and the others."""
-    wanted = bulk.jobs.filter(pk__in=ids, created_at__lt=bulk.until).order_by("pk")
-    states = bulk.asked.filter.states or frozenset()
-    fitting = wanted.filter(final=states <= FINAL, state__in=sorted(states))
-    queues = None if bulk.asked.filter.queues is None else set(bulk.asked.filter.queues)
-    locked = fitting.select_for_update(skip_locked=True, of=("self",))
-    members = [
-        Member(*row)
-        for row in locked.values_list("pk", "queue_id")
-        if queues is None or row[1] in queues
+    # The conditions on other columns are checked here: with old statistics, PostgreSQL would read
+    # all jobs of a state instead of these.
+    chosen = bulk.jobs.filter(pk__in=ids).order_by("pk")
+    is_finished = (bulk.asked.filter.states or frozenset()) <= FINAL
+    locked = chosen.filter(final=is_finished).select_for_update(skip_locked=True, of=("self",))
+    rows = [_Row(*values) for values in locked.values_list(*_Row.__slots__)]
+    missing = set(ids) - {row.pk for row in rows}
+    others: list[_Row] = []
+    if missing:
+        left_out = chosen.filter(pk__in=missing).values_list(*_Row.__slots__)
+        others = [_Row(*values) for values in left_out]
+    given = bulk.asked.filter.queues
+    queues = None if given is None else frozenset(given)
+    busy = [row.pk for row in others if _fits(bulk, queues, row)]
+    moved_on = [
+        row
+        for row in (*rows, *others)
+        if row.created_at < bulk.until and not _fits(bulk, queues, row)
     ]
-    left: Left = {}
-    busy: list[int] = []
-    if missing := set(ids) - {member.id for member in members}:
-        rows = fitting.filter(pk__in=missing).values_list("pk", "queue_id")
-        busy = [pk for pk, queue_id in rows if queues is None or queue_id in queues]
-        moved_on = len(missing & set(wanted.values_list("pk", flat=True)) - set(busy))
-        left = {"changed_meanwhile": moved_on, "locked": len(busy) if is_last else 0}
-    done = bulk.action.act(bulk.using, members, bulk.values) if members else None
-    if done is not None:
-        left = {name: left.get(name, 0) + done.left.get(name, 0) for name in (*left, *done.left)}
-    changed = sorted(done.changed) if done is not None else []
+    members = [Member(row.pk, row.queue_id, row.name) for row in rows if _fits(bulk, queues, row)]
+    done = bulk.action.act(bulk.using, members, bulk.values) if members else Done((), {})
+    counts = Counter(done.left)
+    counts["changed_meanwhile"] += len(moved_on)
+    if is_last:
+        counts["locked"] += len(busy)
+    changed = sorted(done.changed)
     goes_on = tally.before if busy and not is_last else before
-    counted = {reason: count for reason, count in left.items() if count}
-    tally = tally.plus(len(changed), counted, goes_on)
+    tally = tally.plus(len(changed), {name: n for name, n in counts.items() if n}, goes_on)
     _write(bulk, change, changed, tally)
     return tally, busy
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What decides whether a job is changed."""
+
+    pk: int
+    queue_id: int
+    name: str
+    state: str
+    created_at: datetime
+
+
+def _fits(bulk: Bulk, queues: frozenset[int] | None, row: _Row) -> bool:
+    """Whether a job matches still, and was there when the action began."""
+    return (
+        row.created_at < bulk.until
+        and row.state in (bulk.asked.filter.states or ())
+        and (queues is None or row.queue_id in queues)
+    )
 
 
 def _entries(bulk: Bulk) -> Any:

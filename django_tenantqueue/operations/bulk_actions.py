@@ -13,6 +13,8 @@ from ..models import Change, TenantQueue
 from ..states import FINAL, WAITING, State
 from . import control
 
+TASK_PREFIX = "django_tenantqueue.bulk."
+"""The names of the tasks of bulk actions begin with it."""
 Values = Mapping[str, Any]
 Left = dict[str, int]
 """How many jobs are left as they are, by the reason."""
@@ -24,6 +26,7 @@ class Member:
 
     id: int
     queue_id: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,11 @@ def _ids(jobs: Sequence[Member]) -> list[int]:
 
 
 def _retry(using: str, jobs: Sequence[Member], values: Values) -> Done:
-    changed = control.retry(_ids(jobs), using=using, recorded=False)
-    return _done(jobs, changed, "monitor_cancelled")
+    own = [job for job in jobs if job.name.startswith(TASK_PREFIX)]
+    others = [job for job in jobs if not job.name.startswith(TASK_PREFIX)]
+    changed = control.retry(_ids(others), using=using, recorded=False)
+    done = _done(others, changed, "monitor_cancelled")
+    return Done(done.changed, {**done.left, "bulk_action": len(own)}) if own else done
 
 
 def _cancel(using: str, jobs: Sequence[Member], values: Values) -> Done:
