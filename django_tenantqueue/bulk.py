@@ -122,7 +122,6 @@ def _prepared(
 ) -> Bulk:
     using = get_settings().database
     chosen = find_action(action)
-    filters = clean_filters(filters)  # JSON has lost their order, by which the entry is found
     asked = read_filters(using, filters)
     if asked.problem:
         raise Permanent(asked.problem)
@@ -137,7 +136,7 @@ def _prepared(
         using=using,
         action=chosen,
         values=values,
-        filters=filters,
+        filters={name: filters[name] for name in LABELS if name in filters},  # JSON has no order
         asked=asked.narrowed(chosen.states),
         jobs=visible_jobs(using, user),
         until=created.values_list("created_at", flat=True).first() or timezone.now(),

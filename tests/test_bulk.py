@@ -270,6 +270,25 @@ def test_jobs_that_change_between_reading_and_acting_are_left(
     assert do("retry").result == {"changed": 11, "left": {"changed_meanwhile": 1}}
 
 
+def test_jobs_that_are_moved_between_reading_and_acting_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = make_jobs(paused_queue(), 3)
+    paused_queue("acme", "mail")
+    act_on = bulk.act_on
+
+    def move_one_first(*args: Any) -> Any:
+        control.change_queue(ids[:1], tenant="acme", queue="mail", recorded=False)
+        return act_on(*args)
+
+    monkeypatch.setattr(bulk, "act_on", move_one_first)
+
+    job = do("cancel", tenant="acme", queue="default")
+
+    assert job.result == {"changed": 2, "left": {"changed_meanwhile": 1}}
+    assert states_of(ids[:1]) == {ids[0]: State.CREATED}
+
+
 def test_a_batch_is_not_done_twice_when_the_next_run_takes_over(
     after_batch: list[Callable[[int], None]],
 ) -> None:
@@ -436,6 +455,20 @@ def test_nothing_is_enqueued_when_something_is_wrong(
         bulk.start(action, filters, values)
 
     assert not Job.objects.exists()
+
+
+def test_a_filter_that_the_worker_does_not_know_ends_the_job() -> None:
+    ids = make_jobs(paused_queue(), 3, state=State.ERROR)
+    filters = {"colour": "red"}
+    bulk.TASKS["retry"].using(tenant="").delay(
+        filters=filters, values={}, user_id=None, actor=["anna", "code"]
+    )
+
+    job = run_bulk()
+
+    assert (job.state, job.attempt) == (State.ERROR, 1)
+    assert "There is no filter 'colour'" in job.last_error["message"]
+    assert set(states_of(ids).values()) == {State.ERROR}
 
 
 def test_hostile_filter_values_select_nothing_else() -> None:

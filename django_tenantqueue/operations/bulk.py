@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -171,14 +172,10 @@ def _change(
         left_out = chosen.filter(pk__in=missing).values_list(*_Row.__slots__)
         others = [_Row(*values) for values in left_out]
     given = bulk.asked.filter.queues
-    queues = None if given is None else frozenset(given)
-    busy = [row.pk for row in others if _fits(bulk, queues, row)]
-    moved_on = [
-        row
-        for row in (*rows, *others)
-        if row.created_at < bulk.until and not _fits(bulk, queues, row)
-    ]
-    members = [Member(row.pk, row.queue_id, row.name) for row in rows if _fits(bulk, queues, row)]
+    fits = partial(_fits, bulk, None if given is None else frozenset(given))
+    busy = [row.pk for row in others if fits(row)]
+    moved_on = [row for row in (*rows, *others) if row.created_at < bulk.until and not fits(row)]
+    members = [Member(row.pk, row.queue_id, row.name) for row in rows if fits(row)]
     done = bulk.action.act(bulk.using, members, bulk.values) if members else Done((), {})
     counts = Counter(done.left)
     counts["changed_meanwhile"] += len(moved_on)
