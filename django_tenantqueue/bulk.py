@@ -32,7 +32,7 @@ from .tasks import Task
 
 COUNTED_TO = 1_000_000
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
-COUNTED_PAGES = 500
+COUNTED_PAGES = 400
 """Reads of that count. Where few of many jobs match, these end it before COUNTED_TO does."""
 RUN_SECONDS = 86_400.0
 """Time limit of a run. One that passes it goes on in another attempt."""

@@ -21,6 +21,7 @@ from ..conf import get_settings
 from ..exceptions import InvalidArgument, QueueFull, QueueRetired
 from ..models import Job, TenantQueue
 from ..operations.bulk_actions import find_action
+from ..queries.lists import read_in_order
 from ..status.explanation.worker_causes import worker_causes
 from ..status.job_filters import LABELS, STATE_LABELS, Count, count_matching, read_filters
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
@@ -29,7 +30,7 @@ from .job_forms import MoveAllForm, PriorityForm
 
 COUNTED_TO = 10_000
 """Matching jobs that the page counts. It says “more than” beyond that."""
-COUNTED_PAGES = 12
+COUNTED_PAGES = 3
 """Reads of a count. Twice as many: the page takes up to twice as long where few of many jobs match.
 Half as many: it more often has no exact number."""
 
@@ -113,7 +114,8 @@ def act_on_all(
     if is_answered(request) and (form is None or form.is_valid()):
         values = {} if form is None else {k: v for k, v in form.cleaned_data.items() if v != ""}
         return _started(model_admin, request, action, filters, values)
-    count = count_matching(using, narrowed, most=COUNTED_TO, pages=COUNTED_PAGES)
+    with read_in_order(using):  # one transaction for all pages
+        count = count_matching(using, narrowed, most=COUNTED_TO, pages=COUNTED_PAGES)
     if not count.jobs and count.is_exact:
         text = gettext("No job that matches can be changed like that.")
         model_admin.message_user(request, text, messages.WARNING)

@@ -52,7 +52,7 @@ LABELS: dict[str, Any] = {
     SEARCH: _("search"),
 }
 """All filters, by their names in addresses and in the arguments of bulk actions."""
-COUNT_PAGE = 2000
+COUNT_PAGE = 5000
 """Jobs that one step of a count reads."""
 
 

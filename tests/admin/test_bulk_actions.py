@@ -195,6 +195,25 @@ def test_count_is_bounded(
     assert "at least 8 (not all were counted)." in said
 
 
+def test_question_takes_few_statements_when_no_index_has_all_filters(
+    admin_client: Client, django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_tenantqueue.status.job_filters.COUNT_PAGE", 4)
+    monkeypatch.setattr("django_tenantqueue.status.job_pages.WINDOW", 4)
+    acme, zeta = make_queue("acme"), make_queue("zeta")
+    for _ in range(30):
+        make_jobs(acme, 1, state=State.ERROR, name="other")
+        make_jobs(zeta, 1, state=State.ERROR, name="reports.make")
+    data = {"action": "retry_selected", "_selected_action": ["1"], "index": "0"}
+
+    with django_assert_max_num_queries(30):
+        question = admin_client.post(
+            f"{LIST}?state=error&tenant=acme&name=reports.make", {**data, "select_across": "1"}
+        )
+
+    assert "at least 0 (not all were counted)." in text_of(question)
+
+
 def test_question_says_when_no_worker_takes_the_queue(admin_client: Client) -> None:
     make_job(state=State.ERROR)
     assert "No worker runs." in text_of(ask(admin_client, "retry_selected"))
