@@ -64,7 +64,7 @@ def run_bulk() -> Job:
 
 
 def paused_queue(tenant: str = "acme", name: str = "default") -> TenantQueue:
-    """Make a queue whose jobs nobody claims."""
+    """Make a queue whose jobs no worker claims."""
     return make_queue(tenant, name, paused=True)
 
 
@@ -364,6 +364,17 @@ def test_a_run_whose_job_was_taken_over_changes_nothing_more(
 
     assert list(states_of(ids).values()).count(State.CREATED) == BATCH
     assert Change.objects.get().object_count == BATCH
+
+
+def test_action_is_done_at_once_in_eager_mode(settings: Any) -> None:
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "EAGER": True}
+    ids = make_jobs(paused_queue(), 12, state=State.ERROR)
+
+    job = bulk.start("retry", {"state": "error"})
+
+    assert (job.state, job.result) == (State.SUCCESS, {"changed": 12, "left": {}})
+    assert set(states_of(ids).values()) == {State.CREATED}
+    assert Change.objects.get().object_count == 12
 
 
 def test_nothing_is_recorded_when_nothing_matches() -> None:

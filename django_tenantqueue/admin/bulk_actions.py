@@ -76,8 +76,8 @@ QUESTIONS: dict[str, Question] = {
     "delete": Question(
         _("Delete all finished jobs that match?"),
         _(
-            "Finished jobs are deleted for ever, with their results and errors. Jobs of monitors "
-            "are left as they are."
+            "Finished jobs are deleted permanently, with their results and errors. Jobs of "
+            "monitors are left as they are."
         ),
         _("Yes, delete all that match"),
     ),

@@ -144,8 +144,8 @@ class JobActions(TenantQueueModelAdmin[Job]):
             return act_on_all(self, request, "delete")
         jobs = self._chosen(request)
         text = gettext(
-            "Finished jobs are deleted for ever, with their results and errors. Jobs that have not "
-            "ended and jobs of monitors are left as they are."
+            "Finished jobs are deleted permanently, with their results and errors. Jobs that have "
+            "not ended and jobs of monitors are left as they are."
         )
         if page := confirm(self, request, jobs, gettext("Delete"), text):
             return page

@@ -159,7 +159,7 @@ def _change(
     *,
     is_last: bool,
 ) -> tuple[Tally, list[int]]:
-    """Change those of `ids` that nobody has locked; return the tally and the others."""
+    """Change those of `ids` that no other session has locked; return the tally and the others."""
     # The conditions on other columns are checked here: with old statistics, PostgreSQL would read
     # all jobs of a state instead of these.
     chosen = bulk.jobs.filter(pk__in=ids).order_by("pk")
