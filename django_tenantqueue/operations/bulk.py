@@ -32,6 +32,8 @@ BATCH = 1000
 transactions, and the whole takes longer."""
 PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
+READ = ("id", "queue_id", "name", "state", "created_at")
+"""Columns that decide whether a job is changed."""
 DOWN_TO = "down_to"
 """What an unfinished entry calls the id down to which it has come."""
 
@@ -162,15 +164,12 @@ def _change(
     """Change those of `ids` that no other session has locked; return the tally and the others."""
     # The conditions on other columns are checked here: with old statistics, PostgreSQL would read
     # all jobs of a state instead of these.
-    chosen = bulk.jobs.filter(pk__in=ids).order_by("pk")
+    chosen = bulk.jobs.filter(pk__in=ids).order_by("pk").only(*READ)
     is_finished = (bulk.asked.filter.states or frozenset()) <= FINAL
     locked = chosen.filter(final=is_finished).select_for_update(skip_locked=True, of=("self",))
-    rows = [_Row(*values) for values in locked.values_list(*_Row.__slots__)]
+    rows = list(locked)
     missing = set(ids) - {row.pk for row in rows}
-    others: list[_Row] = []
-    if missing:
-        left_out = chosen.filter(pk__in=missing).values_list(*_Row.__slots__)
-        others = [_Row(*values) for values in left_out]
+    others = list(chosen.filter(pk__in=missing)) if missing else []
     given = bulk.asked.filter.queues
     fits = partial(_fits, bulk, None if given is None else frozenset(given))
     busy = [row.pk for row in others if fits(row)]
@@ -188,18 +187,7 @@ def _change(
     return tally, busy
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What decides whether a job is changed."""
-
-    pk: int
-    queue_id: int
-    name: str
-    state: str
-    created_at: datetime
-
-
-def _fits(bulk: Bulk, queues: frozenset[int] | None, row: _Row) -> bool:
+def _fits(bulk: Bulk, queues: frozenset[int] | None, row: Job) -> bool:
     """Whether a job matches still, and was there when the action began."""
     return (
         row.created_at < bulk.until

@@ -57,6 +57,22 @@ def test_rows_that_are_locked_for_a_moment_are_changed(
     assert Change.objects.get().object_count == 12
 
 
+def test_rows_of_queues_are_not_locked_where_a_user_sees_some_tenants(
+    holder: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_queue("acme", paused=True)
+    make_jobs(queue, 12, state=State.ERROR)
+    monkeypatch.setattr(bulk, "visible_jobs", lambda using, user: Job.objects.for_tenant("acme"))
+    bulk.start("retry", {"state": "error"})
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it waits"))
+    locking = "SELECT 1 FROM tenantqueue_tenantqueue WHERE id = %s FOR NO KEY UPDATE"
+    holder.execute(locking, [queue.pk])
+
+    (job,) = run_pending()
+
+    assert job.result == {"changed": 12, "left": {}}
+
+
 def test_a_second_run_of_the_same_job_goes_on_where_the_first_one_is() -> None:
     ids = make_jobs(make_queue(paused=True), 20, state=State.ERROR)
     job = bulk.start("retry", {"state": "error"})
