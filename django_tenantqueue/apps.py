@@ -17,7 +17,7 @@ class TenantQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks
+        from . import bulk, checks  # noqa: F401 - workers must know the task of bulk actions
 
         register(checks.check_settings, "tenantqueue")
         register(checks.check_references, Tags.models)

@@ -36,6 +36,9 @@ class Settings:
     """Alias of the database that holds the jobs."""
     default_queue: str = "default"
     """Queue of a task that names none."""
+    admin_queue: str = "admin"
+    """Queue, of no tenant, of the jobs that act on all jobs that match a filter. It is made at its
+    first use, with one slot; tune it like another."""
     default_num_slots: int | None = 5
     """Slots of a tenant queue at its first use; None is no limit."""
     default_user_slots: int = 2
@@ -182,11 +185,13 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
             )
-    if not 1 <= len(made.default_queue) <= 100 or not is_storable(made.default_queue):
-        raise InvalidOption(
-            f"TENANTQUEUE['DEFAULT_QUEUE'] is {made.default_queue!r}: it must be from 1 to 100 "
-            "characters long, without NUL characters and lone surrogates"
-        )
+    for name in ("default_queue", "admin_queue"):
+        queue = getattr(made, name)
+        if not 1 <= len(queue) <= 100 or not is_storable(queue):
+            raise InvalidOption(
+                f"TENANTQUEUE[{name.upper()!r}] is {queue!r}: it must be from 1 to 100 "
+                "characters long, without NUL characters and lone surrogates"
+            )
     if made.priority_scope not in ("global", "tenant"):
         raise InvalidOption(
             f"TENANTQUEUE['PRIORITY_SCOPE'] is {made.priority_scope!r}: "

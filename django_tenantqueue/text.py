@@ -14,6 +14,16 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text
 
 
+def read_number(text: str) -> int | None:
+    """Return the number that an address or a search names; None when no id is like that.
+
+    The length comes first: Python refuses to read thousands of digits.
+    """
+    if not text.isdecimal() or len(text) > len(str(2**63)) or int(text) >= 2**63:
+        return None
+    return int(text)
+
+
 def clean_text(text: str, most: int = 20_000) -> str:
     """Return `text` without what PostgreSQL cannot store, its middle cut out when too long."""
     text = str.replace(text, "\x00", "\\x00").encode("utf-8", "backslashreplace").decode()

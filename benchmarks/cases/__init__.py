@@ -18,6 +18,7 @@ NAMES = (
     "rescue",
     "idle",
     "pages",
+    "bulk",
     "fleet",
     "held",
 )

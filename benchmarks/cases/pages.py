@@ -97,6 +97,10 @@ class Seen:
     longest: float
 
 
+FOR_ALL = {"index": "0", "select_across": "1", "_selected_action": "1"}
+"""What the list of jobs posts for an action on all jobs that match."""
+
+
 def run(bench: Bench) -> Iterator[Row]:
     """Measure each page."""
     use_deep(bench)
@@ -142,7 +146,7 @@ def _fill(bench: Bench) -> None:
     bench.vacuum()
 
 
-def _pages(bench: Bench) -> dict[str, str]:
+def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
     """Return the addresses of the pages by their titles."""
     waiting = bench.value("SELECT max(id) FROM tenantqueue_job_hot WHERE state = 'created'")
     failed = bench.value(
@@ -163,6 +167,12 @@ def _pages(bench: Bench) -> dict[str, str]:
         "jobs that failed": f"{ADMIN}job/?state=error",
         "ready jobs of a queue": f"{ADMIN}job/?queue_id={queue}&state=created",
         "jobs of a task": f"{ADMIN}job/?q={tasks.noop_async.name}",
+        "question: retry all": (f"{ADMIN}job/?state=error", "retry_selected"),
+        "question: cancel all": (f"{ADMIN}job/", "cancel_selected"),
+        "question: delete all of a task": (
+            f"{ADMIN}job/?q={tasks.noop_async.name}",
+            "delete_finished_selected",
+        ),
         "a job that waits": f"{ADMIN}job/{waiting}/change/",
         "a job that failed": f"{ADMIN}job/{failed}/change/",
         "failures, 1 hour": f"{ADMIN}job/failures/",
@@ -181,9 +191,13 @@ def _pages(bench: Bench) -> dict[str, str]:
     }
 
 
-def _visit(client: Client, path: str, times: int) -> Sample:
-    """Return the p95 of some requests, after one that is not measured."""
-    seen = [_request(client, path) for _ in range(times + 1)][1:]
+def _visit(client: Client, page: str | tuple[str, str], times: int) -> Sample:
+    """Return the p95 of some requests, after one that is not measured.
+
+    `page`: its address, or that of a list of jobs and the action on all that match.
+    """
+    path, action = (page, None) if isinstance(page, str) else page
+    seen = [_request(client, path, action) for _ in range(times + 1)][1:]
     statements, longest = max(one.statements for one in seen), max(one.longest for one in seen)
     if statements > MOST_STATEMENTS:
         raise Incorrect(f"{path} makes {statements} statements: at most {MOST_STATEMENTS}")
@@ -191,11 +205,14 @@ def _visit(client: Client, path: str, times: int) -> Sample:
     return Sample(milliseconds, note=f"{statements} statements, the longest {longest:.0f} ms")
 
 
-def _request(client: Client, path: str) -> Seen:
+def _request(client: Client, path: str, action: str | None) -> Seen:
     ours: list[float] = []
-    with CaptureQueriesContext(connection) as captured, _timed(ours):
+    with CaptureQueriesContext(connection) as captured, timed_statements(ours):
         began = time.perf_counter()
-        response = client.get(path)
+        if action is None:
+            response = client.get(path)
+        else:
+            response = client.post(path, {**FOR_ALL, "action": action})
         milliseconds = 1000 * (time.perf_counter() - began)
     if response.status_code != 200:
         raise Incorrect(f"{path} answers {response.status_code}")
@@ -204,7 +221,7 @@ def _request(client: Client, path: str) -> Seen:
 
 
 @contextmanager
-def _timed(milliseconds: list[float]) -> Iterator[None]:
+def timed_statements(milliseconds: list[float]) -> Iterator[None]:
     """Time the statements of sql/, which Django does not see."""
     send = base.send_statement
 

@@ -11,9 +11,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..bulk import REASONS
 from ..models import Change
 from ..models.change import MODELS
 from .formats import NOTHING, exact_text, moment, parse_moment
@@ -28,6 +30,8 @@ COUNTS: dict[str, Any] = {
     "job": _("job"),
     "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",
+    "down_to": _("done down to job"),
+    **{reason: format_lazy(_("left, since {why}:"), why=why) for reason, why in REASONS.items()},
 }
 """What entries call values that are no columns of the object."""
 LONGEST_VALUE = 200

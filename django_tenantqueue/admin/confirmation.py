@@ -76,6 +76,39 @@ def ask(
 ) -> HttpResponse:
     """Return the page: what will happen to which rows, a form for more values, and the button."""
     count = _count(rows)
+    return ask_for(
+        model_admin,
+        request,
+        title=title,
+        text=text,
+        yes=yes,
+        names=[str(row) for row in rows[:NAMED]],
+        more=max(0, count - NAMED),
+        shown=str(count),
+        sent=sent,
+        form=form,
+    )
+
+
+def ask_for(
+    model_admin: TenantQueueModelAdmin[Any],
+    request: HttpRequest,
+    *,
+    title: str,
+    text: str,
+    yes: str,
+    names: Sequence[str],
+    more: int = 0,
+    shown: str = "",
+    sent: Mapping[str, str] | None = None,
+    form: Form | None = None,
+    heading: str = "",
+    notes: Sequence[str] = (),
+) -> HttpResponse:
+    """Return the page with the names of what is acted on. `notes` are warnings.
+
+    `heading` stands above the names. `shown` is posted as APPLY.
+    """
     if sent is None:
         kept = ("action", "select_across")
         fields = [(name, request.POST[name]) for name in kept if name in request.POST]
@@ -91,9 +124,11 @@ def ask(
         "form": form,
         "text": text,
         "yes": yes,
-        "names": [str(row) for row in rows[:NAMED]],
-        "more": max(0, count - NAMED),
-        "fields": [*fields, (APPLY, str(count))],
+        "names": names,
+        "more": more,
+        "heading": heading,
+        "notes": notes,
+        "fields": [*fields, (APPLY, shown)],
     }
     request.current_app = model_admin.admin_site.name
     return TemplateResponse(request, "admin/tenantqueue/ask.html", context)

@@ -17,6 +17,7 @@ from ..states import State
 from ..status.figures import NOTHING as NOTHING
 from ..status.figures import duration_text as duration_text
 from ..status.figures import rough_text
+from ..text import read_number as read_number
 
 LONGEST_TEXT = 20_000
 """Characters of an error that a tooltip shows."""
@@ -47,16 +48,6 @@ def breakable(name: str) -> SafeString:
     """Return a dotted name as HTML that may be broken after its dots and underscores."""
     parts = re.split(r"(?<=[._])", name)
     return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts))
-
-
-def read_number(text: str) -> int | None:
-    """Return the number that an address or a search names; None when no id is like that.
-
-    The length comes first: Python refuses to read thousands of digits.
-    """
-    if not text.isdecimal() or len(text) > len(str(2**63)) or int(text) >= 2**63:
-        return None
-    return int(text)
 
 
 def parse_moment(text: object) -> datetime | None:

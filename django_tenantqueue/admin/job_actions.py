@@ -15,6 +15,7 @@ from ..exceptions import QueueRetired
 from ..models import Job, TenantQueue
 from ..operations import control, monitor_control
 from .base import TenantQueueModelAdmin
+from .bulk_actions import act_on_all, is_for_all
 from .confirmation import ask, confirm, is_answered
 from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
@@ -30,28 +31,41 @@ class JobActions(TenantQueueModelAdmin[Job]):
         "run_now_selected",
         "change_priority_selected",
         "move_selected",
+        "delete_finished_selected",
     )
 
     @admin.action(permissions=["change"], description=_("Retry selected jobs"))
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Make failed and cancelled jobs ready again."""
+        if is_for_all(request):
+            return act_on_all(self, request, "retry")
         self._retry(request, self._chosen(request))
+        return None
 
     @admin.action(permissions=["change"], description=_("Cancel selected jobs…"))
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Ask, then cancel jobs."""
+        if is_for_all(request):
+            return act_on_all(self, request, "cancel")
         return self._cancel(request, self._chosen(request))
 
     @admin.action(permissions=["change"], description=_("Run selected jobs now"))
-    def run_now_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+    def run_now_selected(
+        self, request: HttpRequest, queryset: QuerySet[Job]
+    ) -> HttpResponse | None:
         """Make scheduled jobs ready."""
+        if is_for_all(request):
+            return act_on_all(self, request, "run_now")
         self._run_now(request, self._chosen(request))
+        return None
 
     @admin.action(permissions=["change"], description=_("Change priority of selected jobs…"))
     def change_priority_selected(
         self, request: HttpRequest, queryset: QuerySet[Job]
     ) -> HttpResponse | None:
         """Ask for a priority and give it to the jobs that wait."""
+        if is_for_all(request):
+            return act_on_all(self, request, "change_priority")
         jobs = self._chosen(request)
         form = PriorityForm(request.POST if is_answered(request) else None)
         if form.is_valid():
@@ -79,6 +93,8 @@ class JobActions(TenantQueueModelAdmin[Job]):
     @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
     def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Ask for a queue and move the jobs that wait there."""
+        if is_for_all(request):
+            return act_on_all(self, request, "move")
         jobs = self._chosen(request)
         tenants = {
             queue.pk: queue.tenant
@@ -119,6 +135,29 @@ class JobActions(TenantQueueModelAdmin[Job]):
             )
             % {"count": len(jobs)},
         )
+
+    @admin.action(permissions=["delete_finished"], description=_("Delete selected finished jobs…"))
+    def delete_finished_selected(
+        self, request: HttpRequest, queryset: QuerySet[Job]
+    ) -> HttpResponse | None:
+        """Ask, then delete finished jobs."""
+        if is_for_all(request):
+            return act_on_all(self, request, "delete")
+        jobs = self._chosen(request)
+        text = gettext(
+            "Finished jobs are deleted permanently, with their results and errors. Jobs that have "
+            "not ended and jobs of monitors are left as they are."
+        )
+        if page := confirm(self, request, jobs, gettext("Delete"), text):
+            return page
+        ids = control.delete_finished([job.pk for job in jobs], using=self.using)
+        self._say(request, len(ids), gettext("deleted"), len(jobs) - len(ids))
+        return None
+
+    def has_delete_finished_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may delete finished jobs."""
+        may_delete = request.user.has_perm("tenantqueue.delete_job")
+        return may_delete and self.has_change_permission(request)
 
     def _chosen(self, request: HttpRequest) -> list[Job]:
         """Return the ticked jobs that this user may see, wherever they have moved by now.

@@ -107,6 +107,45 @@ def check_run_at(run_at: datetime | None) -> datetime | None:
     return run_at
 
 
+class MoveAllForm(forms.Form):
+    """Another queue for all jobs that match. Which tenants they have is not known before."""
+
+    tenant = MoveForm.base_fields["tenant"]
+    queue = MoveForm.base_fields["queue"]
+
+    def __init__(
+        self, using: str, data: Any = None, *, visible: Collection[str] | None = None
+    ) -> None:
+        """`visible`: the tenants that the user sees; None: all."""
+        super().__init__(data)
+        self._using = using
+        self._visible = visible
+
+    clean_tenant = MoveForm.clean_tenant
+
+    def clean(self) -> dict[str, Any]:
+        """Look for the queue of the tenant, or for one of the name."""
+        cleaned = super().clean() or {}
+        name, tenant = cleaned.get("queue"), cleaned.get("tenant")
+        if "tenant" not in cleaned:
+            return cleaned
+        try:
+            if name and tenant:
+                open_queue(self._using, tenant, name)
+            elif name and not self._is_known(name):
+                text = gettext("No tenant has a queue “%s” that takes new jobs: add it first.")
+                raise ValidationError(text % name, code="unknown")
+        except ValidationError as error:
+            self.add_error("queue", error)
+        return cleaned
+
+    def _is_known(self, name: str) -> bool:
+        queues = TenantQueue.objects.using(self._using).filter(name=name, retired=False)
+        if self._visible is not None:
+            queues = queues.filter(tenant__in=sorted(self._visible))
+        return queues.exists()
+
+
 def open_queue(using: str, tenant: str, name: str) -> TenantQueue:
     """Return the queue of that name; raise ValidationError: there is none, or it is retired."""
     queue = TenantQueue.objects.using(using).filter(tenant=tenant, name=name).first()

@@ -2,51 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import Any, cast
 
 from django.contrib.admin import ListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
-from ..states import ACTIVE, State
-from ..status.job_pages import (
-    FINISHED,
-    QUEUES_MOST,
-    UNFINISHED,
-    JobFilter,
-    JobPage,
-    find_jobs,
-    queue_ids,
-    walk_jobs,
-)
+from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
+from ..status.job_pages import JobPage, walk_jobs
 from ..status.masking import masked_columns
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 from .visible import visible_tenants
 
-STATE_GROUPS: dict[str, frozenset[State]] = {
-    "unfinished": frozenset(UNFINISHED),
-    "active": ACTIVE,
-    "finished": frozenset(FINISHED),
-    **{state.value: frozenset({state}) for state in State},
-}
-STATE_LABELS: list[tuple[str | None, Any]] = [
-    (None, _("All")),
-    ("unfinished", _("unfinished")),
-    ("active", _("holding a slot")),
-    ("finished", _("finished")),
-    *((state.value, state.label) for state in State),
-]
 NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
 NAMES_MOST = 500
@@ -78,15 +54,6 @@ QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
 """What a download of jobs has of their queues; nothing where a queue was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the address of the page asks for, and what in it cannot be."""
-
-    filter: JobFilter
-    job_id: int | None = None
-    problem: str | None = None
-
-
 class JobChangeList(ChangeList):
     """A page of jobs. `queryset` is what actions may touch; `result_list` is found by ids."""
 
@@ -107,7 +74,13 @@ class JobChangeList(ChangeList):
         for name in PAGE_PARAMETERS:  # another filter or search begins at the newest job
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
-        self.asked = self._read(visible_tenants(request))
+        values = {name: value for name in PARAMETERS if (value := self._given(name))}
+        self.asked = read_filters(
+            get_settings().database,
+            {**values, SEARCH: self.query},
+            tenants=visible_tenants(request),
+        )
+        self.queue = self.asked.queue
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
@@ -130,12 +103,8 @@ class JobChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Find the page's ids, then read just these rows and their queues."""
         using = get_settings().database
-        if self.asked.problem:
-            self.page = JobPage((), None)
-        elif self.asked.job_id is not None:
-            self.page = JobPage((self.asked.job_id,), None)
-        else:
-            self.page = find_jobs(using, self.asked.filter, size=self.list_per_page)
+        before = NEWEST if self.asked.job_id is not None else self.before
+        self.page = self.asked.page(using, before=before, size=self.list_per_page)
         found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN)
         jobs = sorted(found.order_by(), key=lambda job: -job.pk)
         queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in jobs})
@@ -160,58 +129,10 @@ class JobChangeList(ChangeList):
         if self.asked.job_id is not None:
             yield (self.asked.job_id,)
             return
-        asked = replace(self.asked.filter, before=NEWEST)
-        yield from walk_jobs(get_settings().database, asked, size=PAGE_ROWS)
+        yield from walk_jobs(get_settings().database, self.asked.filter, size=PAGE_ROWS)
 
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None
-
-    def _read(self, tenants: Collection[str] | None) -> Asked:
-        """Turn the address into a filter; name the first thing in it that cannot be."""
-        using = get_settings().database
-        state = self._given("state")
-        if state is not None and state not in STATE_GROUPS:
-            return Asked(JobFilter(), problem=gettext("There is no state %r.") % state)
-        if (query := self.query.strip().removeprefix("#")).isdecimal():
-            number = read_number(query)
-            return Asked(JobFilter(), job_id=NEWEST if number is None else number)
-        queues: tuple[int, ...] | None = None
-        if given := self._given("queue_id"):
-            self.queue = (
-                TenantQueue.objects.using(using).filter(pk=given).first()
-                if (read_number(given) or 2**31) < 2**31
-                else None
-            )
-            if self.queue and tenants is not None and self.queue.tenant not in tenants:
-                self.queue = None
-            if self.queue is None:
-                return Asked(JobFilter(), problem=gettext("There is no queue %s.") % given)
-            queues = (self.queue.pk,)
-        elif self._given("tenant") or self._given("queue"):
-            tenant, name = self._given("tenant"), self._given("queue")
-            queues = queue_ids(using, tenant=tenant, name=name, tenants=tenants)
-            if not queues:
-                return Asked(JobFilter(), problem=self._no_queue(tenant, name))
-            if len(queues) == QUEUES_MOST:
-                text = gettext("More than %d queues are called %r: add the tenant.")
-                return Asked(JobFilter(), problem=text % (QUEUES_MOST, name))
-        elif tenants is not None:
-            queues = queue_ids(using, tenants=tenants)
-        return Asked(
-            JobFilter(
-                None if state is None else STATE_GROUPS[state],
-                queues,
-                self.query.strip() or self._given("name"),
-                self.before,
-            )
-        )
-
-    def _no_queue(self, tenant: str | None, name: str | None) -> str:
-        if tenant is None:
-            return gettext("No tenant has a queue called %r.") % name
-        if name is None:
-            return gettext("Tenant %r has no queue.") % tenant
-        return gettext("Tenant %r has no queue called %r.") % (tenant, name)
 
     @property
     def is_first_page(self) -> bool:
@@ -241,6 +162,11 @@ class JobChangeList(ChangeList):
     def _page_link(self, before: str, trail: list[str]) -> str:
         kept = ".".join(trail[-30:])  # pages back that links lead to
         return self.get_query_string({"before": before, "trail": kept or None})
+
+    @property
+    def may_select_all(self) -> bool:
+        """Whether more jobs may match than the page shows."""
+        return self.page.older is not None or not self.is_first_page
 
     @property
     def is_unfiltered(self) -> bool:

@@ -22,6 +22,7 @@ from ..queries.fleet import RunningClaim
 from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
+from .acting import acting
 from .base import EmptyList
 from .formats import (
     NOTHING,
@@ -220,7 +221,8 @@ class WorkerAdmin(WorkerActions):
                 raise PermissionDenied
             number = read_number(unquote(object_id))
             chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            page = self._ask_and_tell(request, chosen, pressed[0], {pressed[0].button: "1"})
+            with acting(request):
+                page = self._ask_and_tell(request, chosen, pressed[0], {pressed[0].button: "1"})
             return page or HttpResponseRedirect(request.get_full_path())
         nothing = {"show_save": False, "show_save_and_continue": False}
         return super().changeform_view(

@@ -258,8 +258,8 @@ class Job(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise JobReadOnly: cancel the job, or let its history partition be dropped."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be deleted: cancel it with operations.cancel(); finished jobs "
-            "go when their history partition is dropped"
+            f"Job {self.pk!r} cannot be deleted: cancel it with operations.cancel(); delete "
+            "finished jobs with operations.delete_finished(), or let their history be dropped"
         )
 
     @property

@@ -25,7 +25,7 @@ from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .changes import Edit, record_jobs
 from .gates import keys_of, release_and_wake
-from .job_entries import CancelEntry, record_move, record_retry
+from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
 from .tuning import check_columns, row_of, switch_rows, write_columns
 
@@ -146,22 +146,45 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
     return _let_through(alias, _gates(edits))
 
 
-def run_now(ids: Iterable[int], *, using: str | None = None) -> list[int]:
-    """Make jobs ready that wait for their time."""
+def delete_finished(
+    ids: Iterable[int], *, using: str | None = None, recorded: bool = True
+) -> list[int]:
+    """Delete finished jobs from the history.
+
+    Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
+    """
+    alias, chosen = _alias(using), _ids(ids)
+    with transaction.atomic(using=alias):
+        entry = DeleteEntry(alias, chosen) if recorded else None
+        deleted = queries.delete_jobs(alias, chosen)
+        if entry:
+            entry.add(deleted)
+    return sorted(deleted)
+
+
+def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
+    """Make jobs ready that wait for their time. `recorded`: see cancel()."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), None)
-        _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
+        if recorded:
+            _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
     return _let_through(alias, _gates(edits))
 
 
-def change_priority(ids: Iterable[int], priority: int, *, using: str | None = None) -> list[int]:
-    """Change the priority of jobs that wait, and so their places in line. Raises InvalidOption."""
+def change_priority(
+    ids: Iterable[int], priority: int, *, using: str | None = None, recorded: bool = True
+) -> list[int]:
+    """Change the priority of jobs that wait, and so their places in line.
+
+    `recorded`: see cancel(). Raises InvalidOption.
+    """
     check_priority("priority", priority)
     alias = _alias(using)
     with transaction.atomic(using=alias):
         edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
-        _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
+        if recorded:
+            _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
     return _look_at_gates(alias, _gates(edits))
 
 
@@ -178,19 +201,25 @@ def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = N
 
 
 def change_queue(
-    ids: Iterable[int], *, tenant: str, queue: str, using: str | None = None
+    ids: Iterable[int],
+    *,
+    tenant: str,
+    queue: str,
+    using: str | None = None,
+    recorded: bool = True,
 ) -> list[int]:
     """Move waiting jobs to another queue, which is made if it does not exist.
 
     A job with a session, user, exclusive or unique key, or a monitor, does not move to a queue of
-    another tenant. Raises QueueRetired, InvalidOption.
+    another tenant. `recorded`: see cancel(). Raises QueueRetired, InvalidOption.
     """
     alias = _alias(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
     queue_id = queue_id_of(target, refresh=True)
     with transaction.atomic(using=alias):
         former = queries.set_queue(alias, _ids(ids), queue_id)
-        record_move(alias, former, queue_id)
+        if recorded:
+            record_move(alias, former, queue_id)
     _wake(alias, len(former))
     return sorted(former)
 

@@ -37,6 +37,18 @@ class CancelEntry:
         self._entry.add(ids, before=before, after={name: len(ids)})
 
 
+class DeleteEntry:
+    """The entry of jobs that are deleted, whose names are read before."""
+
+    def __init__(self, using: str, ids: Collection[int]) -> None:
+        label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
+        self._entry = Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
+
+    def add(self, states: Mapping[int, str]) -> None:
+        """Write it, with the states that the deleted jobs had."""
+        self._entry.add(states, before={"state": one_or_list(states.values())} if states else {})
+
+
 def record_retry(using: str, edits: Edits) -> None:
     """Write the entry of jobs that were brought back."""
     changes = {i: Edit({"state": e.was}, {"state": e.now}) for i, e in edits.items()}

@@ -52,6 +52,12 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     return found.id
 
 
+def make_queue(using: str, tenant: str, name: str, *, num_slots: int | None) -> None:
+    """Make a tenant queue with these slots unless it exists; one that exists is left as it is."""
+    if (using, tenant, name) not in _queue_ids:
+        queries.create_queue(using, tenant, name, num_slots)
+
+
 def lane_of(priority: int) -> int:
     """Return the lane in which jobs of a priority are served: one for all, or one each."""
     return priority if get_settings().priority_scope == "global" else 0

@@ -86,6 +86,11 @@ def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Edits:
     return _edits(using, "retry_jobs", ids, by_tenant=by_tenant)
 
 
+def delete_jobs(using: str, ids: Sequence[int]) -> dict[int, str]:
+    """Delete those of `ids` that are finished and of no monitor; return their states."""
+    return dict(fetch(using, "delete_jobs", {"ids": array(ids)}))
+
+
 def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Edits:
     """Change the priority of those of `ids` that wait; return the former ones."""
     return _edits(using, "set_priority", ids, priority=priority, lane=lane)

@@ -106,10 +106,17 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
 
 
 def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ids of all jobs, the newest first, at most `size` at a time.
+    """Yield the ids of all jobs, the newest first, at most `size` at a time."""
+    for page in walk_pages(using, asked, size=size):
+        if page.ids:
+            yield page.ids
 
-    Each step is a page of the list: it ends its transaction before the ids are yielded. Where the
-    list may leave jobs out (`capped`), the walk goes on by their ids.
+
+def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
+    """Yield all pages of a list. One may be empty, where its window has no job that fits.
+
+    Each step ends its transaction before its page is yielded. Where the list may leave jobs out
+    (`capped`), the walk goes on by their ids.
     """
     by_id = False
     while True:
@@ -117,8 +124,7 @@ def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int,
         if page.capped and not by_id:
             by_id = True
             continue
-        if page.ids:
-            yield page.ids
+        yield page
         if page.older is None:
             return
         asked = replace(asked, before=page.older)
@@ -166,6 +172,9 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     chosen = _chosen(asked.states, FINISHED)
     if not chosen:
         return []
+    if set(chosen) == {State.ERROR, State.CANCELLED}:  # each has its part of an index
+        apart = (replace(asked, states=frozenset({state})) for state in chosen)
+        return [found for one in apart for found in _finished(using, one, page)]
     states = None if len(chosen) == len(FINISHED) else chosen
     wanted = Wanted(asked.before, page, WINDOW, states, asked.queues, asked.name)
     filters = sum(part is not None for part in (states, asked.queues, asked.name))

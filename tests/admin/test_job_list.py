@@ -212,7 +212,7 @@ def test_too_many_queues_ask_for_a_tenant(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_pages, "QUEUES_MOST", 2)
-    monkeypatch.setattr("django_tenantqueue.admin.job_list.QUEUES_MOST", 2)
+    monkeypatch.setattr("django_tenantqueue.status.job_filters.QUEUES_MOST", 2)
     make_queue("acme"), make_queue("zeta")
 
     assert "More than 2 queues are called" in page(admin_client.get(f"{LIST}?queue=default"))

@@ -13,7 +13,6 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from django_tenantqueue.admin.visible import tenants_of
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import (
     Change,
@@ -29,6 +28,7 @@ from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
+from django_tenantqueue.status.visible import tenants_of
 from django_tenantqueue.testing import run_commit_hooks
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker, state_of
 from tests.testapp.models import Report

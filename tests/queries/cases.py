@@ -325,6 +325,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5}),
         Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5}),
     ],
+    "delete_jobs": [Case(ids("failed"), ("tenantqueue_history_pkey",), 8000)],
     "delete_worker": [
         Case(lambda _: {"worker": OUR_WORKER}, worker=True, buffers=SLOT_INDEX),
         Case(lambda _: {"worker": 300}, worker=True, buffers=SLOT_INDEX),

@@ -1,0 +1,163 @@
+"""What a bulk action does to one batch of jobs, and which of them it leaves as they are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..calls.options import check_priority, check_queue, check_tenant
+from ..exceptions import InvalidOption, QueueRetired
+from ..models import Change, TenantQueue
+from ..states import FINAL, WAITING, State
+from . import control
+
+TASK_PREFIX = "django_tenantqueue.bulk."
+"""The names of the tasks of bulk actions begin with it."""
+Values = Mapping[str, Any]
+Left = dict[str, int]
+"""How many jobs are left as they are, by the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A job of a batch."""
+
+    id: int
+    queue_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to a batch."""
+
+    changed: Collection[int]
+    left: Left
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAction:
+    """One kind of bulk action.
+
+    `states`: of the jobs that it can change. `act` changes those of a batch. `check` returns the
+    values that the action takes, and raises InvalidOption.
+    """
+
+    name: str
+    change: str
+    states: frozenset[State]
+    act: Callable[[str, Sequence[Member], Values], Done]
+    check: Callable[[Values], dict[str, Any]]
+
+
+def _done(jobs: Sequence[Member], changed: Collection[int], reason: str) -> Done:
+    left = len(jobs) - len(changed)
+    return Done(changed, {reason: left} if left else {})
+
+
+def _ids(jobs: Sequence[Member]) -> list[int]:
+    return [job.id for job in jobs]
+
+
+def _retry(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    own = [job for job in jobs if job.name.startswith(TASK_PREFIX)]
+    others = [job for job in jobs if not job.name.startswith(TASK_PREFIX)]
+    changed = control.retry(_ids(others), using=using, recorded=False)
+    done = _done(others, changed, "monitor_cancelled")
+    return Done(done.changed, {**done.left, "bulk_action": len(own)}) if own else done
+
+
+def _cancel(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    cancelled, asked = control.cancel(_ids(jobs), using=using, recorded=False)
+    return _done(jobs, [*cancelled, *asked], "waits_for_details")
+
+
+def _run_now(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    changed = control.run_now(_ids(jobs), using=using, recorded=False)
+    return _done(jobs, changed, "waits_for_no_time")
+
+
+def _change_priority(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    changed = control.change_priority(_ids(jobs), values["priority"], using=using, recorded=False)
+    return _done(jobs, changed, "changed_meanwhile")
+
+
+def _delete(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    deleted = control.delete_finished(_ids(jobs), using=using, recorded=False)
+    return _done(jobs, deleted, "counted_by_monitor")
+
+
+def _move(using: str, jobs: Sequence[Member], values: Values) -> Done:
+    """Move jobs to the queue of that name of the given tenant, or each of its own tenant's."""
+    queues = TenantQueue.objects.using(using)
+    tenants = dict(queues.filter(pk__in={job.queue_id for job in jobs}).values_list("pk", "tenant"))
+    of_tenant: defaultdict[str | None, list[int]] = defaultdict(list)
+    for job in jobs:
+        own = tenants.get(job.queue_id)
+        of_tenant[own if own is None else values.get("tenant") or own].append(job.id)
+    targets = queues.filter(name=values["queue"], retired=False)
+    known = set(targets.filter(tenant__in=tenants.values()).values_list("tenant", flat=True))
+    if values.get("tenant"):
+        known |= set(targets.filter(tenant=values["tenant"]).values_list("tenant", flat=True))
+    changed: list[int] = []
+    homeless = 0
+    for tenant, ids in of_tenant.items():
+        if tenant is None or tenant not in known:
+            homeless += len(ids)  # a typing error makes no queue
+            continue
+        try:
+            changed += control.change_queue(
+                ids, tenant=tenant, queue=values["queue"], using=using, recorded=False
+            )
+        except QueueRetired:  # since it was looked at
+            homeless += len(ids)
+    bound = len(jobs) - homeless - len(changed)
+    left = {"no_such_queue": homeless, "bound_to_tenant": bound}
+    return Done(changed, {reason: count for reason, count in left.items() if count})
+
+
+def _no_values(values: Values) -> dict[str, Any]:
+    if values:
+        raise InvalidOption(f"{sorted(values)!r}: this action takes no values")
+    return {}
+
+
+def _priority(values: Values) -> dict[str, Any]:
+    if set(values) != {"priority"}:
+        raise InvalidOption(f"{sorted(values)!r}: this action takes 'priority' alone")
+    check_priority("priority", values["priority"])
+    return dict(values)
+
+
+def _target(values: Values) -> dict[str, Any]:
+    if not {"queue"} <= set(values) <= {"queue", "tenant"}:
+        raise InvalidOption(f"{sorted(values)!r}: this action takes 'queue', and may take 'tenant'")
+    check_queue("queue", values["queue"])
+    check_tenant("tenant", values.get("tenant") or "")
+    return {name: value for name, value in values.items() if value}
+
+
+_WAITING = frozenset(WAITING)
+_UNFINISHED = frozenset(state for state in State if state not in FINAL)
+_FAILED = frozenset({State.ERROR, State.CANCELLED})
+_LATER = frozenset({State.SCHEDULED, State.HELD})
+_ACTIONS = (
+    BulkAction("retry", Change.Action.RETRY, _FAILED, _retry, _no_values),
+    BulkAction("cancel", Change.Action.CANCEL, _UNFINISHED, _cancel, _no_values),
+    BulkAction("run_now", Change.Action.RUN_NOW, _LATER, _run_now, _no_values),
+    BulkAction(
+        "change_priority", Change.Action.SET_PRIORITY, _WAITING, _change_priority, _priority
+    ),
+    BulkAction("move", Change.Action.MOVE, _WAITING, _move, _target),
+    BulkAction("delete", Change.Action.DELETE, frozenset(FINAL), _delete, _no_values),
+)
+ACTIONS = {action.name: action for action in _ACTIONS}
+
+
+def find_action(name: str) -> BulkAction:
+    """Return the action of that name; raise InvalidOption."""
+    if name not in ACTIONS:
+        raise InvalidOption(f"action={name!r}: it must be one of {list(ACTIONS)}")
+    return ACTIONS[name]

@@ -1,0 +1,164 @@
+"""What the filters of the list of jobs mean: from their names and values to the jobs they select.
+
+The list, its downloads and bulk actions all read them here, so that they mean the same jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import TenantQueue
+from ..queries.lists import NEWEST
+from ..states import ACTIVE, State
+from ..text import is_storable, read_number
+from .job_pages import (
+    FINISHED,
+    QUEUES_MOST,
+    UNFINISHED,
+    JobFilter,
+    JobPage,
+    find_jobs,
+    queue_ids,
+    walk_pages,
+)
+
+STATE_GROUPS: dict[str, frozenset[State]] = {
+    "unfinished": frozenset(UNFINISHED),
+    "active": ACTIVE,
+    "finished": frozenset(FINISHED),
+    **{state.value: frozenset({state}) for state in State},
+}
+STATE_LABELS: list[tuple[str | None, Any]] = [
+    (None, _("All")),
+    ("unfinished", _("unfinished")),
+    ("active", _("holding a slot")),
+    ("finished", _("finished")),
+    *((state.value, state.label) for state in State),
+]
+SEARCH = "q"
+"""The name of the search among the filters."""
+LABELS: dict[str, Any] = {
+    "state": _("state"),
+    "tenant": _("tenant"),
+    "queue": _("queue"),
+    "queue_id": _("tenant queue"),
+    "name": _("task name"),
+    SEARCH: _("search"),
+}
+"""All filters, by their names in addresses and in the arguments of bulk actions."""
+COUNT_PAGE = 5000
+"""Jobs that one step of a count reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What filters ask for, and what in them cannot be. `queue` is the one that they name by id."""
+
+    filter: JobFilter
+    job_id: int | None = None
+    problem: str | None = None
+    queue: TenantQueue | None = None
+
+    def narrowed(self, states: frozenset[State]) -> Asked:
+        """Return the same for jobs of these states only."""
+        chosen = states if self.filter.states is None else states & self.filter.states
+        return replace(self, filter=replace(self.filter, states=chosen))
+
+    def below(self, before: int) -> Asked:
+        """Return the same for jobs below an id only."""
+        return replace(self, filter=replace(self.filter, before=before))
+
+    def page(self, using: str, *, before: int, size: int, by_id: bool = False) -> JobPage:
+        """Return the newest jobs below an id, see find_jobs()."""
+        if self.problem or self.filter.states == frozenset():
+            return JobPage((), None)
+        if self.job_id is not None:
+            return JobPage((self.job_id,) if self.job_id <= before else (), None)
+        return find_jobs(using, replace(self.filter, before=before), size=size, by_id=by_id)
+
+    def whole_page(self, using: str, *, before: int, size: int) -> JobPage:
+        """Return a page from which no job is missing, however many hold a slot."""
+        page = self.page(using, before=before, size=size)
+        return self.page(using, before=before, size=size, by_id=True) if page.capped else page
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many jobs match. `is_exact`: False when there are more, or may be."""
+
+    jobs: int
+    is_exact: bool
+
+
+def read_filters(
+    using: str, given: Mapping[str, str], *, tenants: Collection[str] | None = None
+) -> Asked:
+    """Return what the filters select among the jobs of some tenants; None: of all.
+
+    The answer names the first thing in the filters that cannot be.
+    """
+    values = {name: value.strip() for name, value in given.items() if value.strip()}
+    for filter_name, value in values.items():
+        if filter_name not in LABELS:
+            return _problem(gettext("There is no filter %r.") % filter_name)
+        if not is_storable(value):
+            return _problem(gettext("There is no job with %r.") % value)
+    state = values.get("state")
+    if state is not None and state not in STATE_GROUPS:
+        return _problem(gettext("There is no state %r.") % state)
+    search = values.get(SEARCH)
+    if search is not None and (query := search.removeprefix("#")).isdecimal():
+        number = read_number(query)
+        return Asked(JobFilter(), job_id=NEWEST if number is None else number)
+    states = None if state is None else STATE_GROUPS[state]
+    name = search or values.get("name")
+    tenant, queue_name = values.get("tenant"), values.get("queue")
+    if given_id := values.get("queue_id"):
+        known = (read_number(given_id) or 2**31) < 2**31
+        queue = TenantQueue.objects.using(using).filter(pk=given_id).first() if known else None
+        if queue is None or (tenants is not None and queue.tenant not in tenants):
+            return _problem(gettext("There is no queue %s.") % given_id)
+        return Asked(JobFilter(states, (queue.pk,), name), queue=queue)
+    if tenant is None and queue_name is None:
+        seen = None if tenants is None else queue_ids(using, tenants=tenants)
+        return Asked(JobFilter(states, seen, name))
+    queues = queue_ids(using, tenant=tenant, name=queue_name, tenants=tenants)
+    if not queues:
+        return _problem(_no_queue(tenant, queue_name))
+    if len(queues) == QUEUES_MOST:
+        text = gettext("More than %d queues are called %r: add the tenant.")
+        return _problem(text % (QUEUES_MOST, queue_name))
+    return Asked(JobFilter(states, queues, name))
+
+
+def _problem(text: str) -> Asked:
+    return Asked(JobFilter(), problem=text)
+
+
+def _no_queue(tenant: str | None, name: str | None) -> str:
+    if tenant is None:
+        return gettext("No tenant has a queue called %r.") % name
+    if name is None:
+        return gettext("Tenant %r has no queue.") % tenant
+    return gettext("Tenant %r has no queue called %r.") % (tenant, name)
+
+
+def count_matching(using: str, asked: Asked, *, most: int, pages: int | None = None) -> Count:
+    """Count the jobs that match, up to `most`, with at most `pages` reads of COUNT_PAGE jobs."""
+    if asked.job_id is not None or asked.problem or asked.filter.states == frozenset():
+        page = asked.page(using, before=asked.filter.before, size=1)
+        return Count(len(page.ids), is_exact=True)
+    found = 0
+    for page in islice(walk_pages(using, asked.filter, size=COUNT_PAGE), pages):
+        found += len(page.ids)
+        if found > most:
+            return Count(most, is_exact=False)
+        if page.older is None:
+            return Count(found, is_exact=True)
+    return Count(found, is_exact=False)
