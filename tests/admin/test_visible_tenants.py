@@ -8,12 +8,13 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue import bulk
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
@@ -29,7 +30,7 @@ from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
-from django_tenantqueue.testing import run_commit_hooks
+from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker, state_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import noop
@@ -360,6 +361,56 @@ def test_failures_of_another_tenant_are_neither_retried_nor_cancelled(
         *(State.CANCELLED, State.CANCELLED),
         *(State.ERROR, State.SCHEDULED),
     ]
+
+
+def test_action_on_all_that_match_leaves_other_tenants_alone(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING, "delete_job")
+    ours, theirs = both
+    listed = url_of("job", "changelist")
+    chosen = {"_selected_action": ours.job.pk, "select_across": "1", "index": "0"}
+
+    question = client.post(listed, {**chosen, "action": "cancel_selected"})
+    answer = say_yes(client, question)
+    TenantQueue.objects.exclude(name="admin").update(paused=True)
+    run_pending()
+
+    assert "Queue “admin”" not in text_of(question)
+    assert answer.status_code == 200, "the user sees the page of the job that does it"
+    assert state_of(ours.job.pk) == State.CANCELLED
+    assert state_of(theirs.job.pk) == State.CREATED
+    assert Job.objects.get(name="django_tenantqueue.bulk.cancel").state == State.SUCCESS
+    assert Change.objects.get(action="cancel").tenant == OURS
+    for tenant in (THEIRS, "nobody"):
+        refused = client.post(
+            f"{listed}?tenant={tenant}", {**chosen, "action": "cancel_selected"}, follow=True
+        )
+        assert f"Tenant '{tenant}' has no queue." in text_of(refused).replace("&#x27;", "'")
+
+
+def test_all_that_match_are_not_moved_to_another_tenant(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    data = {"_selected_action": both[0].job.pk, "select_across": "1", "index": "0"}
+    data |= {"action": "move_selected", "_apply": "1"}
+    listed = url_of("job", "changelist")
+
+    named = client.post(listed, {**data, "tenant": THEIRS, "queue": f"{THEIRS}-queue"})
+    unnamed = client.post(listed, {**data, "queue": f"{THEIRS}-queue"})
+
+    assert f"You are not allowed to see tenant “{THEIRS}”." in text_of(named)
+    assert "No tenant has a queue" in text_of(unnamed)
+    assert not Job.objects.filter(name="django_tenantqueue.bulk.move").exists()
+    user = operator()  # a user of some tenants
+    with pytest.raises(InvalidArgument, match="not allowed to see tenant"):
+        bulk.start(
+            "move",
+            {},
+            {"tenant": THEIRS, "queue": f"{THEIRS}-queue"},
+            user=User.objects.get(pk=user.session["_auth_user_id"]),
+        )
 
 
 def test_first_page_saves_no_queue_of_another_tenant(
