@@ -85,6 +85,11 @@ def moment(value: datetime | None, now: datetime | None = None) -> SafeString | 
     )
 
 
+def badge(name: str, text: object) -> SafeString:
+    """Return a label in the colours of the state `name` of a job: held is grey, error is red."""
+    return format_html('<span class="tq-state tq-state-{}">{}</span>', name, text)
+
+
 def state_badge(state: str) -> SafeString:
     """Return a job's state as a coloured label."""
     label = State(state).label if state in State.values else state

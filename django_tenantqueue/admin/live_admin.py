@@ -62,6 +62,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         columns = super().get_list_display(request)
         if self.has_change_permission(request):
             return columns
+        if "trouble" in columns:  # it says so, too
+            return tuple(column for column in columns if column != "paused")
         return tuple("pause_badge" if column == "paused" else column for column in columns)
 
     @admin.display(description=_("paused"))

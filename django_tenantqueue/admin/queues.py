@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import path, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -18,14 +19,23 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue
 from ..operations import control
-from ..queries.control import QueueLoad
-from ..status.figures import COUNTED_TO
-from ..status.queue_loads import loads
+from ..status.figures import COUNTED_TO, duration_text
+from ..status.queue_troubles import LATE_SECONDS, QueueNow, Trouble, read_now
 from .base import EmptyList
+from .charts import gauge
 from .filters import QueueNameFilter
-from .formats import counted
+from .formats import NOTHING, badge, counted
 from .home import overview_view
 from .live_admin import TunedAdmin
+from .queue_list import QueueChangeList, TroubleFilter
+
+BADGES = {
+    Trouble.LATE: "error",
+    Trouble.FULL: "scheduled",
+    Trouble.FAILING: "error",
+    Trouble.NO_WORKER: "error",
+}
+"""The state of a job whose colours a trouble has."""
 
 
 def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
@@ -33,6 +43,11 @@ def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
     url = reverse("admin:tenantqueue_job_changelist")
     query = urlencode({"queue_id": str(queue.pk), "state": state})
     return format_html('<a href="{}?{}">{}</a>', url, query, text)
+
+
+def _now(queue: TenantQueue) -> QueueNow:
+    now: QueueNow = queue.now  # type: ignore[attr-defined]
+    return now
 
 
 @admin.register(TenantQueue)
@@ -58,25 +73,26 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     )
     fixed = ("tenant", "name")
     list_display = (
-        "tenant",
-        "name",
+        "title",
+        "trouble",
+        "wait",
         "running",
         "waiting",
+        "failing",
         "num_slots",
         "weight",
         "max_per_second",
         "paused",
-        "in_use",
     )
-    list_display_links = ("tenant", "name")
+    list_display_links = ("title",)
     # a page of 100 rows posts 900 fields: Django takes 1,000
     list_editable = ("num_slots", "weight", "max_per_second", "paused")
-    list_filter = ("paused", "retired", QueueNameFilter)
+    list_filter = (TroubleFilter, "retired", QueueNameFilter)
     search_fields = ("tenant", "name")
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
     actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
-    readonly_fields = ("created_at", "running", "waiting")
+    readonly_fields = ("created_at", "trouble", "wait", "running", "waiting", "failing")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
         (
@@ -84,7 +100,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             {"fields": ("num_slots", "weight", ("max_per_second", "burst"), "paused")},
         ),
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
-        (_("Now"), {"fields": ("running", "waiting", "created_at")}),
+        (
+            _("Now"),
+            {"fields": ("trouble", "wait", "running", "waiting", "failing", "created_at")},
+        ),
     )
 
     def get_urls(self) -> list[Any]:
@@ -92,36 +111,75 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
-    def load(self, rows: Sequence[TenantQueue]) -> None:
-        """Give each queue its `load`."""
-        found = loads(self.using, [row.pk for row in rows]) if rows else {}
-        for row in rows:
-            row.load = found.get(row.pk, QueueLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that orders by what the queues do at the moment."""
+        return QueueChangeList
 
-    @admin.display(description=_("running"))
+    def load(self, rows: Sequence[TenantQueue]) -> None:
+        """Give each queue what it does at the moment as `now`."""
+        found = read_now(self.using, rows)
+        for row in rows:
+            row.now = found[row.pk]  # type: ignore[attr-defined]
+
+    @admin.display(description=_("tenant / queue"), ordering="tenant")
+    def title(self, queue: TenantQueue) -> SafeString:
+        """Return whose queue it is and what it is called."""
+        return format_html("{}<br>{}", queue.tenant or NOTHING, queue.name)
+
+    @admin.display(description=_("trouble"))
+    def trouble(self, queue: TenantQueue) -> SafeString | str:
+        """Return a label for all that is wrong; nothing for a healthy queue."""
+        now, waits = _now(queue), _now(queue).load.waiting > 0
+        labels = [
+            badge(BADGES.get(trouble, "error" if waits else "held"), trouble.label)
+            for trouble in now.troubles
+        ]
+        if queue.max_waiting is not None and now.load.waiting >= queue.max_waiting:
+            labels.append(badge("error", gettext("rejects new jobs")))
+        if queue.retired:
+            labels.append(badge("held", gettext("retired")))
+        return format_html_join(" ", "{}", ((label,) for label in labels))
+
+    @admin.display(description=_("oldest wait"), ordering="pk")
+    def wait(self, queue: TenantQueue) -> SafeString:
+        """Return how long the first ready job has waited."""
+        seconds = _now(queue).load.wait_seconds
+        late = " tq-late" if (seconds or 0) > LATE_SECONDS else ""
+        return format_html('<span class="tq-number{}">{}</span>', late, duration_text(seconds))
+
+    @admin.display(description=_("running"), ordering="pk")
     def running(self, queue: TenantQueue) -> SafeString:
-        """Return how many slots are taken."""
-        load = queue.load  # type: ignore[attr-defined]
-        full = queue.num_slots is not None and load.running >= queue.num_slots
-        return format_html(
-            '<span class="tq-number{}" title="{}">{}</span>',
-            " tq-full" if full and load.running else "",
+        """Return how many slots are taken, as a gauge and in numbers."""
+        load = _now(queue).load
+        text = counted(load.running, COUNTED_TO)
+        label = (
             gettext("no limit")
             if queue.num_slots is None
             else gettext("%(running)s of %(slots)s slots are taken")
-            % {"running": counted(load.running, COUNTED_TO), "slots": queue.num_slots},
-            jobs_link(queue, "active", counted(load.running, COUNTED_TO)),
+            % {"running": text, "slots": queue.num_slots}
+        )
+        return format_html(
+            '<span class="tq-number" title="{}">{}</span>{}',
+            label,
+            jobs_link(queue, "active", text),
+            ""
+            if queue.num_slots is None
+            else format_html(
+                " / {}<br>{}",
+                f"{queue.num_slots:,}",
+                gauge(load.running, queue.num_slots, load.waiting, label),
+            ),
         )
 
     @admin.display(description=_("waiting"))
     def waiting(self, queue: TenantQueue) -> SafeString:
         """Return how many jobs are ready and wait for a slot, and how many may."""
-        load = queue.load  # type: ignore[attr-defined]
+        load = _now(queue).load
         text = counted(load.waiting, COUNTED_TO)
         full = queue.max_waiting is not None and load.waiting >= queue.max_waiting
         return format_html(
             '<span class="tq-number{}" title="{}">{}</span>',
-            " tq-full" if full else "",
+            " tq-late" if full else "",
             gettext("It takes no new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
@@ -130,12 +188,24 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             ),
         )
 
-    @admin.display(description=_("new jobs"), ordering="retired")
-    def in_use(self, queue: TenantQueue) -> SafeString | str:
-        """Return whether the queue takes new jobs."""
-        if not queue.retired:
-            return gettext("taken")
-        return format_html('<span class="tq-state">{}</span>', gettext("retired"))
+    @admin.display(description=_("failed, 1 h"))
+    def failing(self, queue: TenantQueue) -> SafeString | str:
+        """Return the share of the runs of the last hour that failed."""
+        now = _now(queue)
+        if now.failing is None:
+            return NOTHING
+        counts = now.counts
+        title = gettext(
+            "Of %(ended)s runs in the last hour, %(failed)s ended in error, %(retried)s were "
+            "retried"
+        ) % {name: f"{getattr(counts, name):,}" for name in ("ended", "failed", "retried")}
+        text = f"{100 * now.failing:.1f} %"
+        return format_html(
+            '<span class="tq-number{}" title="{}">{}</span>',
+            " tq-late" if counts.failed else "",
+            title,
+            jobs_link(queue, "error", text) if counts.failed else text,
+        )
 
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:

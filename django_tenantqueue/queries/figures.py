@@ -115,6 +115,12 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
     return {row[0]: Counts(*row[1:]) for row in fetch(using, "sum_of_queues", params)}
 
 
+def list_failing_queues(using: str, *, since: datetime, rows: int) -> dict[int, Counts]:
+    """Return what failed since `since` by queue; at most the newest `rows` figures are read."""
+    found = fetch(using, "list_failing_queues", {"since": since, "rows": rows})
+    return {queue: Counts(failed=failed, retried=retried) for queue, failed, retried in found}
+
+
 @dataclass(frozen=True, slots=True)
 class Failures:
     """Runs of one task that ended with errors of one class."""

@@ -1,0 +1,99 @@
+"""The list of tenant queues: filters and orders by what the queues do at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Case, OrderBy, QuerySet, When
+from django.db.models.expressions import RawSQL
+from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..conf import get_settings
+from ..models import TenantQueue
+from ..queries.base import array
+from ..status.fleet_report import VISITED
+from ..status.queue_troubles import Busy, Trouble, ids_in_trouble, walk_busy
+from .live_admin import LoadedChangeList
+
+
+def busy_of(request: HttpRequest) -> Busy:
+    """Return the busy queues, which a request reads once at most."""
+    if not hasattr(request, "tenantqueue_busy"):
+        request.tenantqueue_busy = walk_busy(get_settings().database)  # type: ignore[attr-defined]
+    busy: Busy = request.tenantqueue_busy  # type: ignore[attr-defined]
+    return busy
+
+
+class TroubleFilter(admin.SimpleListFilter):
+    """Queues that need attention."""
+
+    title = _("trouble")
+    parameter_name = "trouble"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [
+            (Trouble.LATE, _("late: a job waits for over a minute")),
+            (Trouble.FULL, _("full: all slots are taken, jobs wait")),
+            (Trouble.FAILING, _("failing: jobs ended in error in the last hour")),
+            (Trouble.PAUSED, _("paused")),
+            (Trouble.NO_SLOTS, _("no slots")),
+            (Trouble.NO_WORKER, _("no worker takes its jobs")),
+        ]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[TenantQueue]
+    ) -> QuerySet[TenantQueue]:
+        """Return the queues of the choice."""
+        match self.value():
+            case Trouble.PAUSED:
+                return queryset.filter(paused=True)
+            case Trouble.NO_SLOTS:
+                return queryset.filter(num_slots=0)
+            case Trouble.FAILING:
+                ids = ids_in_trouble(queryset.db, Trouble.FAILING, Busy((), capped=False))
+            case Trouble.LATE | Trouble.FULL | Trouble.NO_WORKER as trouble:
+                ids = ids_in_trouble(queryset.db, Trouble(trouble), busy_of(request))
+            case _:
+                return queryset
+        return queryset.filter(pk__in=ids)
+
+
+class QueueChangeList(LoadedChangeList):
+    """Orders by the longest wait or the most active jobs: those of the busy queues alone."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        self.request = request
+        super().__init__(request, *args, **kwargs)
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        """Return what a column is sorted by; the busiest queues come first."""
+        if field_name == "wait":
+            return _in_order([q.id for q in busy_of(self.request).queues if q.wait_seconds])
+        if field_name == "running":
+            active = [queue for queue in busy_of(self.request).queues if queue.active]
+            return _in_order([q.id for q in sorted(active, key=lambda q: (-q.active, q.id))])
+        return super().get_ordering_field(field_name)
+
+    @property
+    def note(self) -> str:
+        """Return what the list must say of its own limits; empty when it has none."""
+        busy: Busy | None = getattr(self.request, "tenantqueue_busy", None)
+        if busy is None or not busy.capped:
+            return ""
+        return gettext(
+            "There are more busy queues than one page looks at: only the first %s with ready jobs "
+            "were looked at, so that some may be missing here, or stand too low."
+        ) % format(VISITED, ",")
+
+
+def _in_order(ids: Sequence[int]) -> Any:
+    """Return an order by the places of ids in a list; the other rows come last."""
+    if not ids:
+        return "pk"
+    place = RawSQL("array_position(%s::integer[], tenantqueue_tenantqueue.id)", [array(ids)])
+    return OrderBy(Case(When(pk__in=ids, then=place)), nulls_last=True)
