@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models import Case, OrderBy, QuerySet, When
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
@@ -72,8 +73,11 @@ class QueueChangeList(LoadedChangeList):
 
     def get_ordering_field(self, field_name: Any) -> Any:
         """Return what a column is sorted by; the busiest queues come first."""
+        if ORDER_VAR not in self.params:  # it asks for all columns, to mark that of the default
+            return super().get_ordering_field(field_name)
         if field_name == "wait":
-            return _in_order([q.id for q in busy_of(self.request).queues if q.wait_seconds])
+            waiting = [q for q in busy_of(self.request).queues if q.wait_seconds is not None]
+            return _in_order([queue.id for queue in waiting])
         if field_name == "running":
             active = [queue for queue in busy_of(self.request).queues if queue.active]
             return _in_order([q.id for q in sorted(active, key=lambda q: (-q.active, q.id))])
