@@ -57,6 +57,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    refreshes: ClassVar[bool] = False
+    """Whether the list refreshes itself in a browser."""
     export_name: ClassVar[str]
     """The beginning of the names of downloaded files."""
 

@@ -43,6 +43,7 @@ class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
     export_name = "jobs"
+    refreshes = True
     addable = False  # Task.delay() makes jobs
     list_display = (
         "title",

@@ -48,6 +48,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """What happens to jobs when rows are paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
+    refreshes = True
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 100
     list_max_show_all = 100

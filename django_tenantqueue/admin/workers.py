@@ -50,6 +50,7 @@ class WorkerAdmin(WorkerActions):
 
     addable = False  # a worker registers when it starts
     export_name = "workers"
+    refreshes = True
     empty_list = EmptyList(
         _("No worker is running."),
         _("Jobs wait until one does. Start it with"),
