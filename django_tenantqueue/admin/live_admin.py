@@ -29,8 +29,8 @@ class LoadedChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Fetch the page, then count for its rows with one bounded statement."""
         super().get_results(request)
-        assert isinstance(self.model_admin, TunedAdmin)
-        self.model_admin.load(list(self.result_list))
+        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
+        load(list(self.result_list))
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -46,8 +47,12 @@ class DutyReport:
     error: str
 
 
-def state_of(worker: Worker, now: datetime) -> WorkerState:
-    """Return what a worker does at `now`."""
+def state_of(worker: Worker, now: datetime, claims: int | None = None) -> WorkerState:
+    """Return what a worker does at `now`; `claims`: how many jobs it holds, None: not counted.
+
+    A worker of short jobs sleeps between them, and often holds none when it is looked at. So it
+    works while its last heartbeat says that it ends jobs.
+    """
     if now - worker.heartbeat_at > SILENT:
         return WorkerState.SILENT
     if worker.stopping:
@@ -55,7 +60,15 @@ def state_of(worker: Worker, now: datetime) -> WorkerState:
     if worker.draining:
         return WorkerState.DRAINING
     sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
-    return WorkerState.IDLE if sleeps and not worker.jobs_running else WorkerState.WORKING
+    works = worker.jobs_running if claims is None else claims
+    return WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
+
+
+def count_claims(using: str, workers: Iterable[Worker]) -> dict[int, int]:
+    """Return how many jobs each of these workers holds now."""
+    ids = [worker.pk for worker in workers]
+    found = queries.count_claims_of_workers(using, ids) if ids else {}
+    return {worker_id: found.get(worker_id, 0) for worker_id in ids}
 
 
 def list_running(
