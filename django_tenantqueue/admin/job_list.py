@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from django.contrib.admin import ListFilter
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import Case, Q, QuerySet, When
+from django.db.models.fields.json import KT
+from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
+from ..gates import ORDER
 from ..models import Job, TenantQueue
+from ..operations.task_control import is_known
+from ..queries.fleet import count_jobs
 from ..queries.lists import NEWEST
 from ..states import ACTIVE, State
+from ..status.figures import COUNTED_TO
 from ..status.job_pages import (
     FINISHED,
     QUEUES_MOST,
@@ -28,9 +38,11 @@ from ..status.job_pages import (
     queue_ids,
     walk_jobs,
 )
+from ..status.queue_loads import loads
+from ..text import is_storable
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
-from .formats import read_number
+from .formats import counted, read_number
 
 STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": frozenset(UNFINISHED),
@@ -48,6 +60,9 @@ STATE_LABELS: list[tuple[str | None, Any]] = [
 NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
 NAMES_MOST = 500
+"""Names of tasks, of tenants and of queues that are suggested."""
+QUEUES_READ = 2000
+"""The newest queues, whose names are suggested."""
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
 PAGE_PARAMETERS = ("before", "trail")
 
@@ -65,11 +80,18 @@ SHOWN = (
     "started_at",
     "finished_at",
     "cancel_requested_at",
+    "held_by",
     "progress_done",
     "progress_total",
     "progress_message",
 )
 """Columns that the list reads: arguments, results and errors may be large."""
+ERROR_LENGTH = 120
+"""Characters of an error that the list shows."""
+SOURCE = re.compile(r"([a-z_][\w@-]*\.[\w@-]+):(\S.*)", re.IGNORECASE)
+"""How the search names an object: shop.order:17."""
+TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
+"""Ids of the <datalist> of tenants and of queues."""
 
 
 QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
@@ -109,12 +131,12 @@ class JobChangeList(ChangeList):
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
-            LinkFilter(_("state"), "state", given["state"], STATE_LABELS)
+            LinkFilter(_("state"), "state", given["state"], self._counted_states())
         ]
         if self.queue is None:
             specs += [
-                TextFilter(_("tenant"), "tenant", given["tenant"]),
-                TextFilter(_("queue"), "queue", given["queue"]),
+                TextFilter(_("tenant"), "tenant", given["tenant"], TENANTS_LIST),
+                TextFilter(_("queue"), "queue", given["queue"], QUEUES_LIST),
             ]
         else:
             only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
@@ -134,7 +156,7 @@ class JobChangeList(ChangeList):
             self.page = JobPage((self.asked.job_id,), None)
         else:
             self.page = find_jobs(using, self.asked.filter, size=self.list_per_page)
-        found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN)
+        found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN).annotate(**_ERROR)
         jobs = sorted(found.order_by(), key=lambda job: -job.pk)
         queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in jobs})
         for job in jobs:
@@ -150,6 +172,52 @@ class JobChangeList(ChangeList):
         """Names to suggest: of this process's tasks, and of the jobs on the page."""
         names = {*registered_tasks(), *(job.name for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
+
+    @property
+    def tenants(self) -> list[str]:
+        """Tenants to suggest: of the jobs on the page, and of the newest queues."""
+        queues = [job.shown_queue for job in self.result_list if job.shown_queue is not None]
+        found = {tenant for tenant, _name in self._newest_queues}
+        return sorted({*found, *(queue.tenant for queue in queues)} - {""})[:NAMES_MOST]
+
+    @property
+    def queue_names(self) -> list[str]:
+        """Names of queues to suggest: of the chosen tenant's, or of the newest queues."""
+        found = self._newest_queues
+        if tenant := self._given("tenant"):
+            queues = TenantQueue.objects.using(get_settings().database)
+            queues = queues.filter(tenant=tenant) if is_storable(tenant) else queues.none()
+            found = list(queues.order_by("name").values_list("tenant", "name")[:NAMES_MOST])
+        return sorted({name for _tenant, name in found})[:NAMES_MOST]
+
+    @cached_property
+    def _newest_queues(self) -> list[tuple[str, str]]:
+        queues = TenantQueue.objects.using(get_settings().database).order_by("-pk")
+        return list(queues.values_list("tenant", "name")[:QUEUES_READ])
+
+    def _counted_states(self) -> list[tuple[str | None, Any]]:
+        """Return the states, with counts where a bounded statement has them: never of history.
+
+        They are those of all jobs, or of one queue: other filters have no counts.
+        """
+        using = get_settings().database
+        counts: dict[str | None, int] = {}
+        if self.queue is not None:
+            load = loads(using, [self.queue.pk]).get(self.queue.pk)
+            if load is not None and not self.query and not self._given("name"):
+                counts = {"active": load.running, State.CREATED.value: load.waiting}
+        elif not self.query and not any(map(self._given, ("tenant", "queue", "queue_id", "name"))):
+            found = count_jobs(using, most=COUNTED_TO)
+            counts = {
+                "active": found.running,
+                State.CREATED.value: found.ready,
+                State.SCHEDULED.value: found.scheduled,
+                State.HELD.value: sum(getattr(found.held, gate) for gate in ORDER),
+            }
+        return [
+            (value, _with_count(value, label, counts[value]) if value in counts else label)
+            for value, label in STATE_LABELS
+        ]
 
     def all_ids(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids of all jobs that the filters and the search select."""
@@ -191,14 +259,17 @@ class JobChangeList(ChangeList):
             if len(queues) == QUEUES_MOST:
                 text = gettext("More than %d queues are called %r: add the tenant.")
                 return Asked(JobFilter(), problem=text % (QUEUES_MOST, name))
-        return Asked(
-            JobFilter(
-                None if state is None else STATE_GROUPS[state],
-                queues,
-                self.query.strip() or self._given("name"),
-                self.before,
-            )
-        )
+        states = None if state is None else STATE_GROUPS[state]
+        asked = JobFilter(states, queues, self._given("name"), before=self.before)
+        if not (text := self.query.strip()):
+            return Asked(asked)
+        if not is_storable(text):
+            return Asked(asked, problem=gettext("No job has such a text."))
+        if named := SOURCE.fullmatch(text):
+            return Asked(replace(asked, source=(named[1].lower(), named[2])))
+        if is_known(using, text):
+            return Asked(replace(asked, name=text))
+        return Asked(replace(asked, text=text))
 
     def _no_queue(self, tenant: str | None, name: str | None) -> str:
         if tenant is None:
@@ -240,6 +311,22 @@ class JobChangeList(ChangeList):
     def is_unfiltered(self) -> bool:
         """Whether an empty page means that there are no jobs at all."""
         return not self.has_active_filters and not self.query and self.is_first_page
+
+
+_ERROR = {
+    "error_class": Case(
+        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__class"), ERROR_LENGTH))
+    ),
+    "error_text": Case(
+        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__message"), 2 * ERROR_LENGTH))
+    ),
+}
+"""The newest error of jobs that have failed or are tried again: no traceback is sent."""
+
+
+def _with_count(value: str | None, label: Any, count: int) -> SafeString:
+    text = counted(count, COUNTED_TO)
+    return format_html('{} <span class="tq-count" data-of="{}">{}</span>', label, value, text)
 
 
 def exported_columns() -> list[Column]:

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from .. import gates
 from ..models import Job, TenantQueue
 from ..operations import control
 from ..states import State
@@ -24,6 +25,7 @@ from .acting import acting
 from .export import Table
 from .formats import (
     NOTHING,
+    badge,
     breakable,
     duration_text,
     moment,
@@ -34,8 +36,18 @@ from .formats import (
 )
 from .job_actions import JobActions
 from .job_forms import WaitingJobForm
-from .job_list import JobChangeList, exported_columns, exported_jobs
+from .job_list import ERROR_LENGTH, JobChangeList, exported_columns, exported_jobs
 from .job_page import ACTIONS_OF, describe, is_tunable
+
+GATES: dict[str | None, Any] = {
+    "details": _("its details"),
+    gates.MONITOR: _("monitor"),
+    gates.SESSION: _("session"),
+    gates.USER: _("user"),
+    gates.EXCLUSIVE: _("unique key"),
+    gates.TASK: _("task"),
+}
+"""What holds a job, in the words of the other pages."""
 
 
 @admin.register(Job)
@@ -49,6 +61,7 @@ class JobAdmin(JobActions):
         "title",
         "where",
         "state_label",
+        "failure",
         "priority",
         "attempts",
         "created",
@@ -59,7 +72,10 @@ class JobAdmin(JobActions):
     list_per_page = 100
     sortable_by = ()
     search_fields = ("id",)
-    search_help_text = _("A job's number, as in 1753 or #1753, or the whole name of a task.")
+    search_help_text = _(
+        "A job's number, as in 1753 or #1753, the whole name of a task, an object, as in "
+        "shop.order:17, or a part of a task's name, a label or an argument."
+    )
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions_selection_counter = True
@@ -92,9 +108,23 @@ class JobAdmin(JobActions):
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:
         """Return the state as a coloured label, with the progress that the task reports."""
+        label = state_badge(job.state)
+        if job.state == State.HELD:
+            label = badge(job.state, gettext("held: %s") % GATES.get(job.held_by, job.held_by))
         if job.progress_percent is None or job.state == State.SUCCESS:
-            return state_badge(job.state)
-        return format_html("{}<br>{}", state_badge(job.state), progress_bar(job.progress_percent))
+            return label
+        return format_html("{}<br>{}", label, progress_bar(job.progress_percent))
+
+    @admin.display(description=_("error"))
+    def failure(self, job: Job) -> SafeString | str:
+        """Return the class and the first line of the last error, unless the job has succeeded."""
+        name, text = job.error_class, job.error_text  # type: ignore[attr-defined]
+        if not name and not text:
+            return ""
+        first = next(iter((text or "").strip().splitlines()), "")
+        if len(first) > ERROR_LENGTH:
+            first = f"{first[: ERROR_LENGTH - 1]}…"
+        return format_html('<span class="tq-error"><b>{}</b> {}</span>', name or "", first)
 
     @admin.display(description=_("attempt"))
     def attempts(self, job: Job) -> str:
