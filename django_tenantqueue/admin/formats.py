@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -88,6 +89,11 @@ def moment(value: datetime | None, now: datetime | None = None) -> SafeString | 
 def badge(name: str, text: object) -> SafeString:
     """Return a label in the colours of the state `name` of a job: held is grey, error is red."""
     return format_html('<span class="tq-state tq-state-{}">{}</span>', name, text)
+
+
+def badges(labels: Iterable[SafeString]) -> SafeString:
+    """Return labels beside each other."""
+    return format_html_join(" ", "{}", ((label,) for label in labels))
 
 
 def state_badge(state: str) -> SafeString:

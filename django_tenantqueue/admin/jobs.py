@@ -115,7 +115,7 @@ class JobAdmin(JobActions):
             return label
         return format_html("{}<br>{}", label, progress_bar(job.progress_percent))
 
-    @admin.display(description=_("error"))
+    @admin.display(description=_("error"), empty_value="")
     def failure(self, job: Job) -> SafeString | str:
         """Return the class and the first line of the last error, unless the job has succeeded."""
         name, text = job.error_class, job.error_text  # type: ignore[attr-defined]

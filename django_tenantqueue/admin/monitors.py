@@ -49,10 +49,9 @@ LABELS = {
     "cancelled": _("cancelled"),
 }
 COLOURS = {
-    "waiting": "scheduled",
     "running": "running",
+    "paused": "error",
     "stopped": "error",
-    "open": "created",
     "ending": "running",
     "ended": "success",
 }
@@ -235,8 +234,9 @@ class ConcurrentJobMonitorAdmin(TunedAdmin[ConcurrentJobMonitor]):
         """Return what it does, how much has ended, and how many details failed."""
         now = _now(monitor)
         return format_html(
-            "{}<br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
+            "{} <small>{}</small><br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
             status_badge(now),
+            now.reason,
             share_bar(now),
             localize(now.total - now.left),
             localize(now.total),

@@ -11,7 +11,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -24,7 +24,7 @@ from ..status.queue_troubles import LATE_SECONDS, QueueNow, Trouble, read_now
 from .base import EmptyList
 from .charts import gauge
 from .filters import QueueNameFilter
-from .formats import NOTHING, badge, counted
+from .formats import NOTHING, badge, badges, counted
 from .home import overview_view
 from .live_admin import TunedAdmin
 from .queue_list import QueueChangeList, TroubleFilter
@@ -126,7 +126,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         """Return whose queue it is and what it is called."""
         return format_html("{}<br>{}", queue.tenant or NOTHING, queue.name)
 
-    @admin.display(description=_("trouble"))
+    @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, queue: TenantQueue) -> SafeString | str:
         """Return a label for all that is wrong; nothing for a healthy queue."""
         now, waits = _now(queue), _now(queue).load.waiting > 0
@@ -138,7 +138,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             labels.append(badge("error", gettext("rejects new jobs")))
         if queue.retired:
             labels.append(badge("held", gettext("retired")))
-        return format_html_join(" ", "{}", ((label,) for label in labels))
+        return badges(labels)
 
     @admin.display(description=_("oldest wait"), ordering="pk")
     def wait(self, queue: TenantQueue) -> SafeString:

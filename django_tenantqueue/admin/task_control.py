@@ -19,7 +19,7 @@ from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
 from ..status.figures import COUNTED_TO
 from .base import EmptyList, ModelAdmin
-from .formats import counted
+from .formats import badge, badges, counted
 from .live_admin import TunedAdmin
 
 
@@ -32,7 +32,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         _("No task is controlled."),
         _("Add one to pause its jobs on all workers, or to cap how many run at once."),
     )
-    list_display = ("name", "paused", "num_slots", "running", "line")
+    list_display = ("name", "trouble", "num_slots", "running", "line", "paused")
     list_display_links = ("name",)
     list_editable = ("paused", "num_slots")
     list_filter = ("paused",)
@@ -90,6 +90,15 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
         """Delete controls."""
         operations.delete_controls([control.pk for control in queryset], using=self.using)
+
+    @admin.display(description=_("trouble"), empty_value="")
+    def trouble(self, control: TaskControl) -> SafeString:
+        """Return a label for what holds its jobs; nothing when none is held."""
+        load: TaskLoad = control.load  # type: ignore[attr-defined]
+        labels = self.troubles(control, load.line)
+        if control.num_slots and load.inside >= control.num_slots and load.line:
+            labels.append(badge("scheduled", gettext("full")))
+        return badges(labels)
 
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
