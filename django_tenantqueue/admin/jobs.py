@@ -12,8 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -50,6 +50,17 @@ GATES: dict[str | None, Any] = {
 """What holds a job, in the words of the other pages."""
 
 
+def _error(job: Job) -> SafeString | str:
+    """Return the class and the first line of the last error; nothing of a job that succeeded."""
+    name, text = job.error_class, job.error_text  # type: ignore[attr-defined]
+    if not name and not text:
+        return ""
+    first = next(iter((text or "").strip().splitlines()), "")
+    if len(first) > ERROR_LENGTH:
+        first = f"{first[: ERROR_LENGTH - 1]}…"
+    return format_html('<small class="tq-error"><b>{}</b> {}</small>', name or "", first)
+
+
 @admin.register(Job)
 class JobAdmin(JobActions):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
@@ -61,7 +72,6 @@ class JobAdmin(JobActions):
         "title",
         "where",
         "state_label",
-        "failure",
         "priority",
         "attempts",
         "created",
@@ -107,24 +117,16 @@ class JobAdmin(JobActions):
 
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:
-        """Return the state as a coloured label, with the progress that the task reports."""
+        """Return the state as a coloured label, with the task's progress and the last error."""
         label = state_badge(job.state)
         if job.state == State.HELD:
             label = badge(job.state, gettext("held: %s") % GATES.get(job.held_by, job.held_by))
-        if job.progress_percent is None or job.state == State.SUCCESS:
-            return label
-        return format_html("{}<br>{}", label, progress_bar(job.progress_percent))
-
-    @admin.display(description=_("error"), empty_value="")
-    def failure(self, job: Job) -> SafeString | str:
-        """Return the class and the first line of the last error, unless the job has succeeded."""
-        name, text = job.error_class, job.error_text  # type: ignore[attr-defined]
-        if not name and not text:
-            return ""
-        first = next(iter((text or "").strip().splitlines()), "")
-        if len(first) > ERROR_LENGTH:
-            first = f"{first[: ERROR_LENGTH - 1]}…"
-        return format_html('<span class="tq-error"><b>{}</b> {}</span>', name or "", first)
+        parts = [label]
+        if job.progress_percent is not None and job.state != State.SUCCESS:
+            parts.append(progress_bar(job.progress_percent))
+        if error := _error(job):
+            parts.append(error)
+        return format_html_join(mark_safe("<br>"), "{}", ((part,) for part in parts))
 
     @admin.display(description=_("attempt"))
     def attempts(self, job: Job) -> str:

@@ -46,6 +46,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Resumes the rows of some ids, like `pause`."""
     pause_text: ClassVar[Any]
     """What happens to jobs when rows are paused."""
+    tells_pause: ClassVar[bool] = False
+    """Whether another column of the list than `paused` says that a row is paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
     refreshes = True
@@ -63,7 +65,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         columns = super().get_list_display(request)
         if self.has_change_permission(request):
             return columns
-        if {"trouble", "why"}.intersection(columns):  # they say so, too
+        if self.tells_pause:
             return tuple(column for column in columns if column != "paused")
         return tuple("pause_badge" if column == "paused" else column for column in columns)
 

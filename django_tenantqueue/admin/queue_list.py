@@ -75,7 +75,7 @@ class QueueChangeList(LoadedChangeList):
         """Return what a column is sorted by; the busiest queues come first."""
         if ORDER_VAR not in self.params:  # it asks for all columns, to mark that of the default
             return super().get_ordering_field(field_name)
-        if field_name == "wait":
+        if field_name == "waiting":
             waiting = [q for q in busy_of(self.request).queues if q.wait_seconds is not None]
             return _in_order([queue.id for queue in waiting])
         if field_name == "running":

@@ -67,6 +67,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     operation = staticmethod(control.tune_queue)
     pause = staticmethod(control.pause)
     resume = staticmethod(control.resume)
+    tells_pause = True
     pause_text = _(
         "No job of these queues starts until you resume them. Jobs that run go on, and new jobs "
         "are taken."
@@ -74,8 +75,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     fixed = ("tenant", "name")
     list_display = (
         "title",
-        "trouble",
-        "wait",
         "running",
         "waiting",
         "failing",
@@ -92,7 +91,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
     actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
-    readonly_fields = ("created_at", "trouble", "wait", "running", "waiting", "failing")
+    readonly_fields = ("created_at", "trouble", "running", "waiting", "failing")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
         (
@@ -102,7 +101,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
         (
             _("Now"),
-            {"fields": ("trouble", "wait", "running", "waiting", "failing", "created_at")},
+            {"fields": ("trouble", "running", "waiting", "failing", "created_at")},
         ),
     )
 
@@ -123,11 +122,13 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("tenant / queue"), ordering="tenant")
     def title(self, queue: TenantQueue) -> SafeString:
-        """Return whose queue it is and what it is called."""
-        return format_html("{}<br>{}", queue.tenant or NOTHING, queue.name)
+        """Return whose queue it is, what it is called, and what is wrong with it."""
+        trouble = self.trouble(queue)
+        line = format_html("<br>{}", trouble) if trouble else ""
+        return format_html("{}<br>{}{}", queue.tenant or NOTHING, queue.name, line)
 
     @admin.display(description=_("trouble"), empty_value="")
-    def trouble(self, queue: TenantQueue) -> SafeString | str:
+    def trouble(self, queue: TenantQueue) -> SafeString:
         """Return a label for all that is wrong; nothing for a healthy queue."""
         now, waits = _now(queue), _now(queue).load.waiting > 0
         labels = [
@@ -139,13 +140,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         if queue.retired:
             labels.append(badge("held", gettext("retired")))
         return badges(labels)
-
-    @admin.display(description=_("oldest wait"), ordering="pk")
-    def wait(self, queue: TenantQueue) -> SafeString:
-        """Return how long the first ready job has waited."""
-        seconds = _now(queue).load.wait_seconds
-        late = " tq-late" if (seconds or 0) > LATE_SECONDS else ""
-        return format_html('<span class="tq-number{}">{}</span>', late, duration_text(seconds))
 
     @admin.display(description=_("running"), ordering="pk")
     def running(self, queue: TenantQueue) -> SafeString:
@@ -163,7 +157,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             label,
             jobs_link(queue, "active", text),
             ""
-            if queue.num_slots is None
+            if not queue.num_slots
             else format_html(
                 " / {}<br>{}",
                 f"{queue.num_slots:,}",
@@ -171,20 +165,28 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             ),
         )
 
-    @admin.display(description=_("waiting"))
+    @admin.display(description=_("waiting"), ordering="pk")
     def waiting(self, queue: TenantQueue) -> SafeString:
-        """Return how many jobs are ready and wait for a slot, and how many may."""
+        """Return how many jobs are ready and may be, and how long the first has waited."""
         load = _now(queue).load
         text = counted(load.waiting, COUNTED_TO)
         full = queue.max_waiting is not None and load.waiting >= queue.max_waiting
         return format_html(
-            '<span class="tq-number{}" title="{}">{}</span>',
+            '<span class="tq-number{}" title="{}">{}</span>{}',
             " tq-late" if full else "",
             gettext("It takes no new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
                 "created",
                 text if queue.max_waiting is None else f"{text} / {queue.max_waiting:,}",
+            ),
+            ""
+            if load.wait_seconds is None
+            else format_html(
+                '<br><small class="tq-number{}" title="{}">{}</small>',
+                " tq-late" if load.wait_seconds > LATE_SECONDS else "",
+                gettext("The first of them has waited for this time"),
+                duration_text(load.wait_seconds),
             ),
         )
 

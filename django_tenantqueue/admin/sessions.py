@@ -103,6 +103,7 @@ class LineAdmin(TunedAdmin[_S]):
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_session)
     pause = staticmethod(operations.pause_sessions)
+    tells_pause = True
     resume = staticmethod(operations.resume_sessions)
     pause_text = _(
         "No further job of these sessions is let through until you resume them. Jobs that were let "

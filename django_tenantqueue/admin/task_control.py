@@ -43,6 +43,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
     pause = staticmethod(operations.pause_controls)
+    tells_pause = True
     resume = staticmethod(operations.resume_controls)
     pause_text = _(
         "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "

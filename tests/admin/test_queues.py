@@ -536,7 +536,7 @@ def test_list_is_sorted_by_wait_and_by_load(admin_client: Client) -> None:
     make_jobs(make_queue("c-waits-longer"), 1, created_at=ago(hours=1), run_at=ago(hours=1))
     make_jobs(make_queue("d-runs"), 2, state="running")
     columns = ["action_checkbox", *queue_admin.TenantQueueAdmin.list_display]
-    wait, running = columns.index("wait"), columns.index("running")
+    wait, running = columns.index("waiting"), columns.index("running")
 
     assert shown(admin_client, f"o={wait}")[:2] == ["c-waits-longer", "b-waits"]
     assert shown(admin_client, f"o={running}")[0] == "d-runs"
