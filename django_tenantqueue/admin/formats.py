@@ -93,7 +93,8 @@ def badge(name: str, text: object) -> SafeString:
 
 def badges(labels: Iterable[SafeString]) -> SafeString:
     """Return labels beside each other."""
-    return format_html_join(" ", "{}", ((label,) for label in labels))
+    shown = format_html_join(" ", "{}", ((label,) for label in labels))
+    return format_html('<span class="tq-badges">{}</span>', shown) if shown else shown
 
 
 def state_badge(state: str) -> SafeString:

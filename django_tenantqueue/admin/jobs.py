@@ -58,7 +58,13 @@ def _error(job: Job) -> SafeString | str:
     first = next(iter((text or "").strip().splitlines()), "")
     if len(first) > ERROR_LENGTH:
         first = f"{first[: ERROR_LENGTH - 1]}…"
-    return format_html('<small class="tq-error"><b>{}</b> {}</small>', name or "", first)
+    return format_html(
+        '<small class="tq-error" title="{}: {}"><b>{}</b> {}</small>',
+        name or "",
+        first,
+        (name or "").rpartition(".")[2],
+        first,
+    )
 
 
 @admin.register(Job)

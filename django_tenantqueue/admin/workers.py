@@ -20,7 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
-from ..queries.fleet import RunningClaim
+from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
@@ -110,9 +110,9 @@ class WorkerAdmin(WorkerActions):
 
     def load(self, rows: Sequence[Worker]) -> None:
         """Give each worker the number of jobs that it holds as `claims`."""
-        found = worker_status.count_claims(self.using, rows)
+        found = count_claims_of_workers(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
-            row.claims = found[row.pk]  # type: ignore[attr-defined]
+            row.claims = found.get(row.pk, 0)  # type: ignore[attr-defined]
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -62,13 +61,6 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
     sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
     works = worker.jobs_running if claims is None else claims
     return WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
-
-
-def count_claims(using: str, workers: Iterable[Worker]) -> dict[int, int]:
-    """Return how many jobs each of these workers holds now."""
-    ids = [worker.pk for worker in workers]
-    found = queries.count_claims_of_workers(using, ids) if ids else {}
-    return {worker_id: found.get(worker_id, 0) for worker_id in ids}
 
 
 def list_running(
