@@ -14,55 +14,39 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.functional import cached_property
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
-from ..gates import ORDER
 from ..models import Job, TenantQueue
 from ..operations.task_control import is_known
-from ..queries.fleet import count_jobs
 from ..queries.lists import NEWEST
-from ..states import ACTIVE, State
-from ..status.figures import COUNTED_TO
+from ..states import State
 from ..status.job_pages import (
-    FINISHED,
     QUEUES_MOST,
-    UNFINISHED,
     JobFilter,
     JobPage,
     find_jobs,
     queue_ids,
     walk_jobs,
 )
-from ..status.queue_loads import loads
 from ..text import is_storable
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
-from .formats import counted, read_number
+from .formats import read_number
+from .job_filters import (
+    NAMES_LIST,
+    NAMES_MOST,
+    QUEUES_LIST,
+    STATE_GROUPS,
+    STATE_LABELS,
+    TENANTS_LIST,
+    Suggested,
+    counted_states,
+    suggest,
+)
 
-STATE_GROUPS: dict[str, frozenset[State]] = {
-    "unfinished": frozenset(UNFINISHED),
-    "active": ACTIVE,
-    "finished": frozenset(FINISHED),
-    **{state.value: frozenset({state}) for state in State},
-}
-STATE_LABELS: list[tuple[str | None, Any]] = [
-    (None, _("All")),
-    ("unfinished", _("unfinished")),
-    ("active", _("holding a slot")),
-    ("finished", _("finished")),
-    *((state.value, state.label) for state in State),
-]
-NAMES_LIST = "tq-task-names"
-"""Id of the <datalist> of task names."""
-NAMES_MOST = 500
-"""Names of tasks, of tenants and of queues that are suggested."""
-QUEUES_READ = 2000
-"""The newest queues, whose names are suggested."""
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
 PAGE_PARAMETERS = ("before", "trail")
 
@@ -90,8 +74,6 @@ ERROR_LENGTH = 120
 """Characters of an error that the list shows."""
 SOURCE = re.compile(r"([a-z_][\w@-]*\.[\w@-]+):(\S.*)", re.IGNORECASE)
 """How the search names an object: shop.order:17."""
-TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
-"""Ids of the <datalist> of tenants and of queues."""
 
 
 QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
@@ -131,7 +113,7 @@ class JobChangeList(ChangeList):
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
-            LinkFilter(_("state"), "state", given["state"], self._counted_states())
+            LinkFilter(_("state"), "state", given["state"], self._counted_states(given))
         ]
         if self.queue is None:
             specs += [
@@ -168,56 +150,29 @@ class JobChangeList(ChangeList):
         self.can_show_all = self.multi_page = False
 
     @property
+    def tenants(self) -> list[str]:
+        """Tenants to suggest: of the jobs on the page, and of the newest queues."""
+        queues = [job.shown_queue for job in self.result_list if job.shown_queue is not None]
+        found = {*self.suggested.tenants, *(queue.tenant for queue in queues)}
+        return sorted(found - {""})[:NAMES_MOST]
+
+    @cached_property
+    def suggested(self) -> Suggested:
+        """Names of tenants and queues to suggest."""
+        return suggest(get_settings().database, self._given("tenant"))
+
+    @property
     def task_names(self) -> list[str]:
         """Names to suggest: of this process's tasks, and of the jobs on the page."""
         names = {*registered_tasks(), *(job.name for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
 
-    @property
-    def tenants(self) -> list[str]:
-        """Tenants to suggest: of the jobs on the page, and of the newest queues."""
-        queues = [job.shown_queue for job in self.result_list if job.shown_queue is not None]
-        found = {tenant for tenant, _name in self._newest_queues}
-        return sorted({*found, *(queue.tenant for queue in queues)} - {""})[:NAMES_MOST]
-
-    @property
-    def queue_names(self) -> list[str]:
-        """Names of queues to suggest: of the chosen tenant's, or of the newest queues."""
-        found = self._newest_queues
-        if tenant := self._given("tenant"):
-            queues = TenantQueue.objects.using(get_settings().database)
-            queues = queues.filter(tenant=tenant) if is_storable(tenant) else queues.none()
-            found = list(queues.order_by("name").values_list("tenant", "name")[:NAMES_MOST])
-        return sorted({name for _tenant, name in found})[:NAMES_MOST]
-
-    @cached_property
-    def _newest_queues(self) -> list[tuple[str, str]]:
-        queues = TenantQueue.objects.using(get_settings().database).order_by("-pk")
-        return list(queues.values_list("tenant", "name")[:QUEUES_READ])
-
-    def _counted_states(self) -> list[tuple[str | None, Any]]:
-        """Return the states, with counts where a bounded statement has them: never of history.
-
-        They are those of all jobs, or of one queue: other filters have no counts.
-        """
-        using = get_settings().database
-        counts: dict[str | None, int] = {}
-        if self.queue is not None:
-            load = loads(using, [self.queue.pk]).get(self.queue.pk)
-            if load is not None and not self.query and not self._given("name"):
-                counts = {"active": load.running, State.CREATED.value: load.waiting}
-        elif not self.query and not any(map(self._given, ("tenant", "queue", "queue_id", "name"))):
-            found = count_jobs(using, most=COUNTED_TO)
-            counts = {
-                "active": found.running,
-                State.CREATED.value: found.ready,
-                State.SCHEDULED.value: found.scheduled,
-                State.HELD.value: sum(getattr(found.held, gate) for gate in ORDER),
-            }
-        return [
-            (value, _with_count(value, label, counts[value]) if value in counts else label)
-            for value, label in STATE_LABELS
-        ]
+    def _counted_states(self, given: dict[str, str | None]) -> list[tuple[str | None, Any]]:
+        """Return the states, with counts of all jobs or of one queue: others have none."""
+        narrowed = any(given[name] for name in ("tenant", "queue", "queue_id", "name"))
+        if self.query or given["name"] or (narrowed and self.queue is None):
+            return STATE_LABELS
+        return counted_states(get_settings().database, self.queue)
 
     def all_ids(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids of all jobs that the filters and the search select."""
@@ -322,11 +277,6 @@ _ERROR = {
     ),
 }
 """The newest error of jobs that have failed or are tried again: no traceback is sent."""
-
-
-def _with_count(value: str | None, label: Any, count: int) -> SafeString:
-    text = counted(count, COUNTED_TO)
-    return format_html('{} <span class="tq-count" data-of="{}">{}</span>', label, value, text)
 
 
 def exported_columns() -> list[Column]:

@@ -127,7 +127,7 @@ class JobAdmin(JobActions):
         label = state_badge(job.state)
         if job.state == State.HELD:
             label = badge(job.state, gettext("held: %s") % GATES.get(job.held_by, job.held_by))
-        parts = [label]
+        parts: list[SafeString | str] = [label]
         if job.progress_percent is not None and job.state != State.SUCCESS:
             parts.append(progress_bar(job.progress_percent))
         if error := _error(job):

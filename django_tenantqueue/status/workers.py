@@ -60,7 +60,9 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
         return WorkerState.DRAINING
     sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
     works = worker.jobs_running if claims is None else claims
-    return WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
+    return (
+        WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
+    )
 
 
 def list_running(
