@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ORDER_VAR
-from django.db.models import Case, OrderBy, QuerySet, When
+from django.db.models import OrderBy, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.translation import gettext
@@ -15,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import TenantQueue
-from ..queries.base import array
 from ..status.fleet_report import VISITED
 from ..status.queue_troubles import Busy, Trouble, ids_in_trouble, walk_busy
 from .live_admin import LoadedChangeList
@@ -97,7 +97,6 @@ class QueueChangeList(LoadedChangeList):
 
 def _in_order(ids: Sequence[int]) -> Any:
     """Return an order by the places of ids in a list; the other rows come last."""
-    if not ids:
-        return "pk"
-    place = RawSQL("array_position(%s::integer[], tenantqueue_tenantqueue.id)", [array(ids)])
-    return OrderBy(Case(When(pk__in=ids, then=place)), nulls_last=True)
+    places = json.dumps({queue_id: place for place, queue_id in enumerate(ids)})
+    place = RawSQL("(%s::jsonb ->> tenantqueue_tenantqueue.id::text)::integer", [places])
+    return OrderBy(place, nulls_last=True)
