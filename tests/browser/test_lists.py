@@ -63,7 +63,7 @@ def test_gauge_and_running_jobs_follow_slots_that_are_saved_while_a_worker_runs(
     worker.claim_some()
 
     expect(running).to_contain_text("4 / 4")
-    expect(page.locator("td.field-waiting")).to_have_text("1")
+    expect(page.locator("td.field-waiting a")).to_have_text("1")
     assert is_marked(page)
 
 
@@ -217,6 +217,29 @@ def test_list_without_javascript_has_no_switch(open_page: OpenPage) -> None:
 
     expect(page.locator("#tq-live")).to_be_hidden()
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
+
+
+def test_all_columns_of_the_queues_fit_a_usual_window(open_page: OpenPage) -> None:
+    queue = make_queue("a-tenant-with-a-long-name", "reports", num_slots=1)
+    make_jobs(queue, 1, state=State.RUNNING)
+    make_jobs(queue, 1100)
+
+    page = open_page(QUEUES, viewport={"width": 1400, "height": 800})
+
+    hidden = page.locator("#changelist .results").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert hidden == 0
+
+
+def test_rows_of_a_viewer_follow_while_a_link_has_the_focus(open_page: OpenPage) -> None:
+    queue = make_queue("acme")
+    page = open_page(QUEUES)
+    page.evaluate("document.querySelectorAll('.action-select').forEach(box => box.remove())")
+    page.focus("th.field-title a")
+
+    make_jobs(queue, 3)
+
+    expect(page.locator("td.field-waiting a")).to_have_text("3")
+    expect(page.locator("th.field-title a")).to_be_focused()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -54,8 +54,8 @@
     }
 
     function rowId(row) {
-        const box = row.querySelector("input.action-select");
-        return box && box.value;
+        const link = row.querySelector("th a");
+        return link && link.getAttribute("href");
     }
 
     function updateCells(shown, fresh) {
