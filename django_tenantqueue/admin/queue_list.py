@@ -16,8 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import TenantQueue
-from ..status.fleet_report import VISITED
-from ..status.queue_troubles import Busy, Trouble, ids_in_trouble, walk_busy
+from ..status.queue_troubles import Busy, Trouble, busy_in_trouble, failing_queues, walk_busy
 from .live_admin import LoadedChangeList
 
 
@@ -56,12 +55,13 @@ class TroubleFilter(admin.SimpleListFilter):
             case Trouble.NO_SLOTS:
                 return queryset.filter(num_slots=0)
             case Trouble.FAILING:
-                ids = ids_in_trouble(queryset.db, Trouble.FAILING, Busy((), capped=False))
+                found = failing_queues(queryset.db)
             case Trouble.LATE | Trouble.FULL | Trouble.NO_WORKER as trouble:
-                ids = ids_in_trouble(queryset.db, Trouble(trouble), busy_of(request))
+                found = busy_in_trouble(queryset.db, Trouble(trouble), busy_of(request))
             case _:
                 return queryset
-        return queryset.filter(pk__in=ids)
+        request.tenantqueue_capped = found.capped  # type: ignore[attr-defined]
+        return queryset.filter(pk__in=found.ids)
 
 
 class QueueChangeList(LoadedChangeList):
@@ -87,12 +87,12 @@ class QueueChangeList(LoadedChangeList):
     def note(self) -> str:
         """Return what the list must say of its own limits; empty when it has none."""
         busy: Busy | None = getattr(self.request, "tenantqueue_busy", None)
-        if busy is None or not busy.capped:
+        if not getattr(self.request, "tenantqueue_capped", busy is not None and busy.capped):
             return ""
         return gettext(
-            "There are more busy queues than one page looks at: only the first %s with ready jobs "
-            "were looked at, so that some may be missing here, or stand too low."
-        ) % format(VISITED, ",")
+            "Not all queues were looked at, because too many are busy: some may be missing here, "
+            "or stand too low."
+        )
 
 
 def _in_order(ids: Sequence[int]) -> Any:

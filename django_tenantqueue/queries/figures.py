@@ -115,10 +115,20 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
     return {row[0]: Counts(*row[1:]) for row in fetch(using, "sum_of_queues", params)}
 
 
-def list_failing_queues(using: str, *, since: datetime, rows: int) -> dict[int, Counts]:
+@dataclass(frozen=True, slots=True)
+class FailingQueue:
+    """Failed runs of one queue. `capped`: more figures may exist than were read."""
+
+    queue_id: int
+    failed: int
+    retried: int
+    capped: bool
+
+
+def list_failing_queues(using: str, *, since: datetime, rows: int) -> list[FailingQueue]:
     """Return what failed since `since` by queue; at most the newest `rows` figures are read."""
     found = fetch(using, "list_failing_queues", {"since": since, "rows": rows})
-    return {queue: Counts(failed=failed, retried=retried) for queue, failed, retried in found}
+    return [FailingQueue(*row) for row in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,14 @@ class Busy:
     capped: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Ids of queues. `capped`: there may be more than were looked at."""
+
+    ids: Sequence[int]
+    capped: bool
+
+
 def read_takers(using: str) -> Takers:
     """Read which queues the workers serve; filters that several have are kept once."""
     alive = Worker.objects.using(using).filter(
@@ -125,28 +133,25 @@ def walk_busy(using: str) -> Busy:
     return Busy(queues, any(queue.capped for queue in queues) or len(queues) == VISITED)
 
 
-def ids_in_trouble(using: str, trouble: Trouble, busy: Busy) -> list[int]:
-    """Return the busy queues that are late, full or without a worker, or those that are failing."""
+def failing_queues(using: str) -> Found:
+    """Return the queues whose jobs ended in error in the last hour."""
+    found = list_failing_queues(using, since=an_hour_ago(), rows=FIGURES_READ)
+    ids = [queue.queue_id for queue in found if queue.failed]
+    return Found(ids, any(queue.capped for queue in found))
+
+
+def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:
+    """Return the busy queues that are late, full, or without a worker."""
+    waiting = [queue for queue in busy.queues if queue.wait_seconds is not None]
     match trouble:
-        case Trouble.FAILING:
-            found = list_failing_queues(using, since=an_hour_ago(), rows=FIGURES_READ)
-            return [queue_id for queue_id, counts in found.items() if counts.failed]
         case Trouble.LATE:
-            return [queue.id for queue in busy.queues if (queue.wait_seconds or 0) > LATE_SECONDS]
+            found = [queue for queue in waiting if (queue.wait_seconds or 0) > LATE_SECONDS]
         case Trouble.FULL:
-            return [
-                queue.id
-                for queue in busy.queues
-                if queue.wait_seconds is not None and _is_full(queue.num_slots, queue.active)
-            ]
-        case Trouble.NO_WORKER:
+            found = [queue for queue in waiting if _is_full(queue.num_slots, queue.active)]
+        case _:
             takers = read_takers(using)
-            return [
-                queue.id
-                for queue in busy.queues
-                if queue.wait_seconds is not None and not takers.take(queue.tenant, queue.name)
-            ]
-    raise ValueError(f"{trouble!r} is a column of the queue: filter by that")
+            found = [queue for queue in waiting if not takers.take(queue.tenant, queue.name)]
+    return Found([queue.id for queue in found], busy.capped)
 
 
 def an_hour_ago() -> datetime:

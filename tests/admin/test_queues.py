@@ -551,8 +551,24 @@ def test_list_says_that_it_has_not_looked_at_all_queues(
     monkeypatch.setattr(queue_troubles, "VISITED", 2)
     for _ in range(2):
         make_jobs(make_queue(), 1)
-    said = "There are more busy queues than one page looks at"
+    said = "Not all queues were looked at"
 
     assert said in text_of(admin_client.get(f"{LIST}?trouble=late"))
     assert said not in text_of(admin_client.get(LIST))
     assert said not in text_of(admin_client.get(f"{LIST}?trouble=paused"))
+    assert said in text_of(admin_client.get(f"{LIST}?o=3"))
+    make_figure(TenantQueue.objects.first(), failed=3, error="ValueError")
+    assert said not in text_of(admin_client.get(f"{LIST}?trouble=failing"))
+    monkeypatch.setattr(queue_troubles, "FIGURES_READ", 1)
+    assert said in text_of(admin_client.get(f"{LIST}?trouble=failing"))
+
+
+def test_refresh_leaves_the_messages_to_the_page_that_they_are_for(admin_client: Client) -> None:
+    queue = make_queue(paused=True)
+    chosen = {"_selected_action": [queue.pk], "index": "0"}
+    admin_client.post(LIST, {"action": "resume_selected", **chosen})
+
+    refreshed = admin_client.get(LIST, headers={"X-Tenantqueue-Refresh": "1"})
+
+    assert "1 tenant queue changed" not in text_of(refreshed)
+    assert "1 tenant queue changed" in text_of(admin_client.get(LIST))

@@ -201,6 +201,24 @@ def test_refresh_is_turned_off_for_the_next_page_too(open_page: OpenPage) -> Non
     expect(page.locator("#tq-live .tq-mode")).to_have_text("Off")
 
 
+def test_nothing_is_read_while_text_is_selected_or_the_tab_is_hidden(open_page: OpenPage) -> None:
+    make_queue("acme")
+    page = open_page(QUEUES)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('th.field-title'))")
+    page.wait_for_timeout(5_500)
+    assert not asked
+
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.evaluate("getSelection().removeAllRanges()")
+    page.wait_for_timeout(5_500)
+    assert not asked
+
+    page.evaluate("delete document.hidden")
+    refreshed(page)
+
+
 def test_list_says_that_it_is_old_when_the_server_does_not_answer(open_page: OpenPage) -> None:
     make_queue("acme")
     page = open_page(f"{QUEUES}?_popup=1")

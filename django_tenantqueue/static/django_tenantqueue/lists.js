@@ -86,7 +86,14 @@
             reload();
             return;
         }
-        pairs.forEach(([old, now]) => old && old.replaceWith(now));
+        for (const [old, now] of pairs.filter(([part]) => part)) {
+            // Django 5.2 has the button to save in the paginator, with a listener of its script.
+            const [save, other] = [old, now].map((part) => part.querySelector("input[name=_save]"));
+            if (save && other) {
+                other.replaceWith(save);
+            }
+            old.replaceWith(now);
+        }
         for (const field of freshForm.querySelectorAll("input[name^=form-][name$=_FORMS]")) {
             form.querySelector(`input[name=${field.name}]`).value = field.value;
         }
