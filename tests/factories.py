@@ -13,11 +13,12 @@ import psycopg
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Change, Duty, Job, QueueRate, TenantQueue, Worker
+from django_tenantqueue.models import Change, Duty, Figure, Job, QueueRate, TenantQueue, Worker
 from django_tenantqueue.operations.claim import Claimer, Filters, Verdict
 from django_tenantqueue.operations.surveys import MOST_PLACES
 from django_tenantqueue.queries import claim as queries
 from django_tenantqueue.queries import exchange as exchange_queries
+from django_tenantqueue.queries import figures as figure_queries
 from django_tenantqueue.queries import finish as finish_queries
 from django_tenantqueue.queries import survey as survey_queries
 from django_tenantqueue.queries import workers as worker_queries
@@ -189,6 +190,22 @@ def make_duty(name: str = "promote", **columns: Any) -> Duty:
         **columns,
     }
     return Duty.objects.create(name=name, **values)
+
+
+def make_figure(queue: TenantQueue | None = None, *, error: str = "", **columns: Any) -> Figure:
+    """Insert what happened in this minute to the noop tasks of a queue, or of all."""
+    values: dict[str, Any] = {
+        **dict.fromkeys(figure_queries.NUMBERS, 0),
+        "queue_id": queue.pk if queue else figure_queries.ALL,
+        "at": timezone.now().replace(second=0, microsecond=0),
+        "name": "tests.testapp.tasks.noop",
+        "error": error,
+        "minutes": 1,
+        "waits": [],
+        "runs": [],
+        **columns,
+    }
+    return Figure.objects.create(**values)
 
 
 def register_worker(db: psycopg.Connection[Any], **changes: Any) -> int:

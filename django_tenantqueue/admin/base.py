@@ -60,6 +60,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Whether users may add rows in the admin."""
     tenant_path: ClassVar[str] = "tenant"
     """The tenant of a row, as a queryset names it. See also `visible.FLEET_MODELS`."""
+    refreshes: ClassVar[bool] = False
+    """Whether the list refreshes itself in a browser."""
     export_name: ClassVar[str]
     """The beginning of the names of downloaded files."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -74,6 +75,17 @@ def moment(value: datetime | None, now: datetime | None = None) -> SafeString | 
         exact_text(value),
         moment_text(value, now),
     )
+
+
+def badge(name: str, text: object) -> SafeString:
+    """Return a label in the colours of the state `name` of a job: held is grey, error is red."""
+    return format_html('<span class="tq-state tq-state-{}">{}</span>', name, text)
+
+
+def badges(labels: Iterable[SafeString]) -> SafeString:
+    """Return labels beside each other."""
+    shown = format_html_join(" ", "{}", ((label,) for label in labels))
+    return format_html('<span class="tq-badges">{}</span>', shown) if shown else shown
 
 
 def state_badge(state: str) -> SafeString:

@@ -25,6 +25,7 @@ from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.fleet_report import Problem
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from ..status.queue_troubles import LATE_SECONDS
 from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
@@ -34,8 +35,6 @@ from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
-LATE_SECONDS = 60.0
-"""Wait of a queue's first job from which the page marks it as late."""
 RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
 LAST = {1: _("in the last minute"), 24: _("in the last hour"), 168: _("in the last 3 hours")}
 LISTS = {

@@ -7,25 +7,35 @@ from typing import Any, cast
 
 from django.contrib.admin import ListFilter
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import Case, Q, QuerySet, When
+from django.db.models.fields.json import KT
+from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
+from ..states import State
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
 from ..status.job_pages import JobPage, walk_jobs
 from ..status.masking import masked_columns
 from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
+from .job_filters import (
+    NAMES_LIST,
+    NAMES_MOST,
+    QUEUES_LIST,
+    TENANTS_LIST,
+    Suggested,
+    counted_states,
+    suggest,
+)
 from .visible import visible_tenants
 
-NAMES_LIST = "tq-task-names"
-"""Id of the <datalist> of task names."""
-NAMES_MOST = 500
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
 PAGE_PARAMETERS = ("before", "trail")
 
@@ -43,11 +53,14 @@ SHOWN = (
     "started_at",
     "finished_at",
     "cancel_requested_at",
+    "held_by",
     "progress_done",
     "progress_total",
     "progress_message",
 )
 """Columns that the list reads: arguments, results and errors may be large."""
+ERROR_LENGTH = 120
+"""Characters of an error that the list shows."""
 
 
 QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
@@ -75,21 +88,22 @@ class JobChangeList(ChangeList):
             self.params.pop(name, None)
             self.filter_params.pop(name, None)
         values = {name: value for name in PARAMETERS if (value := self._given(name))}
+        self.tenants_seen = visible_tenants(request)
         self.asked = read_filters(
             get_settings().database,
             {**values, SEARCH: self.query},
-            tenants=visible_tenants(request),
+            tenants=self.tenants_seen,
         )
         self.queue = self.asked.queue
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
-            LinkFilter(_("state"), "state", given["state"], STATE_LABELS)
+            LinkFilter(_("state"), "state", given["state"], self._counted_states(given))
         ]
         if self.queue is None:
             specs += [
-                TextFilter(_("tenant"), "tenant", given["tenant"]),
-                TextFilter(_("queue"), "queue", given["queue"]),
+                TextFilter(_("tenant"), "tenant", given["tenant"], TENANTS_LIST),
+                TextFilter(_("queue"), "queue", given["queue"], QUEUES_LIST),
             ]
         else:
             only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
@@ -105,7 +119,7 @@ class JobChangeList(ChangeList):
         using = get_settings().database
         before = NEWEST if self.asked.job_id is not None else self.before
         self.page = self.asked.page(using, before=before, size=self.list_per_page)
-        found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN)
+        found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN).annotate(**_ERROR)
         jobs = sorted(found.order_by(), key=lambda job: -job.pk)
         queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in jobs})
         for job in jobs:
@@ -117,10 +131,31 @@ class JobChangeList(ChangeList):
         self.can_show_all = self.multi_page = False
 
     @property
+    def tenants(self) -> list[str]:
+        """Tenants to suggest: of the jobs on the page, and of the newest queues."""
+        queues = [job.shown_queue for job in self.result_list if job.shown_queue is not None]
+        found = {*self.suggested.tenants, *(queue.tenant for queue in queues)}
+        return sorted(found - {""})[:NAMES_MOST]
+
+    @cached_property
+    def suggested(self) -> Suggested:
+        """Names of tenants and queues to suggest."""
+        using = get_settings().database
+        return suggest(using, self._given("tenant"), among=self.tenants_seen)
+
+    @property
     def task_names(self) -> list[str]:
         """Names to suggest: of this process's tasks, and of the jobs on the page."""
         names = {*registered_tasks(), *(job.name for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
+
+    def _counted_states(self, given: dict[str, str | None]) -> list[tuple[str | None, Any]]:
+        """Return the states, with counts of all jobs or of one queue: others have none."""
+        narrowed = any(given[name] for name in ("tenant", "queue", "queue_id", "name"))
+        is_limited = narrowed or self.tenants_seen is not None
+        if self.query or given["name"] or (is_limited and self.queue is None):
+            return STATE_LABELS
+        return counted_states(get_settings().database, self.queue)
 
     def all_ids(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids of all jobs that the filters and the search select."""
@@ -172,6 +207,17 @@ class JobChangeList(ChangeList):
     def is_unfiltered(self) -> bool:
         """Whether an empty page means that there are no jobs at all."""
         return not self.has_active_filters and not self.query and self.is_first_page
+
+
+_ERROR = {
+    "error_class": Case(
+        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__class"), ERROR_LENGTH))
+    ),
+    "error_text": Case(
+        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__message"), 2 * ERROR_LENGTH))
+    ),
+}
+"""The newest error of jobs that have failed or are tried again: no traceback is sent."""
 
 
 def exported_columns() -> list[Column]:

@@ -14,11 +14,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from .. import gates
 from ..models import Job
 from ..operations import control
 from ..states import State
@@ -27,6 +28,7 @@ from .export import Table
 from .failures import failure_group_view, failures_view
 from .formats import (
     NOTHING,
+    badge,
     breakable,
     duration_text,
     moment,
@@ -35,9 +37,36 @@ from .formats import (
     state_badge,
 )
 from .job_forms import WaitingJobForm
-from .job_list import JobChangeList, exported_columns, exported_jobs
+from .job_list import ERROR_LENGTH, JobChangeList, exported_columns, exported_jobs
 from .job_page import describe_arguments, is_tunable
 from .job_views import JobPages
+
+GATES: dict[str | None, Any] = {
+    "details": _("its details"),
+    gates.MONITOR: _("monitor"),
+    gates.SESSION: _("session"),
+    gates.USER: _("user"),
+    gates.EXCLUSIVE: _("unique key"),
+    gates.TASK: _("task"),
+}
+"""What holds a job, in the words of the other pages."""
+
+
+def _error(job: Job) -> SafeString | str:
+    """Return the class and the first line of the last error; nothing of a job that succeeded."""
+    name, text = job.error_class, job.error_text  # type: ignore[attr-defined]
+    if not name and not text:
+        return ""
+    first = next(iter((text or "").strip().splitlines()), "")
+    if len(first) > ERROR_LENGTH:
+        first = f"{first[: ERROR_LENGTH - 1]}…"
+    return format_html(
+        '<small class="tq-error" title="{}: {}"><b>{}</b> {}</small>',
+        name or "",
+        first,
+        (name or "").rpartition(".")[2],
+        first,
+    )
 
 
 @admin.register(Job)
@@ -46,6 +75,7 @@ class JobAdmin(JobPages):
 
     export_name = "jobs"
     tenant_path = "queue__tenant"
+    refreshes = True
     addable = False  # Task.delay() makes jobs
     list_display = (
         "title",
@@ -61,7 +91,10 @@ class JobAdmin(JobPages):
     list_per_page = 100
     sortable_by = ()
     search_fields = ("id",)
-    search_help_text = _("A job's number, as in 1753 or #1753, or the whole name of a task.")
+    search_help_text = _(
+        "A job's number, as in 1753 or #1753, the whole name of a task, an object, as in "
+        "shop.order:17, or a part of a task's name, a label or an argument."
+    )
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     actions_selection_counter = True
@@ -105,10 +138,16 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:
-        """Return the state as a coloured label, with the progress that the task reports."""
-        if job.progress_percent is None or job.state == State.SUCCESS:
-            return state_badge(job.state)
-        return format_html("{}<br>{}", state_badge(job.state), progress_bar(job.progress_percent))
+        """Return the state as a coloured label, with the task's progress and the last error."""
+        label = state_badge(job.state)
+        if job.state == State.HELD:
+            label = badge(job.state, gettext("held: %s") % GATES.get(job.held_by, job.held_by))
+        parts: list[SafeString | str] = [label]
+        if job.progress_percent is not None and job.state != State.SUCCESS:
+            parts.append(progress_bar(job.progress_percent))
+        if error := _error(job):
+            parts.append(error)
+        return format_html_join(mark_safe("<br>"), "{}", ((part,) for part in parts))
 
     @admin.display(description=_("attempt"))
     def attempts(self, job: Job) -> str:

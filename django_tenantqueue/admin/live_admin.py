@@ -10,7 +10,6 @@ from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from ..operations.tuning import add_row
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
+from .formats import badge
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 from .visible import visible_tenants
 
@@ -30,8 +30,8 @@ class LoadedChangeList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         """Fetch the page, then count for its rows with one bounded statement."""
         super().get_results(request)
-        assert isinstance(self.model_admin, TunedAdmin)
-        self.model_admin.load(list(self.result_list))
+        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
+        load(list(self.result_list))
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):
@@ -47,8 +47,11 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Resumes the rows of some ids, like `pause`."""
     pause_text: ClassVar[Any]
     """What happens to jobs when rows are paused."""
+    tells_pause: ClassVar[bool] = False
+    """Whether another column of the list than `paused` says that a row is paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
+    refreshes = True
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 100
     list_max_show_all = 100
@@ -63,17 +66,23 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         columns = super().get_list_display(request)
         if self.has_change_permission(request):
             return columns
+        if self.tells_pause:
+            return tuple(column for column in columns if column != "paused")
         return tuple("pause_badge" if column == "paused" else column for column in columns)
 
     @admin.display(description=_("paused"))
     def pause_badge(self, row: _M) -> SafeString | str:
         """Return a label for a paused row, and nothing for others."""
-        paused = getattr(row, "paused", False)
-        return (
-            format_html('<span class="tq-state tq-state-error">{}</span>', gettext("paused"))
-            if paused
-            else ""
-        )
+        return badge("error", gettext("paused")) if getattr(row, "paused", False) else ""
+
+    def troubles(self, row: _M, line: int) -> list[SafeString]:
+        """Return labels for what holds `line` jobs of a row; none for a healthy one."""
+        labels = []
+        if getattr(row, "paused", False):
+            labels.append(badge("error" if line else "held", gettext("paused")))
+        if getattr(row, "num_slots", None) == 0:
+            labels.append(badge("error" if line else "held", gettext("no slots")))
+        return labels
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that counts only for the rows that it shows."""

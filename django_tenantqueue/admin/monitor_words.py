@@ -21,10 +21,9 @@ LABELS = {
     "cancelled": _("cancelled"),
 }
 COLOURS = {
-    "waiting": "scheduled",
     "running": "running",
+    "paused": "error",
     "stopped": "error",
-    "open": "created",
     "ending": "running",
     "ended": "success",
 }

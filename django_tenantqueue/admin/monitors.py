@@ -198,8 +198,9 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
         """Return what it does, how much has ended, and how many details failed."""
         now = _now(monitor)
         return format_html(
-            "{}<br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
+            "{} <small>{}</small><br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
             status_badge(now),
+            now.reason,
             share_bar(now),
             localize(now.total - now.left),
             localize(now.total),

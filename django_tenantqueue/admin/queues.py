@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import path, reverse
@@ -18,14 +19,23 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue
 from ..operations import control
-from ..queries.control import QueueLoad
-from ..status.figures import COUNTED_TO
-from ..status.queue_loads import loads
+from ..status.figures import COUNTED_TO, duration_text
+from ..status.queue_troubles import LATE_SECONDS, QueueNow, Trouble, read_now
 from .base import EmptyList
+from .charts import gauge
 from .filters import QueueNameFilter
-from .formats import counted
+from .formats import NOTHING, badge, badges, counted
 from .home import overview_view
 from .live_admin import TunedAdmin
+from .queue_list import QueueChangeList, TroubleFilter
+
+BADGES = {
+    Trouble.LATE: "error",
+    Trouble.FULL: "scheduled",
+    Trouble.FAILING: "error",
+    Trouble.NO_WORKER: "error",
+}
+"""The state of a job whose colours a trouble has."""
 
 
 def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
@@ -33,6 +43,11 @@ def jobs_link(queue: TenantQueue, state: str, text: str) -> SafeString:
     url = reverse("admin:tenantqueue_job_changelist")
     query = urlencode({"queue_id": str(queue.pk), "state": state})
     return format_html('<a href="{}?{}">{}</a>', url, query, text)
+
+
+def _now(queue: TenantQueue) -> QueueNow:
+    now: QueueNow = queue.now  # type: ignore[attr-defined]
+    return now
 
 
 @admin.register(TenantQueue)
@@ -52,31 +67,31 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     operation = staticmethod(control.tune_queue)
     pause = staticmethod(control.pause)
     resume = staticmethod(control.resume)
+    tells_pause = True
     pause_text = _(
         "No job of these queues starts until you resume them. Jobs that run go on, and new jobs "
         "are taken."
     )
     fixed = ("tenant", "name")
     list_display = (
-        "tenant",
-        "name",
+        "title",
         "running",
         "waiting",
+        "failing",
         "num_slots",
         "weight",
         "max_per_second",
         "paused",
-        "in_use",
     )
-    list_display_links = ("tenant", "name")
+    list_display_links = ("title",)
     # a page of 100 rows posts 900 fields: Django takes 1,000
     list_editable = ("num_slots", "weight", "max_per_second", "paused")
-    list_filter = ("paused", "retired", QueueNameFilter)
+    list_filter = (TroubleFilter, "retired", QueueNameFilter)
     search_fields = ("tenant", "name")
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
     actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
-    readonly_fields = ("created_at", "running", "waiting")
+    readonly_fields = ("created_at", "trouble", "running", "waiting", "failing")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
         (
@@ -84,7 +99,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             {"fields": ("num_slots", "weight", ("max_per_second", "burst"), "paused")},
         ),
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
-        (_("Now"), {"fields": ("running", "waiting", "created_at")}),
+        (
+            _("Now"),
+            {"fields": ("trouble", "running", "waiting", "failing", "created_at")},
+        ),
     )
 
     def get_urls(self) -> list[Any]:
@@ -92,50 +110,104 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
-    def load(self, rows: Sequence[TenantQueue]) -> None:
-        """Give each queue its `load`."""
-        found = loads(self.using, [row.pk for row in rows]) if rows else {}
-        for row in rows:
-            row.load = found.get(row.pk, QueueLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that orders by what the queues do at the moment."""
+        return QueueChangeList
 
-    @admin.display(description=_("running"))
+    def load(self, rows: Sequence[TenantQueue]) -> None:
+        """Give each queue what it does at the moment as `now`."""
+        found = read_now(self.using, rows)
+        for row in rows:
+            row.now = found[row.pk]  # type: ignore[attr-defined]
+
+    @admin.display(description=_("tenant / queue"), ordering="tenant")
+    def title(self, queue: TenantQueue) -> SafeString:
+        """Return whose queue it is, what it is called, and what is wrong with it."""
+        trouble = self.trouble(queue)
+        line = format_html("<br>{}", trouble) if trouble else ""
+        return format_html("{}<br>{}{}", queue.tenant or NOTHING, queue.name, line)
+
+    @admin.display(description=_("trouble"), empty_value="")
+    def trouble(self, queue: TenantQueue) -> SafeString:
+        """Return a label for all that is wrong; nothing for a healthy queue."""
+        now, waits = _now(queue), _now(queue).load.waiting > 0
+        labels = [
+            badge(BADGES.get(trouble, "error" if waits else "held"), trouble.label)
+            for trouble in now.troubles
+        ]
+        if queue.max_waiting is not None and now.load.waiting >= queue.max_waiting:
+            labels.append(badge("error", gettext("rejects new jobs")))
+        if queue.retired:
+            labels.append(badge("held", gettext("retired")))
+        return badges(labels)
+
+    @admin.display(description=_("running"), ordering="pk")
     def running(self, queue: TenantQueue) -> SafeString:
-        """Return how many slots are taken."""
-        load = queue.load  # type: ignore[attr-defined]
-        full = queue.num_slots is not None and load.running >= queue.num_slots
-        return format_html(
-            '<span class="tq-number{}" title="{}">{}</span>',
-            " tq-full" if full and load.running else "",
+        """Return how many slots are taken, as a gauge and in numbers."""
+        load = _now(queue).load
+        text = counted(load.running, COUNTED_TO)
+        label = (
             gettext("no limit")
             if queue.num_slots is None
             else gettext("%(running)s of %(slots)s slots are taken")
-            % {"running": counted(load.running, COUNTED_TO), "slots": queue.num_slots},
-            jobs_link(queue, "active", counted(load.running, COUNTED_TO)),
+            % {"running": text, "slots": queue.num_slots}
+        )
+        return format_html(
+            '<span class="tq-number" title="{}">{}</span>{}',
+            label,
+            jobs_link(queue, "active", text),
+            ""
+            if not queue.num_slots
+            else format_html(
+                " / {}<br>{}",
+                f"{queue.num_slots:,}",
+                gauge(load.running, queue.num_slots, load.waiting, label),
+            ),
         )
 
-    @admin.display(description=_("waiting"))
+    @admin.display(description=_("waiting"), ordering="pk")
     def waiting(self, queue: TenantQueue) -> SafeString:
-        """Return how many jobs are ready and wait for a slot, and how many may."""
-        load = queue.load  # type: ignore[attr-defined]
+        """Return how many jobs are ready and may be, and how long the first has waited."""
+        load = _now(queue).load
         text = counted(load.waiting, COUNTED_TO)
         full = queue.max_waiting is not None and load.waiting >= queue.max_waiting
         return format_html(
-            '<span class="tq-number{}" title="{}">{}</span>',
-            " tq-full" if full else "",
+            '<span class="tq-number{}" title="{}">{}</span>{}',
+            " tq-late" if full else "",
             gettext("It takes no new jobs: max waiting is reached") if full else "",
             jobs_link(
                 queue,
                 "created",
                 text if queue.max_waiting is None else f"{text} / {queue.max_waiting:,}",
             ),
+            ""
+            if load.wait_seconds is None
+            else format_html(
+                '<br><small class="tq-number{}" title="{}">{}</small>',
+                " tq-late" if load.wait_seconds > LATE_SECONDS else "",
+                gettext("The first of them has waited for this time"),
+                duration_text(load.wait_seconds),
+            ),
         )
 
-    @admin.display(description=_("new jobs"), ordering="retired")
-    def in_use(self, queue: TenantQueue) -> SafeString | str:
-        """Return whether the queue takes new jobs."""
-        if not queue.retired:
-            return gettext("taken")
-        return format_html('<span class="tq-state">{}</span>', gettext("retired"))
+    @admin.display(description=_("failed, 1 h"))
+    def failing(self, queue: TenantQueue) -> SafeString | str:
+        """Return the share of the runs of the last hour that failed."""
+        now = _now(queue)
+        if now.failing is None:
+            return NOTHING
+        counts = now.counts
+        title = gettext(
+            "Of %(ended)s runs in the last hour, %(failed)s ended in error, %(retried)s were "
+            "retried"
+        ) % {name: f"{getattr(counts, name):,}" for name in ("ended", "failed", "retried")}
+        text = f"{100 * now.failing:.1f} %"
+        return format_html(
+            '<span class="tq-number{}" title="{}">{}</span>',
+            " tq-late" if counts.failed else "",
+            title,
+            jobs_link(queue, "error", text) if counts.failed else text,
+        )
 
     @admin.action(permissions=["change"], description=_("Retire: take no new jobs"))
     def retire_selected(self, request: HttpRequest, queryset: QuerySet[TenantQueue]) -> None:

@@ -24,7 +24,7 @@ from ..states import State
 from ..status.figures import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
-from .formats import NOTHING, counted, state_badge
+from .formats import NOTHING, badge, badges, counted, state_badge
 from .live_admin import TunedAdmin
 
 _S = TypeVar("_S", bound=Session)
@@ -45,12 +45,13 @@ def reason(session: Session) -> SafeString | str:
     load: SessionLoad = session.load  # type: ignore[attr-defined]
     if session.halted_at is not None:
         return format_html(
-            gettext("halted since {}: job {} failed"),
+            gettext("{} since {}: job {} failed"),
+            badge("error", gettext("halted")),
             _moment(session.halted_at),
             job_link(session.halted_by) if session.halted_by else "–",
         )
     if session.paused:
-        return gettext("paused")
+        return badge("error" if load.line else "held", gettext("paused"))
     if load.first_id is not None:
         job = job_link(load.first_id)
         match load.first_state:
@@ -102,6 +103,7 @@ class LineAdmin(TunedAdmin[_S]):
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_session)
     pause = staticmethod(operations.pause_sessions)
+    tells_pause = True
     resume = staticmethod(operations.resume_sessions)
     pause_text = _(
         "No further job of these sessions is let through until you resume them. Jobs that were let "
@@ -240,8 +242,8 @@ class UserCapAdmin(LineAdmin[UserCap]):
         "through go on."
     )
     fixed = ("tenant", "key")
-    list_display = ("tenant", "user", "num_slots", "paused", "inside", "line")
-    list_display_links = ("tenant", "user")
+    list_display = ("user", "trouble", "num_slots", "inside", "line", "paused")
+    list_display_links = ("user",)
     list_editable = ("num_slots", "paused")
     list_filter = ("paused", TenantFilter)
     readonly_fields = ("jobs", "created_at")
@@ -251,7 +253,17 @@ class UserCapAdmin(LineAdmin[UserCap]):
         (_("Now"), {"fields": ("jobs", "created_at")}),
     )
 
+    @admin.display(description=_("trouble"), empty_value="")
+    def trouble(self, cap: UserCap) -> SafeString:
+        """Return a label for what holds the user's jobs; nothing when none is held."""
+        load: SessionLoad = cap.load  # type: ignore[attr-defined]
+        labels = self.troubles(cap, load.line)
+        if cap.num_slots and load.inside >= cap.num_slots and load.line:
+            labels.append(badge("scheduled", gettext("full")))
+        return badges(labels)
+
     @admin.display(description=_("user"), ordering="key")
-    def user(self, cap: UserCap) -> str:
-        """Return the user, or that it is the default of all."""
-        return cap.key or gettext("(all users without their own)")
+    def user(self, cap: UserCap) -> SafeString:
+        """Return the user, or that it is the default of all, and the tenant."""
+        user = cap.key or gettext("(all users without their own)")
+        return format_html("{}<br><small>{}</small>", user, cap.tenant or NOTHING)

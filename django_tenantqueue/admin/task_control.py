@@ -18,8 +18,9 @@ from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
 from ..status.figures import COUNTED_TO
+from ..status.task_names import is_known
 from .base import EmptyList, ModelAdmin
-from .formats import counted
+from .formats import badge, badges, counted
 from .live_admin import TunedAdmin
 
 
@@ -32,7 +33,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         _("No task is controlled."),
         _("Add one to pause its jobs on all workers, or to cap how many run at once."),
     )
-    list_display = ("name", "paused", "num_slots", "running", "line")
+    list_display = ("name", "trouble", "num_slots", "running", "line", "paused")
     list_display_links = ("name",)
     list_editable = ("paused", "num_slots")
     list_filter = ("paused",)
@@ -43,6 +44,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
     pause = staticmethod(operations.pause_controls)
+    tells_pause = True
     resume = staticmethod(operations.resume_controls)
     pause_text = _(
         "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
@@ -70,7 +72,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
 
     def save_model(self, request: HttpRequest, obj: TaskControl, form: Any, change: bool) -> None:
         """Write a control; say so when nothing is known by the name of a new one."""
-        known = change or operations.is_known(self.using, obj.name)
+        known = change or is_known(self.using, obj.name)
         super().save_model(request, obj, form, change)
         if not known:
             text = gettext(
@@ -90,6 +92,15 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
         """Delete controls."""
         operations.delete_controls([control.pk for control in queryset], using=self.using)
+
+    @admin.display(description=_("trouble"), empty_value="")
+    def trouble(self, control: TaskControl) -> SafeString:
+        """Return a label for what holds its jobs; nothing when none is held."""
+        load: TaskLoad = control.load  # type: ignore[attr-defined]
+        labels = self.troubles(control, load.line)
+        if control.num_slots and load.inside >= control.num_slots and load.line:
+            labels.append(badge("scheduled", gettext("full")))
+        return badges(labels)
 
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
@@ -18,7 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
-from ..queries.fleet import RunningClaim
+from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
@@ -33,11 +35,12 @@ from .formats import (
     read_number,
     state_badge,
 )
+from .live_admin import LoadedChangeList
 from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
-    WorkerState.WORKING: "success",
-    WorkerState.IDLE: "created",
+    WorkerState.WORKING: "running",
+    WorkerState.IDLE: "held",
     WorkerState.DRAINING: "scheduled",
     WorkerState.STOPPING: "scheduled",
     WorkerState.SILENT: "error",
@@ -51,6 +54,7 @@ class WorkerAdmin(WorkerActions):
 
     addable = False  # a worker registers when it starts
     export_name = "workers"
+    refreshes = True
     empty_list = EmptyList(
         _("No worker is running."),
         _("Jobs wait until one does. Start it with"),
@@ -101,6 +105,25 @@ class WorkerAdmin(WorkerActions):
         "last_failure",
     )
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts what the workers of the page hold."""
+        return LoadedChangeList
+
+    def load(self, rows: Sequence[Worker]) -> None:
+        """Give each worker the number of jobs that it holds as `claims`."""
+        found = count_claims_of_workers(self.using, [row.pk for row in rows]) if rows else {}
+        for row in rows:
+            row.claims = found.get(row.pk, 0)  # type: ignore[attr-defined]
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Worker | None:
+        """Return a worker with the number of jobs that it holds."""
+        worker = super().get_object(request, object_id, from_field)
+        if worker is not None:
+            self.load([worker])
+        return worker
+
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:
         """Return the worker's name, host and process id."""
@@ -119,7 +142,7 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("state"))
     def status(self, worker: Worker) -> SafeString:
         """Return what the worker is doing."""
-        state = worker_status.state_of(worker, timezone.now())
+        state = _state(worker)
         return format_html(
             '<span class="tq-state tq-state-{}">{}</span>', BADGES[state], state.label
         )
@@ -135,20 +158,20 @@ class WorkerAdmin(WorkerActions):
     )
     def state(self, worker: Worker) -> SafeString:
         """Return what the worker is doing, and, when it is silent, since when."""
-        if worker_status.state_of(worker, timezone.now()) != WorkerState.SILENT:
+        if _state(worker) != WorkerState.SILENT:
             return self.status(worker)
         since = moment(worker.heartbeat_at)
         return format_html("{}<br><small>{}</small>", self.status(worker), since)
 
     @admin.display(description=_("running"), ordering="-jobs_running")
     def running(self, worker: Worker) -> SafeString:
-        """Return how many jobs ran at the last heartbeat, and how many could."""
+        """Return how many jobs it holds now, and how many it could run."""
         room = gettext("of %(threads)d + %(coroutines)d async") % {
             "threads": worker.threads,
             "coroutines": worker.async_slots,
         }
         return format_html(
-            '<span class="tq-number">{}</span><br><small>{}</small>', worker.jobs_running, room
+            '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
         )
 
     @admin.display(description=_("memory"), ordering=F("rss_bytes").desc(nulls_last=True))
@@ -244,6 +267,15 @@ class WorkerAdmin(WorkerActions):
             context["jobs"] = [_row(claim) for claim in claims]
             context["more_jobs"] = claims[0].of_worker - len(claims) if claims else 0
         return super().render_change_form(request, context, *args, **kwargs)
+
+
+def _claims(worker: Worker) -> int:
+    claims: int = worker.claims  # type: ignore[attr-defined]
+    return claims
+
+
+def _state(worker: Worker) -> WorkerState:
+    return worker_status.state_of(worker, timezone.now(), _claims(worker))
 
 
 def _number(text: str) -> SafeString:

@@ -78,7 +78,7 @@ def _worker_row(worker: WorkerReport) -> Row:
         worker.version,
         rough_text(worker.uptime_seconds),
         worker.state.value,
-        str(worker.jobs_running),
+        str(worker.claims),
         memory_text(worker.rss_bytes),
         rate_text(worker.claims_per_second),
         rate_text(worker.jobs_per_second),

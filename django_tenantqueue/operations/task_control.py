@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from django.apps import apps
 from django.db import transaction
 
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..exceptions import InvalidOption
-from ..models import Change, Job, TaskControl
+from ..models import Change, TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.figures import COUNTED_TO
+from ..status.task_names import is_known
 from . import gates
 from .changes import Edit, merged, record_rows
 from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
@@ -80,16 +80,6 @@ def check_name(name: str, *, using: str | None = None) -> None:
             f"no task or method is named {name!r} here, and no ended job: {hint}say unknown=True "
             "to control a task that only other code knows"
         )
-
-
-def is_known(using: str, name: str) -> bool:
-    """Whether a task, a model's method, a control or an ended job has that name."""
-    if name in registered_tasks() or TaskControl.objects.using(using).filter(name=name).exists():
-        return True
-    label, _, method = name.rpartition(".")
-    if label.count(".") == 1 and label in {model._meta.label for model in apps.get_models()}:
-        return hasattr(apps.get_model(label), method)
-    return Job.objects.using(using).finished().filter(name=name).exists()
 
 
 def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -> None:

@@ -14,11 +14,15 @@ from .lists import read_in_order
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """Running and waiting jobs of a queue, each counted up to a limit."""
+    """Running and waiting jobs of a queue, each counted up to a limit.
+
+    `wait_seconds`: how long the first ready job has waited; None when no job is ready.
+    """
 
     queue_id: int
     running: int
     waiting: int
+    wait_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,22 @@ def sum_of_queues(using: str, queue_ids: Sequence[int], *, since: datetime) -> d
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFailures:
+    """Failed runs of one queue. `capped`: there may be more queues than were looked at."""
+
+    queue_id: int
+    failed: int
+    retried: int
+    capped: bool
+
+
+def sum_failures_by_queue(using: str, *, since: datetime, visits: int) -> list[QueueFailures]:
+    """Return what failed since `since` by queue; looks at up to `visits` queues."""
+    found = fetch(using, "sum_failures_by_queue", {"since": since, "visits": visits})
+    return [QueueFailures(*row) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
 class Failures:
     """Runs of a task that ended in one period with errors of one class, of a queue or of ALL."""
 

@@ -134,7 +134,11 @@ def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[Unkno
 
 @dataclass(frozen=True, slots=True)
 class BusyQueue:
-    """A queue with ready or active jobs. `wait_seconds`: None when no job of it is ready."""
+    """A queue with ready or active jobs.
+
+    `wait_seconds`: None when no job of it is ready. `capped`: there may be more such queues than
+    were looked at, or more active jobs than were counted.
+    """
 
     id: int
     tenant: str
@@ -144,6 +148,14 @@ class BusyQueue:
     paused: bool
     active: int
     wait_seconds: float | None
+    capped: bool
+
+
+def count_claims_of_workers(using: str, workers: Sequence[int]) -> dict[int, int]:
+    """Return how many jobs each of these workers holds; those without any are left out."""
+    with read_in_order(using):
+        rows = fetch(using, "count_claims_of_workers", {"workers": array(workers)})
+    return dict(rows)
 
 
 def list_busy_of_queues(

@@ -21,7 +21,8 @@ NEWEST = 2**63 - 1
 class Wanted:
     """What a list shows: ids below `before`, at most `page` of them, the newest first.
 
-    `most` bounds what is looked at. `states`, `queues` and `name` are filters; None is no filter.
+    `most` bounds what is looked at. The others are filters; None is no filter. `text` is a part of
+    a name, a label or the arguments; `source` is the source_type and source_id of an object.
     """
 
     before: int
@@ -30,6 +31,8 @@ class Wanted:
     states: Sequence[State] | None = None
     queues: Sequence[int] | None = None
     name: str | None = None
+    text: str | None = None
+    source: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,9 @@ Statement = Literal[
     "list_history_of_queues",  # finished jobs among the newest of each of `queues`
     "list_history_of_name",  # finished jobs among the newest of `name`
     "list_history_in_state",  # finished jobs among the newest of `state`: error or cancelled
+    "list_jobs_of_source",  # jobs among the newest of `source`
+    "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
+    "search_history_jobs",  # finished jobs with `text`, among the newest
 ]
 
 
@@ -112,7 +118,10 @@ def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None =
         "queues": None if wanted.queues is None else list(wanted.queues),
         "name": wanted.name,
         "state": None if state is None else state.value,
+        "text": wanted.text,
     }
+    if wanted.source is not None:
+        params["source_type"], params["source_id"] = wanted.source
     with connections[using].cursor() as cursor:
         cursor.execute(statement(name).decode(), params)
         rows = cursor.fetchall()

@@ -227,13 +227,14 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
     def ago(moment: datetime) -> float:
         return max((now - moment).total_seconds(), 0.0)
 
+    held = claims[0].of_worker if claims else 0
     return WorkerReport(
         id=row.pk,
         name=row.name,
         host=row.host,
         pid=row.pid,
         version=row.version,
-        state=state_of(row, now),
+        state=state_of(row, now, held),
         uptime_seconds=ago(row.started_at),
         heartbeat_seconds_ago=ago(row.heartbeat_at),
         queues=row.queues,
@@ -247,7 +248,7 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
         jobs_per_second=row.jobs_per_second,
         last_error=row.last_error,
         last_error_seconds_ago=None if row.last_error_at is None else ago(row.last_error_at),
-        claims=claims[0].of_worker if claims else 0,
+        claims=held,
         jobs=claims[:jobs],
     )
 

@@ -5,6 +5,7 @@ The list, its downloads and bulk actions all read them here, so that they mean t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,6 +28,7 @@ from .job_pages import (
     queue_ids,
     walk_pages,
 )
+from .task_names import is_known
 
 STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": frozenset(UNFINISHED),
@@ -52,6 +54,8 @@ LABELS: dict[str, Any] = {
     SEARCH: _("search"),
 }
 """All filters, by their names in addresses and in the arguments of bulk actions."""
+SOURCE = re.compile(r"([a-z_][\w@-]*\.[\w@-]+):(\S.*)", re.IGNORECASE)
+"""How the search names an object: shop.order:17."""
 COUNT_PAGE = 5000
 """Jobs that one step of a count reads."""
 
@@ -116,25 +120,39 @@ def read_filters(
     if search is not None and (query := search.removeprefix("#")).isdecimal():
         number = read_number(query)
         return Asked(JobFilter(), job_id=NEWEST if number is None else number)
-    states = None if state is None else STATE_GROUPS[state]
-    name = search or values.get("name")
+    asked = _searched(
+        using,
+        search or "",
+        JobFilter(None if state is None else STATE_GROUPS[state], name=values.get("name")),
+    )
     tenant, queue_name = values.get("tenant"), values.get("queue")
     if given_id := values.get("queue_id"):
         known = (read_number(given_id) or 2**31) < 2**31
         queue = TenantQueue.objects.using(using).filter(pk=given_id).first() if known else None
         if queue is None or (tenants is not None and queue.tenant not in tenants):
             return _problem(gettext("There is no queue %s.") % given_id)
-        return Asked(JobFilter(states, (queue.pk,), name), queue=queue)
+        return Asked(replace(asked, queues=(queue.pk,)), queue=queue)
     if tenant is None and queue_name is None:
         seen = None if tenants is None else queue_ids(using, tenants=tenants)
-        return Asked(JobFilter(states, seen, name))
+        return Asked(replace(asked, queues=seen))
     queues = queue_ids(using, tenant=tenant, name=queue_name, tenants=tenants)
     if not queues:
         return _problem(_no_queue(tenant, queue_name))
     if len(queues) == QUEUES_MOST:
         text = gettext("More than %d queues are called %r: add the tenant.")
         return _problem(text % (QUEUES_MOST, queue_name))
-    return Asked(JobFilter(states, queues, name))
+    return Asked(replace(asked, queues=queues))
+
+
+def _searched(using: str, text: str, asked: JobFilter) -> JobFilter:
+    """Return a filter with what was searched for: an object, a known name, or any text."""
+    if not text:
+        return asked
+    if named := SOURCE.fullmatch(text):
+        return replace(asked, source=(named[1].lower(), named[2]))
+    if is_known(using, text):
+        return replace(asked, name=text)
+    return replace(asked, text=text)
 
 
 def _problem(text: str) -> Asked:

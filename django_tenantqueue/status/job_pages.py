@@ -38,13 +38,16 @@ FINISHED = tuple(state for state in State if state in FINAL)
 class JobFilter:
     """What the jobs of a list have in common; None is no filter.
 
-    `queues` are ids. `before` is the id below which the page begins.
+    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
+    source_type and source_id of an object. `before` is the id below which the page begins.
     """
 
     states: frozenset[State] | None = None
     queues: tuple[int, ...] | None = None
     name: str | None = None
     before: int = NEWEST
+    text: str | None = None
+    source: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,17 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
     """
     if asked.queues is not None and not asked.queues:
         return JobPage((), None)
+    if asked.text is not None or asked.source is not None:
+        return _page(_searched(using, asked, size + 1), size)
     with queries.read_in_order(using):
         # The unfinished first: a job that ends between the two is found in the history, too.
         unfinished = _unfinished(using, asked, size + 1, by_id=by_id)
         parts = [*unfinished, *_finished(using, asked, size + 1)]
+    return _page(parts, size)
+
+
+def _page(parts: Sequence[Found], size: int) -> JobPage:
+    """Put together what several streams found."""
     floor = max((part.floor for part in parts), default=0)
     ids = sorted({i for part in parts for i in part.ids if i >= floor}, reverse=True)
     capped = any(part.capped for part in parts)
@@ -103,6 +113,23 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
     if floor:
         return JobPage(tuple(ids), floor, looked_to=floor, capped=capped)
     return JobPage(tuple(ids), None, capped=capped)
+
+
+def _searched(using: str, asked: JobFilter, page: int) -> list[Found]:
+    """Return jobs of an object, or those with a text among the newest."""
+    states = None if asked.states is None else sorted(asked.states)
+    wanted = Wanted(
+        asked.before, page, WINDOW, states, asked.queues, asked.name, asked.text, asked.source
+    )
+    with queries.read_in_order(using):
+        if asked.source is not None:
+            return [queries.list_jobs(using, "list_jobs_of_source", wanted)]
+        found = []
+        if _chosen(asked.states, UNFINISHED):
+            found.append(queries.list_jobs(using, "search_unfinished_jobs", wanted))
+        if _chosen(asked.states, FINISHED):
+            found.append(queries.list_jobs(using, "search_history_jobs", wanted))
+        return found
 
 
 def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:

@@ -46,8 +46,12 @@ class DutyReport:
     error: str
 
 
-def state_of(worker: Worker, now: datetime) -> WorkerState:
-    """Return what a worker does at `now`."""
+def state_of(worker: Worker, now: datetime, claims: int | None = None) -> WorkerState:
+    """Return what a worker does at `now`; `claims`: how many jobs it holds, None: not counted.
+
+    A worker of short jobs sleeps between them, and often holds none when it is looked at. So it
+    works while its last heartbeat says that it ends jobs.
+    """
     if now - worker.heartbeat_at > SILENT:
         return WorkerState.SILENT
     if worker.stopping:
@@ -55,7 +59,10 @@ def state_of(worker: Worker, now: datetime) -> WorkerState:
     if worker.draining:
         return WorkerState.DRAINING
     sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
-    return WorkerState.IDLE if sleeps and not worker.jobs_running else WorkerState.WORKING
+    works = worker.jobs_running if claims is None else claims
+    return (
+        WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
+    )
 
 
 def list_running(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from django_tenantqueue.admin import job_filters
+from django_tenantqueue.admin.job_list import ERROR_LENGTH
 from django_tenantqueue.admin.jobs import JobAdmin
 from django_tenantqueue.states import State
 from django_tenantqueue.status import job_pages
@@ -144,7 +147,17 @@ def test_page_says_how_far_it_looked_when_filters_share_no_index(
 
 @pytest.mark.parametrize(
     "query",
-    ["", "state=error", "state=success", "tenant=acme", "queue=default&name=x", "name=x", "q=7"],
+    [
+        "",
+        "state=error",
+        "state=success",
+        "tenant=acme",
+        "queue=default&name=x",
+        "name=x",
+        "q=7",
+        "q=x",
+        "q=shop.order:1",
+    ],
 )
 def test_list_never_counts_the_table(admin_client: Client, query: str) -> None:
     make_jobs(make_queue("acme"), 5)
@@ -159,7 +172,7 @@ def test_list_never_counts_the_table(admin_client: Client, query: str) -> None:
         assert not re.search(r"COUNT\(", sql.split("WITH")[0], re.IGNORECASE)
         if "tenantqueue_job" in sql:
             assert "LIMIT" in sql or " IN (" in sql, sql
-    assert len(captured) <= 16
+    assert len(captured) <= 18
 
 
 def test_list_reads_no_large_columns(admin_client: Client) -> None:
@@ -172,7 +185,7 @@ def test_list_reads_no_large_columns(admin_client: Client) -> None:
     assert len(columns) == 1
     assert '"args"' not in columns[0]
     assert '"result"' not in columns[0]
-    assert '"errors"' not in columns[0]
+    assert re.sub(r'"errors" #>> \'{-1,(class|message)}\'', "", columns[0]).count('"errors"') == 0
 
 
 @pytest.mark.parametrize(
@@ -233,3 +246,161 @@ def test_rows_tell_what_happened(admin_client: Client) -> None:
     assert "running" in text
     assert "41 %" in text
     assert "1 / 5" in text
+
+
+def row(client: Client, query: str = "") -> str:
+    """Return the text of the first row."""
+    body = page(client.get(f"{LIST}?{query}")).split("<tbody>")[1].split("</tr>")[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def test_row_tells_the_class_and_the_first_line_of_the_last_error(admin_client: Client) -> None:
+    first = {"class": "KeyError", "message": "an older one"}
+    last = {
+        "class": "ValueError",
+        "message": "<b>no</b>\nsecond line",
+        "traceback": "the whole trace",
+    }
+    queue = make_queue()
+    for state in (State.ERROR, State.SCHEDULED, State.RUNNING):
+        make_job(queue, state=state, errors=[first, last])
+
+        assert "ValueError <b>no</b>" in row(admin_client)
+        assert "second line" not in page(admin_client.get(LIST))
+        assert "the whole trace" not in page(admin_client.get(LIST))
+        assert "older one" not in page(admin_client.get(LIST))
+    make_job(queue, state=State.SUCCESS, errors=[last])
+    assert "ValueError" not in row(admin_client)
+
+
+def test_long_error_is_cut(admin_client: Client) -> None:
+    make_job(state=State.ERROR, errors=[{"class": "E", "message": "x" * 10_000}])
+
+    assert f"E {'x' * (ERROR_LENGTH - 1)}…" in row(admin_client)
+
+
+@pytest.mark.parametrize("errors", [[], [None], ["text"], [{"class": 1}], [{"message": "\n\n"}]])
+def test_errors_that_are_no_errors_are_shown_as_far_as_they_go(
+    admin_client: Client, errors: list[object]
+) -> None:
+    make_job(state=State.ERROR, errors=errors)
+
+    assert "error" in row(admin_client)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"held_by": "session", "session_key": "a/b"}, "held: session"),
+        ({"held_by": "task", "session_key": None}, "held: task"),
+        ({"held_by": "user", "user_key": "a/b", "session_key": None}, "held: user"),
+    ],
+)
+def test_row_of_a_held_job_names_its_gate(
+    admin_client: Client, columns: dict[str, str], said: str
+) -> None:
+    make_job(state=State.HELD, **columns)
+
+    assert said in row(admin_client)
+
+
+def counts(client: Client, query: str = "") -> dict[str, str]:
+    """Return the counts beside the states of the filter."""
+    found = re.findall(
+        r'class="tq-count" data-of="(\w+)">([^<]*)<', page(client.get(f"{LIST}?{query}"))
+    )
+    return dict(found)
+
+
+def test_filter_counts_unfinished_states_up_to_a_limit(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_queue()
+    make_jobs(queue, 5)
+    make_jobs(queue, 2, state=State.RUNNING)
+    make_jobs(make_queue(), 1)
+    make_jobs(queue, 3, state=State.ERROR)
+    make_jobs(queue, 1, state=State.HELD)
+
+    assert counts(admin_client) == {"active": "2", "created": "6", "scheduled": "0", "held": "1"}
+    assert counts(admin_client, f"queue_id={queue.pk}") == {"active": "2", "created": "5"}
+    assert counts(admin_client, "tenant=acme") == {}
+    assert counts(admin_client, "q=x") == {}
+    monkeypatch.setattr(job_filters, "COUNTED_TO", 4)
+    assert counts(admin_client)["created"] == "4+"
+
+
+def test_tenants_and_queues_are_suggested(admin_client: Client) -> None:
+    make_queue('ac"me', "mail")
+    make_queue("zeta", "reports")
+
+    content = page(admin_client.get(LIST))
+    of_zeta = page(admin_client.get(f"{LIST}?tenant=zeta")).split('id="tq-queue-names">')[1]
+
+    assert '<option value="ac&quot;me">' in content.split('id="tq-tenants">')[1]
+    assert '<option value="reports">' in content.split('id="tq-queue-names">')[1]
+    assert 'list="tq-tenants"' in content
+    assert '<option value="reports">' in of_zeta
+    assert '<option value="mail">' not in of_zeta
+
+
+@pytest.mark.parametrize(
+    "text", ["REPORT", "monthly", "a0815", "of Zoë", '"year": 2024', "tasks.build_rep"]
+)
+@pytest.mark.parametrize("state", [State.CREATED, State.SUCCESS])
+def test_search_finds_a_part_of_the_name_a_label_or_an_argument(
+    admin_client: Client, text: str, state: State
+) -> None:
+    args = {"args": ["A0815", "of Zoë"], "kwargs": {"year": 2024}}
+    wanted = make_job(state=state, name="app.tasks.build_report", args=args, labels=["monthly"])
+    make_job(state=state, name="app.tasks.other", labels=["daily"])
+
+    assert shown(admin_client, urlencode({"q": text})) == [wanted.pk]
+
+
+def test_search_for_a_text_combines_with_the_filters(admin_client: Client) -> None:
+    acme, zeta = make_queue("acme"), make_queue("zeta")
+    first = make_job(acme, name="app.reports.build")
+    make_job(zeta, name="app.reports.build")
+    make_job(acme, name="app.reports.build", state=State.ERROR)
+
+    assert shown(admin_client, "q=reports&tenant=acme&state=created") == [first.pk]
+    assert shown(admin_client, "q=reports&name=app.other") == []
+
+
+def test_search_for_the_whole_name_of_a_task_finds_no_longer_names(admin_client: Client) -> None:
+    short = make_job(state=State.SUCCESS, name="app.tasks.send")
+    make_job(state=State.SUCCESS, name="app.tasks.send_all")
+
+    assert shown(admin_client, "q=app.tasks.send") == [short.pk]
+
+
+def test_search_finds_the_jobs_of_an_object(admin_client: Client) -> None:
+    source = {"source_type": "shop.order", "source_id": "17"}
+    finished = make_job(state=State.SUCCESS, **source)
+    waiting = make_job(**source)
+    make_job(source_type="shop.order", source_id="171")
+    make_job(source_type="shop.item", source_id="17")
+
+    assert shown(admin_client, "q=shop.Order:17") == [waiting.pk, finished.pk]
+    assert shown(admin_client, "q=shop.order:17&state=success") == [finished.pk]
+
+
+def test_search_for_a_text_says_how_far_it_has_looked(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_pages, "WINDOW", 3)
+    wanted = make_job(name="app.tasks.rare")
+    make_jobs(wanted.queue, 4, name="app.tasks.usual")
+
+    response = admin_client.get(f"{LIST}?q=rare")
+
+    assert "No such job down to" in text_of(response)
+    assert shown(admin_client, html.unescape(str(link(response, "Look further")))) == [wanted.pk]
+
+
+@pytest.mark.parametrize("text", ["%", "100%", "\\", "'", "_", "(", ":", "a.b:"])
+def test_search_for_odd_texts_finds_nothing(admin_client: Client, text: str) -> None:
+    make_job(name="app", args={})
+
+    assert shown(admin_client, urlencode({"q": text})) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from django_tenantqueue.admin import queues as queue_admin
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
-from django_tenantqueue.status import queue_loads
-from tests.factories import made_changes, make_jobs, make_queue
+from django_tenantqueue.status import queue_loads, queue_troubles
+from tests.factories import made_changes, make_figure, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of
 from .forms import form_values, say_yes
@@ -279,7 +281,7 @@ def test_list_asks_a_bounded_number_of_queries_when_it_shows_100_queues(
         counted.append(list(ids))
         return queue_loads.loads(using, ids)
 
-    monkeypatch.setattr(queue_admin, "loads", count)
+    monkeypatch.setattr(queue_troubles, "loads", count)
     with CaptureQueriesContext(connection) as captured:
         response = admin_client.get(LIST)
 
@@ -387,10 +389,7 @@ def test_filters_do_not_read_distinct_values(
     with CaptureQueriesContext(connection) as captured:
         response = admin_client.get(f"{LIST}?{query}")
 
-    shown = {
-        tenant for tenant in ("acme", "other") if f">{tenant}</a>" in response.content.decode()
-    }
-    assert shown == found
+    assert {queue.tenant for queue in response.context["cl"].result_list} == found
     assert not any("DISTINCT" in entry["sql"] for entry in captured.captured_queries)
 
 
@@ -423,10 +422,153 @@ def test_retired_queues_are_marked(admin_client: Client) -> None:
 
 def test_viewer_sees_a_label_on_paused_queues_alone(operator: Callable[..., Client]) -> None:
     make_queue("healthy")
-    make_queue("stopped", paused=True)
+    make_jobs(make_queue("stopped", paused=True), 1)
 
     content = operator("view_tenantqueue").get(LIST).content.decode()
 
     assert "icon-yes" not in content
     assert "icon-no" not in content
     assert content.count('<span class="tq-state tq-state-error">paused</span>') == 1
+
+
+def shown(client: Client, query: str = "") -> list[str]:
+    """Return the tenants of the queues that the list shows, in its order."""
+    response = client.get(f"{LIST}?{query}")
+    assert response.status_code == 200
+    return [queue.tenant for queue in response.context["cl"].result_list]
+
+
+def ago(**duration: float) -> datetime:
+    return timezone.now() - timedelta(**duration)
+
+
+def make_troubled() -> None:
+    """Make a queue for each trouble, a worker that serves all but one, and two healthy queues."""
+    make_worker(exclude_queues=["night"])
+    make_jobs(make_queue("late"), 1, created_at=ago(minutes=5), run_at=ago(minutes=5))
+    full = make_queue("full", num_slots=2)
+    make_jobs(full, 2, state="running")
+    make_jobs(full, 1)
+    failing = make_queue("failing")
+    make_figure(failing, failed=3, succeeded=1)
+    make_figure(failing, failed=3, error="ValueError")
+    make_queue("paused", paused=True)
+    make_queue("slotless", num_slots=0)
+    make_jobs(make_queue("unserved", "night"), 1)
+    healthy = make_queue("healthy", num_slots=1)
+    make_jobs(healthy, 1, state="running")
+    make_figure(healthy, succeeded=5, retried=1)
+    make_figure(healthy, retried=1, error="ValueError")
+    make_jobs(make_queue("working"), 1)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "found"),
+    [
+        ("late", "late"),
+        ("full", "full"),
+        ("failing", "failing"),
+        ("paused", "paused"),
+        ("no-slots", "slotless"),
+        ("no-worker", "unserved"),
+    ],
+)
+def test_filter_by_trouble_finds_the_queues_that_have_it(
+    admin_client: Client, trouble: str, found: str
+) -> None:
+    make_troubled()
+
+    assert shown(admin_client, f"trouble={trouble}") == [found]
+
+
+def test_every_queue_has_no_worker_when_none_is_alive(admin_client: Client) -> None:
+    make_worker(heartbeat_at=ago(minutes=5))
+    make_worker(draining=True)
+    make_jobs(make_queue("acme"), 1)
+
+    assert shown(admin_client, "trouble=no-worker") == ["acme"]
+
+
+def test_nothing_is_coloured_when_a_queue_is_healthy(admin_client: Client) -> None:
+    make_troubled()
+
+    rows = row_texts(admin_client)
+
+    coloured = {tenant for tenant, row in rows.items() if "tq-state-" in row or "tq-late" in row}
+    assert coloured == rows.keys() - {"healthy", "working"}
+    assert "tq-gauge-full" not in rows["healthy"]
+    assert "tq-state-held" in rows["paused"]  # no job waits
+
+
+def row_texts(client: Client) -> dict[str, str]:
+    """Return the HTML of the rows of the list, by tenant."""
+    body = client.get(LIST).content.decode().split("<tbody>")[1].split("</tbody>")[0]
+    rows = [row for row in body.split("<tr>") if "field-title" in row]
+    return {row.split("change/")[1].split(">")[1].split("<")[0]: row for row in rows}
+
+
+def test_row_tells_wait_slots_and_failures(admin_client: Client) -> None:
+    make_troubled()
+
+    rows = row_texts(admin_client)
+
+    assert "5 min 0 s" in rows["late"]
+    assert "2 of 2 slots are taken" in rows["full"]
+    assert "tq-gauge-full" in rows["full"]
+    assert ">75.0 %</a>" in rows["failing"]
+    assert "Of 4 runs in the last hour, 3 ended in error, 0 were retried" in rows["failing"]
+    assert "16.7 %" in rows["healthy"]
+
+
+def test_a_job_that_started_in_another_lane_does_not_hide_the_longest_wait(
+    admin_client: Client,
+) -> None:
+    queue = make_queue("acme")
+    make_jobs(queue, 1, priority=100)
+    make_jobs(queue, 1, priority=200, created_at=ago(hours=2), run_at=ago(hours=2))
+
+    assert "2 h 0 min" in row_texts(admin_client)["acme"]
+
+
+def test_list_is_sorted_by_wait_and_by_load(admin_client: Client) -> None:
+    make_queue("a-idle")
+    make_jobs(make_queue("b-waits"), 1, created_at=ago(seconds=30), run_at=ago(seconds=30))
+    make_jobs(make_queue("c-waits-longer"), 1, created_at=ago(hours=1), run_at=ago(hours=1))
+    make_jobs(make_queue("d-runs"), 2, state="running")
+    columns = ["action_checkbox", *queue_admin.TenantQueueAdmin.list_display]
+    wait, running = columns.index("waiting"), columns.index("running")
+
+    assert shown(admin_client, f"o={wait}")[:2] == ["c-waits-longer", "b-waits"]
+    assert shown(admin_client, f"o={running}")[0] == "d-runs"
+    assert len(shown(admin_client, f"o=-{wait}")) == 4
+    TenantQueue.objects.all().update(paused=True)
+    assert len(shown(admin_client, f"trouble=late&o={running}")) == 1
+
+
+def test_list_says_that_it_has_not_looked_at_all_queues(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_troubles, "VISITED", 2)
+    for _ in range(2):
+        make_jobs(make_queue(), 1)
+    said = "Not all queues were looked at"
+
+    assert said in text_of(admin_client.get(f"{LIST}?trouble=late"))
+    assert said not in text_of(admin_client.get(LIST))
+    assert said not in text_of(admin_client.get(f"{LIST}?trouble=paused"))
+    assert said in text_of(admin_client.get(f"{LIST}?o=3"))
+    make_figure(TenantQueue.objects.first(), failed=3, error="ValueError")
+    assert said not in text_of(admin_client.get(f"{LIST}?trouble=failing"))
+    monkeypatch.setattr(queue_troubles, "FAILING_READ", 1)
+    assert said in text_of(admin_client.get(f"{LIST}?trouble=failing"))
+
+
+def test_refresh_leaves_the_messages_to_the_page_that_they_are_for(admin_client: Client) -> None:
+    queue = make_queue(paused=True)
+    chosen = {"_selected_action": [queue.pk], "index": "0"}
+    admin_client.post(LIST, {"action": "resume_selected", **chosen})
+
+    refreshed = admin_client.get(LIST, headers={"X-Tenantqueue-Refresh": "1"})
+
+    assert "1 tenant queue changed" not in text_of(refreshed)
+    assert "1 tenant queue changed" in text_of(admin_client.get(LIST))

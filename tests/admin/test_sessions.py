@@ -172,8 +172,8 @@ def test_sessions_and_caps_are_apart(admin_client: Client) -> None:
     run_commit_hooks("default")
 
     assert "s acme " in text_of(admin_client.get(SESSIONS))
-    assert "acme 7 " not in text_of(admin_client.get(SESSIONS))
-    assert "acme 7 " in text_of(admin_client.get(CAPS))
+    assert "7 acme " not in text_of(admin_client.get(SESSIONS))
+    assert "7 acme " in text_of(admin_client.get(CAPS))
     assert "acme s " not in text_of(admin_client.get(CAPS))
 
 
@@ -218,3 +218,40 @@ def test_job_page_says_that_it_stands_in_a_line(admin_client: Client) -> None:
     text = text_of(admin_client.get(url_of("job", "change", second.pk)))
 
     assert f"It stands in the line of its session, behind job #{first.pk}" in text
+
+
+def test_healthy_session_has_no_colour_and_a_halted_one_is_red(admin_client: Client) -> None:
+    enqueue()
+    assert "tq-state" not in admin_client.get(SESSIONS).content.decode()
+
+    fail.using(session="t", max_attempts=1, on_failure="halt").delay()
+    run_pending()
+
+    content = admin_client.get(SESSIONS).content.decode()
+    assert '<span class="tq-state tq-state-error">halted</span> since' in content
+
+
+def test_paused_session_is_red_when_jobs_are_in_line_alone(admin_client: Client) -> None:
+    enqueue()
+    Session.objects.update(paused=True)
+    content = admin_client.get(SESSIONS).content.decode()
+    assert '<span class="tq-state tq-state-error">paused</span>' in content
+
+    Job.objects.all().delete()
+
+    content = admin_client.get(SESSIONS).content.decode()
+    assert '<span class="tq-state tq-state-held">paused</span>' in content
+
+
+def test_cap_says_that_it_holds_jobs(admin_client: Client) -> None:
+    noop.using(user=7, tenant="acme").delay()
+    run_commit_hooks("default")
+    assert "tq-state" not in admin_client.get(CAPS).content.decode()
+
+    Session.objects.update(num_slots=1)
+    noop.using(user=7, tenant="acme").delay()
+    run_commit_hooks("default")
+    assert ">full</span>" in admin_client.get(CAPS).content.decode()
+
+    Session.objects.update(num_slots=0)
+    assert ">no slots</span>" in admin_client.get(CAPS).content.decode()

@@ -9,11 +9,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.task_control import cap_task, pause_task
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import made_changes
+from tests.factories import made_changes, make_jobs, make_queue
 from tests.testapp.tasks import noop
 
 from .conftest import text_of, url_of
@@ -80,7 +81,7 @@ def test_list_asks_the_database_as_often_for_many(admin_client: Client, count: i
 def test_list_says_how_many_stand_in_line(admin_client: Client) -> None:
     held(3)
 
-    assert f"{noop.name} 0 3" in text_of(admin_client.get(LIST))
+    assert f"{noop.name} paused 0 3" in text_of(admin_client.get(LIST))
 
 
 def test_task_is_resumed_and_capped_in_the_list(admin_client: Client) -> None:
@@ -171,3 +172,25 @@ def test_job_page_says_what_holds_it(admin_client: Client) -> None:
 
     TaskControl.objects.update(paused=False, num_slots=0)
     assert "Its task may run 0 jobs at once." in text_of(admin_client.get(page))
+
+
+def test_trouble_is_red_when_jobs_are_held_alone(admin_client: Client) -> None:
+    pause_task(noop.name)
+    grey = '<span class="tq-state tq-state-held">paused</span>'
+    assert grey in admin_client.get(LIST).content.decode()
+
+    held()
+
+    assert grey.replace("held", "error") in admin_client.get(LIST).content.decode()
+
+
+def test_full_task_is_marked_and_one_with_room_is_not(admin_client: Client) -> None:
+    make_jobs(make_queue(), 1, state="running", name=noop.name, task_at=timezone.now())
+    cap_task(noop.name, 1)
+    full = '<span class="tq-state tq-state-scheduled">full</span>'
+    content = admin_client.get(LIST).content.decode()
+    assert "tq-state" not in content
+
+    make_jobs(make_queue(), 1, state="held", held_by="task", session_key=None, name=noop.name)
+
+    assert full in admin_client.get(LIST).content.decode()

@@ -178,6 +178,10 @@ def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
             f"?q={THEIRS}+/+{THEIRS}-queue",
             "?state=error",
             "?state=unfinished",
+            *(f"?trouble={trouble}" for trouble in ("late", "full", "failing", "no-worker")),
+            "?o=5",
+            f"?q={THEIRS}-label",
+            f"?q=testapp.report:{theirs.report.pk}",
             f"?id={theirs.pages.get(model, 1)}",
         ]
         for query in queries:

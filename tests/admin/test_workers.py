@@ -59,6 +59,23 @@ def test_list_tells_how_a_worker_is(
     assert "of 4 + 100 async" in text
 
 
+@pytest.mark.parametrize("address", ["list", "page"])
+def test_sleeping_worker_works_while_it_holds_a_job_and_idles_in_grey(
+    admin_client: Client, address: str
+) -> None:
+    asleep = timezone.now() + timedelta(days=1)
+    worker = make_worker(sleeping_until=asleep, jobs_running=2)
+    url = LIST if address == "list" else page_of(worker)
+    idle = '<span class="tq-state tq-state-held">idle</span>'
+    assert idle in admin_client.get(url).content.decode()
+
+    make_job(state=State.RUNNING, worker_id=worker.pk)
+
+    content = admin_client.get(url).content.decode()
+    assert '<span class="tq-state tq-state-running">working</span>' in content
+    assert idle not in content
+
+
 def test_list_tells_what_a_worker_takes(admin_client: Client) -> None:
     make_worker(queues=["reports"], exclude_queues=["slow"], tenants=["acme", "zeta"])
 
@@ -68,9 +85,11 @@ def test_list_tells_what_a_worker_takes(admin_client: Client) -> None:
 
 
 def test_list_tells_how_much_a_worker_does(admin_client: Client) -> None:
-    make_worker(
-        jobs_running=3, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
+    worker = make_worker(
+        jobs_running=9, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
     )
+    make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=worker.pk)
+    make_jobs(make_queue(), 2, state=State.RUNNING, worker_id=worker.pk + 1)
 
     text = text_of(admin_client.get(LIST))
 
@@ -116,7 +135,8 @@ def test_list_of_many_workers_takes_no_more_statements(
 ) -> None:
     Worker.objects.bulk_create(_copies(make_worker(), 1000))
 
-    with django_assert_num_queries(4):  # session, user, number of workers, one page of them
+    # session, user, number of workers, one page of them; five around the statement of their jobs
+    with django_assert_num_queries(9):
         response = admin_client.get(LIST)
 
     assert response.context["cl"].result_count == 1001

@@ -46,9 +46,10 @@ def test_empty_fleet_says_what_to_do() -> None:
 
 
 def test_worker_has_a_line() -> None:
-    make_worker(
-        jobs_running=3, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
+    worker = make_worker(
+        jobs_running=9, rss_bytes=150 * 1024 * 1024, claims_per_second=0.34, jobs_per_second=1234.5
     )
+    make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=worker.pk)
 
     head, line = rows()[:2]
 

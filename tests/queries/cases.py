@@ -277,6 +277,14 @@ CASES: dict[str, list[Case]] = {
         Case(lambda filled: {**figures(filled), "queue_ids": "{1,2,3,4,5}"}, FIGURES, 400)
     ],
     "list_task_figures": [Case(lambda filled: {**figures(filled), "most": 20}, FIGURES, 4000)],
+    "sum_failures_by_queue": [
+        Case(
+            lambda _: {"since": datetime.now(UTC) - timedelta(hours=1), "visits": 1000},
+            ("tenantqueue_figure_errors",),
+            6000,
+            settings=ORDERED,
+        )
+    ],
     "sum_of_queues": [
         Case(
             lambda _: {
@@ -304,6 +312,14 @@ CASES: dict[str, list[Case]] = {
             DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
         ),
+    ],
+    "count_claims_of_workers": [
+        Case(
+            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1])},
+            SLOTS,
+            SLOT_INDEX,
+            settings=ORDERED,
+        )
     ],
     "count_queues": [
         Case(
@@ -595,6 +611,10 @@ CASES: dict[str, list[Case]] = {
     "list_history_of_queues": [
         Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED)
     ],
+    "list_jobs_of_source": [
+        Case(listed(source="shop.report"), OF_SOURCES, 1000, settings=ORDERED),
+        Case(listed(source="unknown"), OF_SOURCES, 100, settings=ORDERED),
+    ],
     "list_jobs_of_sources": [
         Case(of_sources("shop.report"), OF_SOURCES, 2000, settings=ORDERED),
         Case(
@@ -732,6 +752,14 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "clear_sleep": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
+    "search_history_jobs": [
+        Case(listed(text="unknown"), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+        Case(listed(text=RARE, queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+    ],
+    "search_unfinished_jobs": [
+        Case(listed(text="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+        Case(listed(text=TASK), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+    ],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [
         Case(

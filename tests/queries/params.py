@@ -20,7 +20,15 @@ def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
     return lambda filled: {"ids": array(getattr(filled, name)), **more}
 
 
-def listed(*, states: Any = None, queues: bool = False, name: Any = None, state: Any = None):
+def listed(
+    *,
+    states: Any = None,
+    queues: bool = False,
+    name: Any = None,
+    state: Any = None,
+    text: str | None = None,
+    source: str | None = None,
+) -> Callable[[Filled], dict[str, Any]]:
     return lambda filled: {
         "before": lists.NEWEST,
         "page": 100,
@@ -29,6 +37,9 @@ def listed(*, states: Any = None, queues: bool = False, name: Any = None, state:
         "queues": filled.open_queues[:3] if queues else None,
         "name": name,
         "state": state,
+        "text": text,
+        "source_type": source,
+        "source_id": "7",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -28,9 +29,7 @@ def walk(asked: JobFilter, size: int) -> list[int]:
     ids: list[int] = []
     before = asked.before
     for _ in range(1000):
-        page = find_jobs(
-            "default", JobFilter(asked.states, asked.queues, asked.name, before), size=size
-        )
+        page = find_jobs("default", replace(asked, before=before), size=size)
         assert len(page.ids) <= size
         assert not page.capped
         ids += page.ids
@@ -73,6 +72,40 @@ def test_pages_show_every_job_once_in_order(
                 ]
                 asked = JobFilter(states, wanted, name)
                 assert walk(asked, 15) == expected, asked
+
+
+@pytest.mark.parametrize("window", [4000, 7])
+def test_pages_of_a_text_and_of_an_object_show_every_job_once_in_order(
+    monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(job_pages, "WINDOW", window)
+    rng = random.Random(7)
+    queues = [make_queue().pk for _ in range(2)]
+    for _ in range(60):
+        make_job(
+            rng.choice(queues),
+            state=rng.choice(list(State)),
+            name=rng.choice(["app.first", "app.second"]),
+            source_type="shop.order",
+            source_id=rng.choice("12"),
+        )
+    rows = list(
+        Job.objects.order_by("-pk").values_list("pk", "state", "queue_id", "name", "source_id")
+    )
+
+    for states in STATES:
+        for wanted in (None, (queues[0],)):
+            chosen = [
+                row
+                for row in rows
+                if (states is None or row[1] in states) and (wanted is None or row[2] in wanted)
+            ]
+            of_text = JobFilter(states, wanted, text="FIRST")
+            assert walk(of_text, 5) == [row[0] for row in chosen if row[3] == "app.first"]
+            of_object = JobFilter(states, wanted, source=("shop.order", "2"))
+            assert walk(of_object, 5) == [row[0] for row in chosen if row[4] == "2"]
+            steps = job_pages.walk_jobs("default", of_text, size=5)
+            assert [pk for step in steps for pk in step] == walk(of_text, 5)
 
 
 def test_no_queue_means_no_job() -> None:

@@ -72,6 +72,10 @@ def test_stop_of_workers_that_have_gone_changes_nothing() -> None:
             {"sleeping_until": timezone.now() + timedelta(days=1), "jobs_running": 2},
             WorkerState.WORKING,
         ),
+        (
+            {"sleeping_until": timezone.now() + timedelta(days=1), "jobs_per_second": 42},
+            WorkerState.WORKING,
+        ),
         ({"draining": True}, WorkerState.DRAINING),
         ({"draining": True, "stopping": True}, WorkerState.STOPPING),
         ({"heartbeat_at": timezone.now() - timedelta(days=1)}, WorkerState.SILENT),
@@ -524,3 +528,18 @@ def test_some_of_many_stuck_queues_are_named() -> None:
         make_job(make_queue(f"tenant-{number}"))
 
     assert "tenant-4/default and 2 more: start one" in problems()
+
+
+def test_jobs_that_a_worker_holds_count_more_than_its_last_heartbeat() -> None:
+    worker = make_worker(sleeping_until=timezone.now() + timedelta(days=1), jobs_running=2)
+    assert workers.state_of(worker, timezone.now(), 0) == WorkerState.IDLE
+    assert workers.state_of(worker, timezone.now(), 1) == WorkerState.WORKING
+
+
+def test_report_tells_that_a_sleeping_worker_holds_a_job() -> None:
+    worker = make_worker(sleeping_until=timezone.now() + timedelta(days=1))
+    assert read_report("default", jobs=5).workers[0].state == WorkerState.IDLE
+
+    make_job(state=State.RUNNING, worker_id=worker.pk)
+
+    assert read_report("default", jobs=0).workers[0].state == WorkerState.WORKING

@@ -5,7 +5,7 @@ WITH RECURSIVE
 -- include: ready_lanes
 SELECT
     queue.id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
-    busy.active::integer, late.waits::float8
+    busy.active::integer, late.waits::float8, busy.active >= %(active)s::integer AS capped
 FROM unnest(%(ids)s::integer[]) AS given (id)
 CROSS JOIN LATERAL (
     SELECT q.id, q.tenant, q.name, q.num_slots, q.weight, q.paused

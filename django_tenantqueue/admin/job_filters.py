@@ -1,0 +1,79 @@
+"""What the filters of the list of jobs show: states with their counts, and names to suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ..gates import ORDER
+from ..models import TenantQueue
+from ..queries.fleet import count_jobs
+from ..states import State
+from ..status.figures import COUNTED_TO
+from ..status.job_filters import STATE_LABELS
+from ..status.queue_loads import loads
+from ..text import is_storable
+from .formats import counted
+
+NAMES_LIST = "tq-task-names"
+"""Id of the <datalist> of task names."""
+NAMES_MOST = 500
+"""Names of tasks, of tenants and of queues that are suggested."""
+QUEUES_READ = 2000
+"""The newest queues, whose names are suggested."""
+TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
+"""Ids of the <datalist> of tenants and of queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """Names that the filters suggest while the operator types."""
+
+    tenants: Sequence[str]
+    queues: Sequence[str]
+
+
+def suggest(using: str, tenant: str | None, *, among: Collection[str] | None = None) -> Suggested:
+    """Return names of the newest queues; the queues are those of the chosen tenant, if any.
+
+    `among`: the tenants that the user sees; None: all.
+    """
+    queues = TenantQueue.objects.using(using).order_by("-pk")
+    if among is not None:
+        queues = queues.filter(tenant__in=sorted(among))
+    found = list(queues.values_list("tenant", "name")[:QUEUES_READ])
+    names = {name for _tenant, name in found}
+    if tenant is not None:
+        own = queues.filter(tenant=tenant) if is_storable(tenant) else queues.none()
+        names = set(own.values_list("name", flat=True)[:NAMES_MOST])
+    return Suggested(sorted({of for of, _name in found}), sorted(names)[:NAMES_MOST])
+
+
+def counted_states(using: str, queue: TenantQueue | None) -> list[tuple[str | None, Any]]:
+    """Return the states with the counts that a bounded statement has: never of the history."""
+    counts: dict[str | None, int] = {}
+    if queue is not None:
+        load = loads(using, [queue.pk]).get(queue.pk)
+        if load is not None:
+            counts = {"active": load.running, State.CREATED.value: load.waiting}
+    else:
+        found = count_jobs(using, most=COUNTED_TO)
+        counts = {
+            "active": found.running,
+            State.CREATED.value: found.ready,
+            State.SCHEDULED.value: found.scheduled,
+            State.HELD.value: sum(getattr(found.held, gate) for gate in ORDER),
+        }
+    return [
+        (value, _with_count(value, label, counts[value]) if value in counts else label)
+        for value, label in STATE_LABELS
+    ]
+
+
+def _with_count(value: str | None, label: Any, count: int) -> SafeString:
+    text = counted(count, COUNTED_TO)
+    return format_html('{} <span class="tq-count" data-of="{}">{}</span>', label, value, text)

@@ -1,0 +1,6 @@
+-- How many jobs each of some worker processes holds.
+-- Index: tenantqueue_job_slots, read once whole (it holds running jobs only).
+SELECT j.worker_id, count(*)::integer AS jobs
+FROM tenantqueue_job_hot j
+WHERE j.state IN ('queued', 'running') AND j.worker_id = ANY (%(workers)s::bigint[])
+GROUP BY j.worker_id

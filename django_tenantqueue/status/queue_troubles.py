@@ -1,0 +1,175 @@
+"""What is wrong with tenant queues at the moment: for the queues of a page, and to filter by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import TextChoices
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from ..models import TenantQueue, Worker
+from ..queries.control import QueueLoad
+from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
+from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
+from ..queries.lists import read_in_order
+from .figures import COUNTED_TO
+from .fleet_report import VISITED
+from .job_pages import queue_ids
+from .overview import ACTIVE, failure_rate
+from .queue_loads import loads
+from .workers import SILENT
+
+LATE_SECONDS = 60.0
+"""Wait of a queue's first job from which the queue is late."""
+FAILING_READ = 10_000
+"""Queues with failures that a filter looks at. Halved: it misses some in larger systems. Doubled:
+it takes twice as long there."""
+
+
+class Trouble(TextChoices):
+    """What keeps the jobs of a queue waiting, or makes them fail."""
+
+    LATE = "late", _("late")
+    FULL = "full", _("full")
+    FAILING = "failing", _("failing")
+    PAUSED = "paused", _("paused")
+    NO_SLOTS = "no-slots", _("no slots")
+    NO_WORKER = "no-worker", _("no worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """The queues that workers serve which are alive and go on: (queues, excluded, tenants)."""
+
+    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
+
+    def take(self, tenant: str, name: str) -> bool:
+        """Return whether some worker takes the jobs of a queue."""
+        return any(
+            (not queues or name in queues)
+            and name not in excluded
+            and (not tenants or tenant in tenants)
+            for queues, excluded, tenants in self.filters
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNow:
+    """Jobs of a queue at the moment, and what happened to its jobs in the last hour."""
+
+    load: QueueLoad
+    counts: Counts
+    troubles: Sequence[Trouble] = field(default=())
+
+    @property
+    def failing(self) -> float | None:
+        """Share of the runs of the last hour that failed; None without any."""
+        return failure_rate(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The queues that have ready or active jobs, the longest wait first.
+
+    `capped`: there are more than one walk looks at.
+    """
+
+    queues: Sequence[BusyQueue]
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Ids of queues. `capped`: there may be more than were looked at."""
+
+    ids: Sequence[int]
+    capped: bool
+
+
+def read_takers(using: str) -> Takers:
+    """Read which queues the workers serve; filters that several have are kept once."""
+    alive = Worker.objects.using(using).filter(
+        draining=False, stopping=False, heartbeat_at__gt=Now() - SILENT
+    )
+    filters = alive.order_by().values_list("queues", "exclude_queues", "tenants")
+    return Takers(list({(tuple(a), tuple(b), tuple(c)) for a, b, c in filters}))
+
+
+def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
+    """Return how each of a page's queues is: three statements and those of their plans."""
+    rows = list(queues)
+    if not rows:
+        return {}
+    ids = [row.pk for row in rows]
+    counted = loads(using, ids)
+    figures = sum_of_queues(using, ids, since=an_hour_ago())
+    takers = read_takers(using)
+    found = {}
+    for row in rows:
+        load = counted.get(row.pk, QueueLoad(row.pk, 0, 0))
+        counts = figures.get(row.pk, Counts())
+        found[row.pk] = QueueNow(load, counts, troubles_of(row, load, counts, takers))
+    return found
+
+
+def troubles_of(
+    queue: TenantQueue, load: QueueLoad, counts: Counts, takers: Takers
+) -> list[Trouble]:
+    """Return what is wrong with a queue."""
+    is_wrong = {
+        Trouble.PAUSED: queue.paused,
+        Trouble.NO_SLOTS: queue.num_slots == 0,
+        Trouble.NO_WORKER: load.waiting > 0 and not takers.take(queue.tenant, queue.name),
+        Trouble.LATE: (load.wait_seconds or 0) > LATE_SECONDS,
+        Trouble.FULL: _is_full(queue.num_slots, load.running) and load.waiting > 0,
+        Trouble.FAILING: counts.failed > 0,
+    }
+    return [trouble for trouble, wrong in is_wrong.items() if wrong]
+
+
+def walk_busy(using: str, tenants: Collection[str] | None = None) -> Busy:
+    """Return the queues with ready or active jobs, as far as one bounded walk finds them.
+
+    `tenants`: of these alone; None: of all.
+    """
+    if tenants is not None:
+        ids = queue_ids(using, tenants=tenants)
+        found = list_busy_of_queues(using, ids[:VISITED], most=VISITED, active=COUNTED_TO)
+        return Busy(found, len(ids) > VISITED)
+    queues = list_busy_queues(using, most=VISITED, visits=VISITED, active=ACTIVE)
+    return Busy(queues, any(queue.capped for queue in queues) or len(queues) == VISITED)
+
+
+def failing_queues(using: str) -> Found:
+    """Return the queues whose jobs ended in error in the last hour."""
+    with read_in_order(using):
+        found = sum_failures_by_queue(using, since=an_hour_ago(), visits=FAILING_READ)
+    ids = [queue.queue_id for queue in found if queue.failed]
+    return Found(ids, any(queue.capped for queue in found))
+
+
+def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:
+    """Return the busy queues that are late, full, or without a worker."""
+    waiting = [queue for queue in busy.queues if queue.wait_seconds is not None]
+    match trouble:
+        case Trouble.LATE:
+            found = [queue for queue in waiting if (queue.wait_seconds or 0) > LATE_SECONDS]
+        case Trouble.FULL:
+            found = [queue for queue in waiting if _is_full(queue.num_slots, queue.active)]
+        case _:
+            takers = read_takers(using)
+            found = [queue for queue in waiting if not takers.take(queue.tenant, queue.name)]
+    return Found([queue.id for queue in found], busy.capped)
+
+
+def an_hour_ago() -> datetime:
+    """Return the beginning of the last hour."""
+    return timezone.now() - timedelta(hours=1)
+
+
+def _is_full(slots: int | None, taken: int) -> bool:
+    return slots is not None and 0 < slots <= taken
