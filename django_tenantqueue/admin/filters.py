@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.contrib import admin
@@ -50,8 +50,13 @@ class LinkFilter:
     template = "admin/filter.html"
 
     def __init__(
-        self, title: Any, parameter: str, value: str | None, values: list[tuple[str | None, Any]]
+        self,
+        title: Any,
+        parameter: str,
+        value: str | None,
+        values: Callable[[], list[tuple[str | None, Any]]],
     ) -> None:
+        """`values` is called when the filter is shown, not for actions."""
         self.title = title
         self.parameter = parameter
         self.value = value
@@ -59,7 +64,7 @@ class LinkFilter:
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
         """Yield a link for each value."""
-        for value, label in self.values:
+        for value, label in self.values():
             yield {
                 "selected": value == self.value,
                 "query_string": changelist.get_query_string({self.parameter: value}),

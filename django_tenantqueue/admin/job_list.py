@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 from django.contrib.admin import ListFilter
@@ -98,7 +99,7 @@ class JobChangeList(ChangeList):
         given = {name: self._given(name) for name in PARAMETERS}
         self.has_active_filters = any(value is not None for value in given.values())
         specs: list[LinkFilter | TextFilter] = [
-            LinkFilter(_("state"), "state", given["state"], self._counted_states(given))
+            LinkFilter(_("state"), "state", given["state"], partial(self._counted_states, given))
         ]
         if self.queue is None:
             specs += [
@@ -107,7 +108,7 @@ class JobChangeList(ChangeList):
             ]
         else:
             only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
-            specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], only))
+            specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], lambda: only))
         specs.append(TextFilter(_("task name"), "name", given["name"], NAMES_LIST))
         self.filter_specs = cast("list[ListFilter]", specs)  # all that the templates ask for
         self.has_filters = True
