@@ -33,7 +33,9 @@ window.tenantqueueRefresh = (function () {
         if (input.options) {
             return Array.from(input.options).some((one) => one.selected !== one.defaultSelected);
         }
-        return input.value !== input.defaultValue;
+        const unchanged = input.cloneNode(); // browsers leave out the seconds of a time that are 0
+        unchanged.value = input.defaultValue;
+        return input.value !== unchanged.value;
     }
 
     function isTouched(element) {
