@@ -134,11 +134,11 @@ def test_refresh_stops_while_the_page_is_hidden(open_page: OpenPage) -> None:
 
 def test_page_without_javascript_is_refreshed_by_its_link(open_page: OpenPage) -> None:
     job = make_job(make_queue("acme"))
-    expect(open_page(page_of(job)).locator("text=Refresh")).to_be_hidden()
+    expect(open_page(page_of(job)).get_by_role("link", name="Refresh")).to_be_hidden()
     page = open_page(page_of(job), java_script_enabled=False)
     update(job, priority=17)
 
-    page.click("text=Refresh")
+    page.get_by_role("link", name="Refresh").click()
 
     expect(page.locator("#tq-facts + dl")).to_contain_text("17")
 
