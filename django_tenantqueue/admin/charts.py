@@ -44,7 +44,7 @@ def gauge(taken: int, slots: int | None, waiting: int, label: str) -> SafeString
     full = waiting > 0 and slots is not None and taken >= slots
     return format_html(
         '<span class="tq-gauge{}" role="img" aria-label="{}" title="{}">'
-        '<span style="width: {}%"></span></span>',
+        '<svg width="{}%"></svg></span>',
         " tq-gauge-full" if full else "",
         label,
         label,

@@ -170,6 +170,7 @@ def download(request: HttpRequest, table: Table, form: str) -> StreamingHttpResp
     name = f"{table.name}-{timezone.localdate().isoformat()}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
     return response
 
 

@@ -83,13 +83,15 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
     hours = read_hours(request)
     overview = read_overview(get_settings().database, hours, visible_tenants(request))
     sees_jobs = may(request, "view", Job._meta.model_name or "")
+    url = reverse("admin:tenantqueue_overview")
     return {
         "shown": True,
         "request": request,
         "overview": overview,
         "hours": hours,
         "ranges": [(n, label, n == hours) for n, label in RANGES.items()],
-        "url": reverse("admin:tenantqueue_overview"),
+        "url": url,
+        "refresh_url": f"{url}?hours={hours}",
         "problems": [_problem(request, found) for found in overview.report.problems],
         "tiles": _tiles(
             overview,

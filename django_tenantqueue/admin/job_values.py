@@ -112,4 +112,5 @@ def download_value(job: Job, part: str) -> HttpResponse | None:
     response = HttpResponse(text, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="job-{job.pk}-{part}.json"'
     response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
     return response

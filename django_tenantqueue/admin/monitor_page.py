@@ -79,12 +79,12 @@ def live_context(
         failures = group_failures(using, monitor.pk, most=FAILURES, groups=GROUPS)
     part = chosen_part(request.GET.get("details", ""), now)
     url = reverse("admin:tenantqueue_concurrentjobmonitor_live", args=[monitor.pk])
+    if part_asked(request):
+        url += f"?details={request.GET['details']}"
     return {
         "monitor": monitor,
         "now": now,
-        "read_at": at,
-        "is_over": now.status in OVER,
-        "url": f"{url}?details={request.GET.get('details', '')}" if part_asked(request) else url,
+        "url": "" if now.status in OVER else url,
         "badge": status_badge(now),
         "bar": share_bar(now),
         "counts": counts_text(now),

@@ -63,7 +63,7 @@ def share_bar(now: Progress) -> SafeString:
         counts_text(now),
         format_html_join(
             "",
-            '<span class="tq-share-{}" style="width: {}%"></span>',
+            '<svg class="tq-share-{}" width="{}%"></svg>',
             ((name, f"{100 * count / now.total:.2f}") for name, count in parts if count),
         ),
         int(now.percent or 0),  # 99.9 % is not the end

@@ -93,16 +93,20 @@ def test_page_and_its_refresh_show_the_same(admin_client: Client) -> None:
         assert "Took" in text
         assert "Failed 2 20.0 % of the details that ended" in text
         assert "2 ValueError : it failed tests. testapp. tasks. fail" in text
-    assert 'data-over="1"' in live.content.decode()
-    assert "live.js" in page.content.decode()
+    assert "data-url" not in live.content.decode()
+    assert "refresh.js" not in page.content.decode()
     assert 'name="parallel"' not in live.content.decode()
 
 
 def test_refresh_goes_on_while_the_monitor_is_unfinished(admin_client: Client) -> None:
-    html = admin_client.get(live_of(start())).content.decode()
+    monitor = start()
 
-    assert 'id="tq-live"' in html
-    assert "data-over" not in html
+    page = admin_client.get(page_of(monitor)).content.decode()
+    html = admin_client.get(live_of(monitor)).content.decode()
+
+    assert "refresh.js" in page
+    assert 'data-live="progress"' in html
+    assert f'data-url="{live_of(monitor)}"' in html
 
 
 def test_refresh_keeps_the_chosen_state(admin_client: Client) -> None:

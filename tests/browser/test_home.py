@@ -31,6 +31,35 @@ def test_page_follows_the_jobs_without_a_reload(open_page: OpenPage) -> None:
     expect(page.locator("#tq-home")).to_contain_text("No queue has ready or running jobs.")
 
 
+def test_age_is_right_at_once_after_each_refresh(open_page: OpenPage) -> None:
+    queue = make_queue("acme", "reports")
+    make_job(queue)
+    page = open_page(HOME)
+    expect(page.locator(".tq-age")).to_contain_text("Updated")
+    page.evaluate(
+        "window.told = new Set(); new MutationObserver(() => window.told.add("
+        "document.querySelector('.tq-age').textContent.split(' ')[0]))"
+        ".observe(document.body, {childList: true, subtree: true, characterData: true})"
+    )
+
+    make_jobs(queue, 4)
+
+    expect(page.locator("#tq-home tbody tr").first.locator("td").nth(3)).to_have_text("5")
+    assert page.evaluate("[...window.told]") == ["Updated"]
+
+
+def test_table_stays_where_it_was_scrolled_to(open_page: OpenPage) -> None:
+    queue = make_queue("acme", "reports")
+    make_job(queue)
+    page = open_page(HOME, viewport={"width": 420, "height": 800})
+    page.locator(".tq-scroll").first.evaluate("element => { element.scrollLeft = 150; }")
+
+    make_jobs(queue, 4)
+
+    expect(page.locator("#tq-home tbody tr").first.locator("td").nth(3)).to_have_text("5")
+    assert page.locator(".tq-scroll").first.evaluate("element => element.scrollLeft") == 150
+
+
 def test_edit_in_progress_is_kept_until_it_is_saved(open_page: OpenPage) -> None:
     queue = make_queue("acme", num_slots=3)
     make_job(queue)

@@ -76,6 +76,30 @@ def test_page_follows_a_job_to_its_end_without_a_reload(
     assert not asked, "a job that has ended is not asked for"
 
 
+def test_page_of_a_job_whose_time_has_no_seconds_is_refreshed(open_page: OpenPage) -> None:
+    page = open_page(page_of(job := make_job(make_queue("acme"))))
+    update(job, run_at=timezone.now().replace(second=0, microsecond=0))
+    page.reload()
+
+    update(job, priority=17)
+
+    expect(page.locator("#id_priority")).to_have_value("17")
+
+
+def test_focus_scroll_position_and_new_values_are_kept_apart(open_page: OpenPage) -> None:
+    error = {"attempt": 1, "class": "ValueError", "message": "no", "traceback": "line\n" * 300}
+    job = make_job(make_queue("acme"), errors=[error], attempt=1)
+    page = open_page(page_of(job))
+    page.locator(".tq-trace").evaluate("element => { element.scrollTop = 500; }")
+    page.focus("button[name=_cancel]")
+
+    update(job, priority=17, progress_message="on its way")
+
+    expect(page.locator("#id_priority")).to_have_value("17")
+    expect(page.locator("button[name=_cancel]")).to_be_focused()
+    assert page.locator(".tq-trace").evaluate("element => element.scrollTop") == 500
+
+
 def test_refresh_waits_while_a_field_is_edited(open_page: OpenPage) -> None:
     job = make_job(make_queue("acme"))
     page = open_page(page_of(job))
@@ -110,11 +134,11 @@ def test_refresh_stops_while_the_page_is_hidden(open_page: OpenPage) -> None:
 
 def test_page_without_javascript_is_refreshed_by_its_link(open_page: OpenPage) -> None:
     job = make_job(make_queue("acme"))
-    expect(open_page(page_of(job)).locator("text=Refresh")).to_be_hidden()
+    expect(open_page(page_of(job)).get_by_role("link", name="Refresh")).to_be_hidden()
     page = open_page(page_of(job), java_script_enabled=False)
     update(job, priority=17)
 
-    page.click("text=Refresh")
+    page.get_by_role("link", name="Refresh").click()
 
     expect(page.locator("#tq-facts + dl")).to_contain_text("17")
 

@@ -233,7 +233,7 @@ def test_list_without_javascript_has_no_switch(open_page: OpenPage) -> None:
     make_queue("acme")
     page = open_page(QUEUES, java_script_enabled=False)
 
-    expect(page.locator("#tq-live")).to_be_hidden()
+    expect(page.locator("#tq-live label")).to_be_hidden()
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
 
 

@@ -7,15 +7,10 @@
 // (initial-form-N-…) by which the server notices that another operator has changed the same column.
 "use strict";
 (function () {
-    const SECONDS = 5;
     const SWITCH = "tenantqueue.refresh";
-    const INPUTS = "input:not([type=hidden]), select, textarea";
     const PARTS = [".hiddenfields", ".tq-notes", ".paginator"];
+    const page = window.tenantqueueRefresh;
     const boxes = [];
-    let busy = false;
-    let leaving = false;
-    let pressed = false;
-    let readAt = Date.now();
 
     // Django's script keeps the boxes that it is given: it is given a list that can change.
     const start = window.Actions;
@@ -30,27 +25,11 @@
         return root.querySelector("#changelist-form #result_list");
     }
 
-    function isChanged(input) {
-        if (input.type === "checkbox") {
-            return input.checked !== input.defaultChecked;
-        }
-        if (input.options) {
-            return Array.from(input.options).some((one) => one.selected !== one.defaultSelected);
-        }
-        return input.value !== input.defaultValue;
-    }
-
     function isEdited() {
         const shown = table(document);
         return Boolean(document.querySelector("#content-main .errornote, #changelist-form .errorlist"))
             || Boolean(shown) && (shown.contains(document.activeElement)
-                || Array.from(shown.querySelectorAll(INPUTS)).some(isChanged));
-    }
-
-    function isTouched() {
-        const selection = document.getSelection();
-        const shown = table(document);
-        return pressed || Boolean(shown) && !selection.isCollapsed && selection.containsNode(shown, true);
+                || Array.from(shown.querySelectorAll(page.INPUTS)).some(page.isChanged));
     }
 
     function rowId(row) {
@@ -67,10 +46,8 @@
             }
             Array.from(row.cells).forEach(function (cell, at) {
                 const now = other.cells[at];
-                const isKept = cell.querySelector(INPUTS) || now.querySelector(INPUTS)
-                    || cell.contains(document.activeElement);
-                if (!isKept && cell.innerHTML !== now.innerHTML) {
-                    cell.replaceChildren(...now.childNodes);
+                if (!cell.querySelector(page.INPUTS) && !now.querySelector(page.INPUTS)) {
+                    page.become(cell, now);
                 }
             });
         }
@@ -121,7 +98,7 @@
     }
 
     function reload() {
-        leaving = true;
+        page.isLeft = true;
         window.location.replace(window.location.pathname + window.location.search);
     }
 
@@ -139,49 +116,27 @@
         }
     }
 
+    function box() {
+        return document.querySelector("#tq-live input");
+    }
+
     function isOn() {
-        return note().querySelector("input").checked;
+        return box().checked;
     }
 
-    function note() {
-        return document.getElementById("tq-live");
+    // While rows are edited their numbers go on; while text is selected nothing is replaced.
+    function isInUse() {
+        const shown = table(document);
+        return Boolean(shown) && page.isTouched(shown);
     }
 
-    function showNote() {
-        const texts = note().dataset;
-        const seconds = Math.round((Date.now() - readAt) / 1000);
-        const old = seconds > 3 * SECONDS;
-        const mode = !isOn() ? texts.off : isEdited() || isTouched() ? texts.edited : texts.live;
-        const shownMode = note().querySelector(".tq-mode");
-        if (shownMode.textContent !== mode) {
-            shownMode.textContent = mode;
+    function told() {
+        const mode = document.querySelector("#tq-live .tq-mode");
+        const texts = mode.dataset;
+        const text = !isOn() ? texts.off : isEdited() || isInUse() ? texts.edited : texts.on;
+        if (mode.textContent !== text) {
+            mode.textContent = text;
         }
-        const age = note().querySelector(".tq-age");
-        age.textContent = (old ? texts.old : texts.fresh).replace("%s", seconds);
-        age.classList.toggle("tq-late", old && isOn());
-    }
-
-    async function refresh() {
-        if (document.hidden || busy || leaving || !isOn() || isTouched()) {
-            return;
-        }
-        busy = true;
-        try {
-            const answer = await fetch(window.location.pathname + window.location.search, {
-                cache: "no-store", credentials: "same-origin", headers: {"X-Tenantqueue-Refresh": "1"},
-            });
-            const text = answer.ok && !answer.redirected ? await answer.text() : "";
-            const fresh = new DOMParser().parseFromString(text, "text/html");
-            if (fresh.getElementById("tq-live") && isOn() && !leaving && !isTouched()) {
-                show(fresh);
-                readAt = Date.now();
-            }
-        } catch (error) {
-            // the age says that the list is old
-        } finally {
-            busy = false;
-        }
-        showNote();
     }
 
     function remember() {
@@ -200,23 +155,15 @@
         }
     }
 
-    if (note()) {
-        note().hidden = false;
-        note().querySelector("input").checked = remembered();
-        note().querySelector("input").addEventListener("change", function () {
+    if (box()) {
+        box().closest("label").hidden = false;
+        box().checked = remembered();
+        box().addEventListener("change", function () {
             remember();
-            refresh();
-            showNote();
+            page.refresh();
+            page.tell();
         });
-        document.addEventListener("submit", () => { leaving = true; });
-        window.addEventListener("pageshow", () => { leaving = false; });
-        document.addEventListener("pointerdown", () => { pressed = true; });
-        for (const end of ["pointerup", "pointercancel"]) {
-            document.addEventListener(end, () => setTimeout(() => { pressed = false; }));
-        }
-        document.addEventListener("visibilitychange", refresh);
-        setInterval(refresh, SECONDS * 1000);
-        setInterval(showNote, 1000);
-        showNote();
+        Object.assign(page, {isOn, isInUse, show, told});
+        page.tell();
     }
 }());
