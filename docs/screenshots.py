@@ -1,7 +1,8 @@
 """Take the documentation's pictures of the admin from a running demo: ``make screenshots``.
 
-Starts the demo with a database of its own, has a queue paused and a report fail, waits until the
-lists are filled, and writes docs/images/<name>.png. Needs Chromium.
+Starts the demo with a database of its own and with troubles, waits until the lists are filled, and
+writes docs/images/<name>.png, and each page of the admin as <name>-dark.jpg, <name>-420.jpg and
+<name>-420-dark.jpg, too. Names on the command line choose some. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,34 +25,77 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1280, 720
-FILL_SECONDS = 45.0
+WIDE, NARROW = 1400, 420
+HEIGHT = 1000
+"""Pixels of a page that a picture shows at most."""
+FILL_SECONDS = 80.0
+"""A queue is late after a minute."""
 ADMIN = "admin/tenantqueue/"
+FIRST = "#result_list tbody th a"
+
+
+def ask_about_all(page: Page) -> None:
+    """Ask for a retry of all jobs that match."""
+    page.check("#action-toggle")
+    page.click("text=Select all that match")
+    page.select_option("select[name=action]", "retry_selected")
+    page.click("button[name=index]")
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture: the page, what to click or wait for there, and how much of it to show."""
+    """One picture: the page, what leads on from there, and how much of the last one to show.
+
+    `steps` are links to click, or functions to call.
+    """
 
     name: str
     path: str
-    click: str = ""
-    wait_for: str = ""
+    steps: tuple[str | Callable[[Page], None], ...] = ()
+    wait_for: str = "#content"
     height: int = HEIGHT
 
 
-PICTURES = (
-    Picture("home", ADMIN, height=1100),
-    Picture("queues", f"{ADMIN}tenantqueue/"),
-    Picture("jobs", f"{ADMIN}job/"),
-    Picture("job", f"{ADMIN}job/?state=error", "#result_list tbody th a", height=900),
+FAILED = f"{ADMIN}job/?state=error&name=example_project.flights.tasks.carbon_cost"
+SEAT = (
+    Picture("home", ADMIN, height=1400),
     Picture("failures", f"{ADMIN}job/failures/"),
-    Picture("monitors", f"{ADMIN}concurrentjobmonitor/"),
+    Picture("failure-group", f"{ADMIN}job/failures/", (".tq-groups tbody th a",)),
+    Picture("queues", f"{ADMIN}tenantqueue/"),
+    Picture("queue", f"{ADMIN}tenantqueue/?q=AS", (f"{FIRST}:has-text('reports')",)),
+    Picture(
+        "history", f"{ADMIN}tenantqueue/?q=AS", (f"{FIRST}:has-text('reports')", ".historylink")
+    ),
+    Picture("jobs", f"{ADMIN}job/"),
+    Picture("job", FAILED, (FIRST,), height=1200),
+    Picture("job-running", f"{ADMIN}job/?state=running&tenant=EV&queue=exports", (FIRST,)),
+    Picture("job-waiting", f"{ADMIN}job/?state=held&tenant=EV&queue=exports", (FIRST,)),
+    Picture("again", FAILED, (FIRST, "text=Enqueue again…")),
     Picture("sessions", f"{ADMIN}session/"),
+    Picture("session", f"{ADMIN}session/", (f"{FIRST}:has-text('month-end')",)),
+    Picture("monitors", f"{ADMIN}concurrentjobmonitor/"),
+    Picture(
+        "monitor",
+        f"{ADMIN}concurrentjobmonitor/",
+        ("#result_list a:has-text('Flights for the airports')",),
+        height=1400,
+    ),
+    Picture("user-caps", f"{ADMIN}usercap/"),
+    Picture("task-controls", f"{ADMIN}taskcontrol/"),
     Picture("workers", f"{ADMIN}worker/"),
+    Picture("worker", f"{ADMIN}worker/", (FIRST,)),
     Picture("duties", f"{ADMIN}duty/"),
-    Picture("site", "UA/", height=900),
+    Picture("changes", f"{ADMIN}change/"),
+    Picture("bulk", FAILED, (ask_about_all,)),
+    Picture("bulk-job", FAILED, (ask_about_all, "input[type=submit].default")),
 )
+"""The pages of the admin, in the order in which they are visited: the last one changes things."""
+MOVING = "[data-state=running] progress[value]:not([value='0'])"
+PRODUCT = (
+    Picture("site", "UA/", wait_for="body"),
+    Picture("progress", "UA/yours/", wait_for=MOVING, height=600),
+)
+"""Pages of the demo's product."""
 
 
 @contextmanager
@@ -59,7 +103,7 @@ def demo(data_dir: Path) -> Iterator[tuple[str, str]]:
     """Run the demo; yield the address of its site and the administrator's password."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-u", "-m", "example_project.demo", "--port=0", "--load=normal"),
+            *(sys.executable, "-u", "-m", "example_project.demo", "--port=0", "--troubles"),
             f"--data-dir={data_dir}",
         ],
         cwd=ROOT,
@@ -102,10 +146,11 @@ def log_in(page: Page, site: str, password: str) -> None:
     page.wait_for_url("**/admin/")
 
 
-def pause_a_queue(page: Page, site: str) -> None:
-    """Pause the first queue, as an operator would, so that the list shows one."""
-    page.goto(f"{site}{ADMIN}tenantqueue/")
-    page.check("#id_form-0-paused")
+def tune_a_queue(page: Page, site: str) -> None:
+    """Edit a queue in the list, as an operator would, so that its history shows it."""
+    page.goto(f"{site}{ADMIN}tenantqueue/?q=AS")
+    row = page.locator("#result_list tbody tr", has_text="reports")
+    row.locator(".field-weight input").fill("3")
     page.click("input[name=_save]")
     page.wait_for_selector(".messagelist")
 
@@ -118,21 +163,41 @@ def request_reports(page: Page, site: str) -> None:
         page.wait_for_url("**/jobs/*/")
 
 
-def take(page: Page, site: str, picture: Picture) -> None:
-    """Write one picture."""
-    page.set_viewport_size({"width": WIDTH, "height": picture.height})
+def open_page(page: Page, site: str, picture: Picture) -> None:
+    """Go where the picture is taken."""
+    page.set_viewport_size({"width": WIDE, "height": HEIGHT})
     page.goto(f"{site}{picture.path}")
-    if picture.click:
-        page.locator(picture.click).first.click()
+    for step in picture.steps:
+        page.locator(step).first.click() if isinstance(step, str) else step(page)
         page.wait_for_load_state()
-    if picture.wait_for:
-        page.wait_for_selector(picture.wait_for)
-    page.screenshot(path=IMAGES / f"{picture.name}.png")
-    print(f"docs/images/{picture.name}.png")
+    page.wait_for_selector(picture.wait_for)
 
 
-def main() -> None:
-    """Take all pictures."""
+def take(page: Page, picture: Picture, name: str, width: int = WIDE, scheme: str = "light") -> None:
+    """Write one picture of the page that is open."""
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": HEIGHT})
+    height = min(picture.height, int(page.evaluate("document.documentElement.scrollHeight")))
+    page.screenshot(
+        path=IMAGES / name,
+        full_page=True,
+        clip={"x": 0, "y": 0, "width": width, "height": height},
+        **({} if name.endswith(".png") else {"type": "jpeg", "quality": 70}),
+    )
+    print(f"docs/images/{name}", flush=True)
+
+
+def take_all(page: Page, picture: Picture) -> None:
+    """Write the pictures of a page of the admin: wide and narrow, light and dark."""
+    take(page, picture, f"{picture.name}.png")
+    take(page, picture, f"{picture.name}-dark.jpg", scheme="dark")
+    take(page, picture, f"{picture.name}-420.jpg", NARROW)
+    take(page, picture, f"{picture.name}-420-dark.jpg", NARROW, "dark")
+    page.emulate_media(color_scheme="light")
+
+
+def main(names: list[str]) -> None:
+    """Take the pictures of these names; without names, all."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         raise SystemExit(f"error: no browser: install one of {', '.join(PROGRAMS)}")
@@ -147,15 +212,19 @@ def main() -> None:
         )
         page = browser.new_page(color_scheme="light")
         log_in(page, site, password)
-        pause_a_queue(page, site)
+        tune_a_queue(page, site)
         time.sleep(FILL_SECONDS)
-        for picture in PICTURES:
-            take(page, site, picture)
+        for picture in SEAT:
+            if not names or picture.name in names:
+                open_page(page, site, picture)
+                take_all(page, picture)
         request_reports(page, site)
-        moving = "[data-state=running] progress[value]:not([value='0'])"
-        take(page, site, Picture("progress", "UA/yours/", wait_for=moving, height=480))
+        for picture in PRODUCT:
+            if not names or picture.name in names:
+                open_page(page, site, picture)
+                take(page, picture, f"{picture.name}.png")
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -363,6 +363,24 @@ def test_page_avoids_belittling_words(page: Path) -> None:
     assert re.findall(r"\b(?:simply|just|easily|obviously)\b", page.read_text(), re.I) == []
 
 
+def test_every_picture_of_the_admin_is_shown() -> None:
+    source = (DOCS / "screenshots.py").read_text().partition("PRODUCT = (")[0]
+    names = re.findall(r'Picture\(\s*"([\w-]+)"', source)
+    assert len(names) > 20
+    page = (DOCS / "reference/screens.md").read_text()
+    for name in names:
+        for file in (
+            f"{name}.png",
+            *(f"{name}{kind}.jpg" for kind in ("-dark", "-420", "-420-dark")),
+        ):
+            assert (DOCS / "images" / file).exists(), file
+            assert f"(../images/{file})" in page, file
+
+
+def test_pictures_stay_small() -> None:
+    assert sum(path.stat().st_size for path in (DOCS / "images").iterdir()) < 7_000_000
+
+
 def test_marker_of_an_unknown_part_fails() -> None:
     with pytest.raises(KeyError):
         from_code.expand("<!-- from the code: nothing -->")

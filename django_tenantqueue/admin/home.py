@@ -31,6 +31,7 @@ from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import column_label, lock_rows, value_text
+from .queue_list import late_problems
 from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
@@ -92,7 +93,10 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "ranges": [(n, label, n == hours) for n, label in RANGES.items()],
         "url": url,
         "refresh_url": f"{url}?hours={hours}",
-        "problems": [_problem(request, found) for found in overview.report.problems],
+        "problems": [
+            *(_problem(request, found) for found in overview.report.problems),
+            *late_problems(line.queue for line in overview.queues),
+        ],
         "tiles": _tiles(
             overview,
             sees_workers=may(request, "view", Worker._meta.model_name or ""),

@@ -125,7 +125,7 @@ def troubles_of(
         Trouble.NO_SLOTS: queue.num_slots == 0,
         Trouble.NO_WORKER: load.waiting > 0 and not takers.take(queue.tenant, queue.name),
         Trouble.LATE: (load.wait_seconds or 0) > LATE_SECONDS,
-        Trouble.FULL: _is_full(queue.num_slots, load.running) and load.waiting > 0,
+        Trouble.FULL: is_full(queue.num_slots, load.running) and load.waiting > 0,
         Trouble.FAILING: counts.failed > 0,
     }
     return [trouble for trouble, wrong in is_wrong.items() if wrong]
@@ -159,11 +159,17 @@ def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:
         case Trouble.LATE:
             found = [queue for queue in waiting if (queue.wait_seconds or 0) > LATE_SECONDS]
         case Trouble.FULL:
-            found = [queue for queue in waiting if _is_full(queue.num_slots, queue.active)]
+            found = [queue for queue in waiting if is_full(queue.num_slots, queue.active)]
         case _:
             takers = read_takers(using)
             found = [queue for queue in waiting if not takers.take(queue.tenant, queue.name)]
     return Found([queue.id for queue in found], busy.capped)
+
+
+def find_late(queues: Iterable[BusyQueue]) -> list[BusyQueue]:
+    """Return those that are late although they are neither paused nor without slots."""
+    going_on = [queue for queue in queues if not queue.paused and queue.num_slots != 0]
+    return [queue for queue in going_on if (queue.wait_seconds or 0) > LATE_SECONDS]
 
 
 def an_hour_ago() -> datetime:
@@ -171,5 +177,6 @@ def an_hour_ago() -> datetime:
     return timezone.now() - timedelta(hours=1)
 
 
-def _is_full(slots: int | None, taken: int) -> bool:
+def is_full(slots: int | None, taken: int) -> bool:
+    """Return whether all slots of a queue are taken; it must have some."""
     return slots is not None and 0 < slots <= taken

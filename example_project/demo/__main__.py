@@ -22,7 +22,7 @@ from . import preparing
 from .keeper import running_server
 from .once import run_once, start_worker
 from .preparing import HOST, timed
-from .processes import ProcessEnded, Processes
+from .processes import MANAGE, ProcessEnded, Processes
 
 LOADS = ("none", "light", "normal", "heavy")
 DEFAULT_JOBS = 300
@@ -65,6 +65,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="port of the site (default: the first free one from 8000; 0: any)",
     )
     add("--load", choices=LOADS, default="normal", help="how much the seeder requests (normal)")
+    add(
+        "--troubles",
+        action="store_true",
+        help="begin with failures, stuck queues and other troubles to mend in the admin",
+    )
     add(
         "--processes",
         type=_at_least_one,
@@ -146,6 +151,9 @@ def _run(options: argparse.Namespace) -> int:
             with timed("Load") as tell:
                 running.start("seeder", "seed_reports", f"--load={options.load}")
                 tell(f"{options.load}, over all airlines")
+        if options.troubles:
+            with timed("Troubles") as tell:
+                tell(f"{len(preparing.make_troubles())} kinds, to be mended in the admin")
         print(_welcome(site, password, running.logs), flush=True)
         while True:
             running.check()
@@ -179,8 +187,18 @@ Open
   {site}admin/flights/airline/
       Sell an airline another plan: its slots and its weight change with it.
 
+To find and mend troubles in the admin, run in another terminal
+
+  {_short(sys.executable)} {_short(MANAGE)} make_troubles
+
 The logs are in {logs}. Stop with CTRL-C: nothing is left running.
 """
+
+
+def _short(path: str | Path) -> Path:
+    """Return a path as it is typed in this directory."""
+    full = Path(path).absolute()
+    return full.relative_to(Path.cwd()) if full.is_relative_to(Path.cwd()) else full
 
 
 if __name__ == "__main__":

@@ -68,6 +68,13 @@ def make_admin() -> str:
     return password
 
 
+def make_troubles() -> list[str]:
+    """Make troubles to mend in the admin; return a line on each."""
+    from example_project.flights.troubles import make_troubles
+
+    return make_troubles()
+
+
 def choose_port(wanted: int | None) -> int:
     """Return the wanted port, or a free one; raises PortInUse."""
     if wanted:

@@ -7,6 +7,8 @@ HEAVY = "heavy"
 LOGBOOKS = "logbooks"
 """Queues. Heavy reports have one of their own, so that light ones never wait behind them, and so
 have the logbooks. There are hundreds of them at once."""
+EXPORTS = "exports"
+"""Queue of what is sent to slow airports. No plan has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,4 +154,5 @@ TITLES = {
     **{report.task.name: report.title for report in REPORTS},
     tasks.logbook.name: "Logbook of a plane",
     tasks.sum_up_logbooks.name: "Logbooks of the fleet",
+    tasks.export_flights.name: "Flights for an airport",
 }

@@ -1,12 +1,13 @@
 """The reports. Each is about the current tenant: the airline that requested it."""
 
+import time
 from typing import Any
 
 from django_tenantqueue import Permanent, Priority, State, current_job, get_tenant, task
 from django_tenantqueue.models import ConcurrentJobMonitor
 
 from . import carbon
-from .plans import HEAVY, LOGBOOKS, REPORTS
+from .plans import EXPORTS, HEAVY, LOGBOOKS, REPORTS
 from .recording import recorded, step
 from .tables import MONTHS, mean, percent, period, query, table
 
@@ -14,6 +15,8 @@ Result = dict[str, Any]
 
 FEW = 10
 """Routes and airports with fewer flights a year tell nothing."""
+ORIGINS = ("EWR", "JFK", "LGA")
+"""Airports that take a year of flights."""
 BUSIEST = 15
 """Planes that the sum of all logbooks shows."""
 WEATHER_BUCKETS = {
@@ -315,3 +318,15 @@ def sum_up_logbooks() -> Result:
         summary=f"{len(books):,} logbooks; these planes were longest in the air.",
         draw=[3],
     )
+
+
+@task(queue=EXPORTS, priority=Priority.USER)
+def export_flights(airport: str, seconds: float) -> Result:
+    """Send the year's flights to an airport, which needs `seconds` to take them."""
+    if airport not in ORIGINS:
+        raise Permanent(f"Airport {airport!r} takes no flights: one of {', '.join(ORIGINS)}.")
+    for month, name in enumerate(MONTHS, start=1):
+        step(month - 1, 12, f"sending {name}")
+        time.sleep(seconds / 12)
+    step(12, 12, "done")
+    return {"airport": airport, "months": 12}

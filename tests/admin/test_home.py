@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from django_tenantqueue.models import Change, TenantQueue
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
+from django_tenantqueue.states import State
 from tests.admin.conftest import text_of, url_of
 from tests.factories import make_job, make_queue
 
@@ -40,6 +43,20 @@ def test_page_shows_problems_fleet_queues_and_tasks(admin_client):
     assert "acme / reports" in text
     assert "25.0 %" in text
     assert url_of("worker", "changelist") in response.content.decode()
+
+
+def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
+    hour = timezone.now() - timedelta(hours=1)
+    for tenant, columns in (("acme", {"num_slots": 1}), ("stopped", {"paused": True})):
+        make_job(make_queue(tenant, "reports", **columns), created_at=hour)
+    make_job(TenantQueue.objects.get(tenant="acme"), state=State.RUNNING)
+    make_job(make_queue("fresh", "reports"))
+
+    response = home(admin_client)
+
+    assert "Ready jobs have waited for over a minute: acme/reports (full)" in text_of(response)
+    link = f'{url_of("tenantqueue", "changelist")}?trouble=late">Ready jobs have waited'
+    assert link in response.content.decode()
 
 
 def test_page_says_that_all_is_well_when_nothing_is_there(admin_client, monkeypatch):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
@@ -16,7 +17,7 @@ from django_tenantqueue.operations.task_control import cap_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
-from tests.factories import make_duty, make_job, make_queue, make_worker
+from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +60,7 @@ def fill() -> list[str]:
         "letters", [noop.call() for _ in range(9)], tenant="acme", parallel=2
     )
     run_commit_hooks("default")
+    make_jobs(queue, 2, state=State.ERROR, monitor_id=monitor.pk, errors=[error])
     sessions.pause_sessions([Session.objects.get(kind=Session.Kind.SERIAL).pk])
     cap_task(noop.name, 1)
     control.tune_queue(queue.pk, weight=3)
@@ -67,7 +69,9 @@ def fill() -> list[str]:
     for key in ((ALL, "", ""), (ALL, noop.name, ""), (queue.pk, noop.name, "")):
         add_figures("default", {key: counts})
     of_error = Counts(failed=3, last_job_id=failed.pk)
-    add_figures("default", {(queue.pk, noop.name, "ValueError"): of_error})
+    for queue_id in (ALL, queue.pk):
+        add_figures("default", {(queue_id, noop.name, "ValueError"): of_error})
+    group = urlencode({"task": noop.name, "error": "ValueError"})
     rows = {
         "tenantqueue": queue.pk,
         "session": Session.objects.get(kind=Session.Kind.SERIAL).pk,
@@ -84,7 +88,20 @@ def fill() -> list[str]:
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
         *jobs,
+        f"{ADMIN}job/{failed.pk}/again/",
+        f"{ADMIN}job/failures/",
+        f"{ADMIN}job/failures/group/?{group}",
     ]
+
+
+def ask_about_all(page: Page) -> None:
+    """Choose an action on all jobs that match; leave the page that asks open."""
+    page.goto(f"{ADMIN}job/?state=error")
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "retry_selected")
+    page.evaluate("document.querySelector('input.select-across').value = 1")  # more than one page
+    page.click("button[name=index]")
+    expect(page.locator("#content")).to_contain_text("Jobs that match and can be changed")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -94,11 +111,16 @@ def test_axe_finds_nothing_serious(open_page: OpenPage, scheme: str) -> None:
     axe = Axe()
     found = []
 
-    for address in addresses:
-        page.goto(address)
+    def look(where: str) -> None:
         for violation in axe.run(page).response["violations"]:
             if violation["impact"] in SERIOUS:
                 nodes = [node["html"] for node in violation["nodes"]]
-                found.append((address, violation["id"], len(nodes), nodes[0]))
+                found.append((where, violation["id"], len(nodes), nodes[0]))
+
+    for address in addresses:
+        page.goto(address)
+        look(address)
+    ask_about_all(page)
+    look("question of a bulk action")
 
     assert not found, "\n".join(map(str, found))

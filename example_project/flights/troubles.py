@@ -1,0 +1,118 @@
+"""Troubles to find and mend in the admin, one of each kind.
+
+Who makes them again gets those that have been mended meanwhile; the others stay as they are.
+"""
+
+from typing import Any
+
+from django_tenantqueue import Task
+from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.operations import control, sessions, task_control
+from django_tenantqueue.operations.actor import acting_as
+
+from . import tasks
+from .plans import EXPORTS, REPORTS
+
+OPERATOR = "maria"
+"""Who has set what is wrong, as the list of changes names her."""
+CREATED_BY = "troubles"
+MONITOR = "Flights for the airports"
+
+
+def make_troubles() -> list[str]:
+    """Make the troubles that are not there; return a line on each."""
+    makers = (
+        _paused_queue,
+        _queue_without_slots,
+        _full_queue,
+        _failing_task,
+        _halted_session,
+        _capped_task,
+        _user_with_cap,
+        _monitor_short_of_slots,
+    )
+    with acting_as(OPERATOR, Change.Source.COMMAND):
+        return [make() for make in makers]
+
+
+def _paused_queue() -> str:
+    queue = _queue("AS", REPORTS)
+    control.pause([queue.pk])
+    _fill(40, tasks.worst_days, tenant="AS", days=20)
+    return "Queue AS / reports is paused, with a backlog."
+
+
+def _queue_without_slots() -> str:
+    queue = _queue("VX", REPORTS)
+    control.tune_queue(queue.pk, num_slots=0)
+    _fill(12, tasks.fleet_age, tenant="VX")
+    return "Queue VX / reports has no slots."
+
+
+def _full_queue() -> str:
+    _queue("HA", EXPORTS)
+    _fill(20, tasks.export_flights, tenant="HA", airport="LGA", seconds=20)
+    return "Queue HA / exports is full, and late after a minute: one slot, slow exports."
+
+
+def _failing_task() -> str:
+    for airline in ("UA", "B6", "EV", "DL"):
+        _fill(30, tasks.carbon_cost, tenant=airline, outages=9)
+        _fill(34, tasks.carbon_cost, tenant=airline, outages=2)
+    return "Task carbon_cost fails: the price service is down."
+
+
+def _halted_session() -> str:
+    options = {"tenant": "AA", "session": "month-end", "on_failure": "halt"}
+    if not _unfinished(tasks.punctuality, "AA"):
+        tasks.route_delays.using(created_by=CREATED_BY, **options).delay(airport="XXX")
+    _fill(8, tasks.punctuality, **options)
+    return "Session month-end of AA has halted after a failed job."
+
+
+def _capped_task() -> str:
+    task_control.cap_task(tasks.knock_on.name, 1)
+    for airline in ("US", "WN", "FL"):
+        _fill(8, tasks.knock_on, tenant=airline, hours=168, everyone=True)
+    return "Task knock_on is capped: one at a time, for all airlines."
+
+
+def _user_with_cap() -> str:
+    _queue("EV", EXPORTS, num_slots=4)
+    sessions.make_user_cap("EV", "intern", num_slots=1)
+    _fill(10, tasks.export_flights, tenant="EV", user="intern", airport="JFK", seconds=30)
+    return "User intern of EV runs one job at a time."
+
+
+def _monitor_short_of_slots() -> str:
+    _queue("DL", EXPORTS, num_slots=2)
+    newest = ConcurrentJobMonitor.objects.filter(tenant="DL", name=MONITOR).order_by("-id").first()
+    if newest is None or not Job.objects.unfinished().filter(pk=newest.anchor_id).exists():
+        airports = ["N/A"] * 3 + ["EWR"] * 6 + ["XXX"] * 2 + ["EWR"] * 60
+        ConcurrentJobMonitor.objects.start(
+            MONITOR,
+            (tasks.export_flights.call(airport=code, seconds=12) for code in airports),
+            parallel=8,
+            tenant="DL",
+            created_by=CREATED_BY,
+        )
+    return f"Monitor “{MONITOR}” of DL waits for the two slots of its queue; some exports failed."
+
+
+def _queue(airline: str, name: str, num_slots: int = 1) -> TenantQueue:
+    queue, _ = TenantQueue.objects.get_or_create(
+        tenant=airline, name=name, defaults={"num_slots": num_slots}
+    )
+    return queue
+
+
+def _unfinished(task: Task[..., Any], airline: str) -> int:
+    mine = Job.objects.unfinished().filter(name=task.name, created_by=CREATED_BY)
+    return mine.filter(queue__tenant=airline).count()
+
+
+def _fill(count: int, task: Task[..., Any], *, tenant: str, **given: Any) -> None:
+    """Enqueue what is missing of `count` unfinished jobs; `given` are options and arguments."""
+    named = {name: given.pop(name) for name in ("session", "on_failure", "user") if name in given}
+    missing = count - _unfinished(task, tenant)
+    task.using(tenant=tenant, created_by=CREATED_BY, **named).enqueue_many([given] * missing)
