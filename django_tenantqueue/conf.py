@@ -193,12 +193,8 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
             )
-    named = [("queues", queue) for queue in made.queues]
-    for name, queue in (
-        *named,
-        ("default_queue", made.default_queue),
-        ("admin_queue", made.admin_queue),
-    ):
+    own = [("default_queue", made.default_queue), ("admin_queue", made.admin_queue)]
+    for name, queue in (*own, *(("queues", queue) for queue in made.queues)):
         if not 1 <= len(queue) <= 100 or not is_storable(queue):
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {queue!r}: it must be from 1 to 100 "

@@ -169,8 +169,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         """Return the task with options for the jobs it makes.
 
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
-        seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels, created_by, session, on_wait ("block" or "skip"),
-        on_failure ("continue" or "halt"), user, unique (a Unique). Raises InvalidOption.
+        seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
+        created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
+        unique (a Unique). Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 

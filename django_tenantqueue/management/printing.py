@@ -39,6 +39,10 @@ class PrintingCommand(BaseCommand):
             return None
         return done
 
+    def wants_json(self, options: dict[str, Any]) -> bool:
+        """Whether JSON is asked for; `call_command(…, json=True)` arrives as a format, too."""
+        return options["format"] in ("json", True)
+
     def print_json(self, values: Any) -> None:
         """Print one JSON object."""
         self.stdout.write(json.dumps(values, cls=DjangoJSONEncoder, indent=2))

@@ -17,6 +17,7 @@ from ...models import ConcurrentJobMonitor, Job
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
+from ..printing import PrintingCommand
 
 
 def _number(text: str) -> int:
@@ -78,7 +79,7 @@ class Command(PrintingCommand):
             raise CommandError(
                 f"{what} #{options['id']} does not exist in the database {using!r}{why}"
             )
-        if options["format"] == "json":
+        if self.wants_json(options):
             self.print_json(answer.values)
             return
         for line in _lines(answer):

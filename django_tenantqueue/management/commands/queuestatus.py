@@ -56,7 +56,7 @@ class Command(PrintingCommand):
                 f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
                 "Is PostgreSQL running, and has `manage.py migrate` been run?"
             ) from error
-        if options["format"] == "json":
+        if self.wants_json(options):
             self.print_json(
                 {**asdict(report), "problems": [problem.text for problem in report.problems]}
             )
