@@ -131,7 +131,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     )
     if rescued:
         logger.warning(
-            "worker %s died (%s): %d jobs run again, %d were returned unharmed, %d ended",
+            "worker %s died (%s); of its jobs, to run again: %d, returned unharmed: %d, ended: %d",
             worker_id,
             death.reason,
             len(rescued.retried),

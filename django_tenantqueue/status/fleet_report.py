@@ -15,6 +15,7 @@ from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import FailingTask, list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from ..text import number_of
 from . import figures
 from .figures import counted_text, rough_text
 from .workers import (
@@ -277,7 +278,7 @@ def _problems_of_workers(
         found += _problem_of_untaken(stuck)
     found += _problem_of_halted(stuck)
     if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
-        told = f"{len(silent)} of {len(workers)} workers gave no sign of life"
+        told = f"{len(silent)} of {number_of('worker', len(workers))} gave no sign of life"
         found.append(Problem(f"{told} for {SILENT.total_seconds():.0f} s", "workers"))
     return found + _problem_of_clocks(alive)
 
@@ -316,7 +317,7 @@ def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
         return []
     jobs = sum(task.jobs for task in unknown)
     names = _listed([task.name for task in unknown])
-    told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
+    told = f"no worker that claimed them knows the task of {number_of('job', jobs)}: {names}"
     return [Problem(f"{told}; start workers with the code that has it", "jobs")]
 
 
@@ -358,8 +359,10 @@ def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
     held = {claim.worker_id: claim.of_worker for claim in strays}
     if not held:
         return []
-    told = f"{sum(held.values())} jobs are held by workers that are gone"
-    return [Problem(f"{told}; a worker rescues them", "workers")]
+    jobs = sum(held.values())
+    are, them = ("is", "it") if jobs == 1 else ("are", "them")
+    told = f"{number_of('job', jobs)} {are} held by workers that are gone"
+    return [Problem(f"{told}; a worker rescues {them}", "workers")]
 
 
 def _problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Job
+from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
@@ -91,7 +92,7 @@ def _read_job(using: str, job_id: int) -> Answer | None:
     if job is None:
         return None
     found = explain(using, job)
-    title = f"#{found.job_id} {found.name} ({found.state})"
+    title = f"#{found.job_id} {found.name} ({State(found.state).label})"
     return Answer(title, found.sentence, found.causes, [0] * len(found.causes), asdict(found))
 
 

@@ -10,7 +10,7 @@ import psycopg
 
 from ...queries import workers as queries
 from ...status.workers import CLOCK_SECONDS, clock_text
-from ...text import clean_text
+from ...text import clean_text, number_of
 from ..memory import rss_bytes
 from .figures import Figures
 
@@ -97,7 +97,7 @@ class Heartbeat:
     def age_limit(self, now: float) -> str | None:
         """Return why this process should be replaced; None while it need not be."""
         if self._max_jobs is not None and self._jobs >= self._max_jobs:
-            return f"it has run {self._jobs} jobs"
+            return f"it has run {number_of('job', self._jobs)}"
         if self._max_rss is not None and now >= self._measure_at:
             self._measure_at = now + HEARTBEAT_SECONDS / 100  # also while jobs end all the time
             taken = rss_bytes(os.getpid())

@@ -19,6 +19,7 @@ from django.db import connections
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.job_log import name_worker
 from ...queries import workers as queries
+from ...text import number_of
 from ..config import WorkerConfig
 from ..connection import connect
 from ..shared_memory import SharedMemory
@@ -207,7 +208,7 @@ class WorkerProcess:
             left = claim_loop.abandon()
             claim_loop.close()
             if left:
-                logger.warning("%s: ends under %d jobs, which are given back", self.name, left)
+                logger.warning("%s: ends under %s, given back", self.name, number_of("job", left))
                 _end_at_once()
         except BaseException:
             logger.exception("%s: the worker's loop failed", self.name)
