@@ -138,7 +138,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
                 "them, or a callable that takes the exception"
             )
         self.retry_when = retry_when
-        if not (backoff is None or callable(backoff) or isinstance(backoff, Seconds)):
+        if not (
+            backoff is None or callable(backoff) or isinstance(backoff, int | float | timedelta)
+        ):
             raise InvalidOption(
                 f"{self.name}: backoff={backoff!r} must be seconds, a timedelta or a callable "
                 "(attempt, error)"
