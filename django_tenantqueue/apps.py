@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.apps import AppConfig
 from django.core.checks import Tags, register
 from django.utils.module_loading import autodiscover_modules
@@ -9,7 +11,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class TenantQueueConfig(AppConfig):
-    """Registers the system checks and imports every installed app's `tasks` module."""
+    """Registers the system checks and imports every installed app's `tasks` module.
+
+    Tracebacks that the logger `django_tenantqueue` records have the worker's own frames folded.
+    """
 
     name = "django_tenantqueue"
     label = "tenantqueue"
@@ -18,7 +23,9 @@ class TenantQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from . import bulk, checks  # noqa: F401 - workers must know the task of bulk actions
+        from .execution.job_log import fold_frames
 
+        logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -39,6 +40,11 @@ class Settings:
     admin_queue: str = "admin"
     """Queue, of no tenant, of the jobs that act on all jobs that match a filter. It is made at its
     first use, with one slot; tune it like another."""
+    strict_queues: bool = False
+    """A tenant's queue is made at its first use only if a task, `DEFAULT_QUEUE` or `QUEUES` names
+    it. Another name is an error, unless an operator has made that queue."""
+    queues: tuple[str, ...] = ()
+    """Names of queues that no task names, for `STRICT_QUEUES`. `*` stands for any text."""
     default_num_slots: int | None = 5
     """Slots of a tenant queue at its first use; None is no limit."""
     default_user_slots: int = 2
@@ -120,6 +126,8 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
     if isinstance(value, bool):
         if bool in allowed:
             return value
+    elif isinstance(value, timedelta) and float in allowed:
+        return value.total_seconds()
     elif isinstance(value, int) and float in allowed and int not in allowed:
         return float(value)
     elif any(isinstance(kind, type) and isinstance(value, kind) for kind in allowed):
@@ -185,8 +193,8 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
             )
-    for name in ("default_queue", "admin_queue"):
-        queue = getattr(made, name)
+    own = [("default_queue", made.default_queue), ("admin_queue", made.admin_queue)]
+    for name, queue in (*own, *(("queues", queue) for queue in made.queues)):
         if not 1 <= len(queue) <= 100 or not is_storable(queue):
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {queue!r}: it must be from 1 to 100 "

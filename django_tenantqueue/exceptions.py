@@ -13,6 +13,10 @@ class InvalidOption(TenantQueueError, ValueError):
     """An option of a task, of `.using()` or of a setting is unknown or has a wrong value."""
 
 
+class UnknownQueue(InvalidOption):
+    """With `STRICT_QUEUES`, nothing names the queue that a job was to go to."""
+
+
 class InvalidArgument(TenantQueueError, ValueError):
     """An argument of a job cannot be stored as JSON."""
 

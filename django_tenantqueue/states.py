@@ -13,7 +13,7 @@ class State(TextChoices):
 
     SCHEDULED = "scheduled", _("scheduled")
     HELD = "held", _("held")
-    CREATED = "created", _("created")
+    CREATED = "created", _("ready")
     QUEUED = "queued", _("queued")
     RUNNING = "running", _("running")
     SUCCESS = "success", _("success")

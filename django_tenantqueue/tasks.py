@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
 
-from .calls import sources
+from .calls import foreign, sources
 from .calls.call import Call
-from .calls.options import Options, unknown_option
+from .calls.options import Options, check_seconds, unknown_option
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
 from .conf import get_settings
@@ -28,11 +29,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
-Backoff = float | Callable[[int, BaseException], float]
-_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks", "secret")
+Seconds = float | timedelta
+Backoff = Seconds | Callable[[int, BaseException], Seconds]
+_TASK_OPTIONS = ("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret")
 
 
-class BoundTask(Generic[P]):
+class _KnowsOtherNames:
+    """Says what is used here in place of a method that tasks of other systems have."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            kind = type(self).__name__
+            if name in foreign.METHODS:
+                raise AttributeError(f"{kind} has no {name!r}: use {foreign.METHODS[name]}")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+
+
+class BoundTask(_KnowsOtherNames, Generic[P]):
     """A task with options for the jobs it makes; see Task.using()."""
 
     __slots__ = ("_options", "_task")
@@ -83,7 +99,7 @@ class BoundTask(Generic[P]):
         return await sync_to_async(self.enqueue_many)(calls)
 
 
-class Task(Generic[P, R]):
+class Task(_KnowsOtherNames, Generic[P, R]):
     """A function that can be called as it is, or enqueued with .delay(). Made by @task."""
 
     def __init__(
@@ -93,6 +109,7 @@ class Task(Generic[P, R]):
         name: str | None = None,
         retry_when: RetryWhen | type[BaseException] | None = None,
         backoff: Backoff | None = None,
+        backoff_max: Seconds | None = None,
         atomic: bool = False,
         hooks: object | None = None,
         secret: bool | str | Sequence[str] | None = None,
@@ -121,11 +138,17 @@ class Task(Generic[P, R]):
                 "them, or a callable that takes the exception"
             )
         self.retry_when = retry_when
-        if not (backoff is None or callable(backoff) or isinstance(backoff, int | float)):
+        if not (
+            backoff is None or callable(backoff) or isinstance(backoff, int | float | timedelta)
+        ):
             raise InvalidOption(
-                f"{self.name}: backoff={backoff!r} must be seconds or a callable (attempt, error)"
+                f"{self.name}: backoff={backoff!r} must be seconds, a timedelta or a callable "
+                "(attempt, error)"
             )
         self.backoff = backoff
+        self.backoff_max = (
+            None if backoff_max is None else check_seconds("backoff_max", backoff_max)
+        )
         for option in options:
             if option not in Options.__slots__:
                 raise unknown_option(option, (*Options.__slots__, *_TASK_OPTIONS))
@@ -147,9 +170,10 @@ class Task(Generic[P, R]):
     def using(self, **options: Any) -> BoundTask[P]:
         """Return the task with options for the jobs it makes.
 
-        tenant, queue, priority, run_at (datetime or timedelta), expires_at, max_attempts, timeout
-        and hard_timeout (seconds), labels, created_by, session, on_wait ("block" or "skip"),
-        on_failure ("continue" or "halt"), user, unique (a Unique). Raises InvalidOption.
+        tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
+        seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
+        created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
+        unique (a Unique). Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 
@@ -204,12 +228,19 @@ class Task(Generic[P, R]):
 
     def backoff_seconds(self, attempt: int, error: BaseException) -> float | None:
         """Seconds before the next attempt by the task's own rule; None when it has none."""
-        if self.backoff is None:
+        if self.backoff is None and self.backoff_max is None:
             return None
+        settings = get_settings()
         if callable(self.backoff):
-            return float(self.backoff(attempt, error))
-        delay = float(self.backoff) * 2.0 ** min(attempt - 1, 30)
-        return min(get_settings().backoff_max, delay) * random.uniform(0.8, 1.2)
+            own = _as_seconds(self.backoff(attempt, error))
+            return own if self.backoff_max is None else min(own, self.backoff_max)
+        base = settings.backoff_base if self.backoff is None else _as_seconds(self.backoff)
+        most = settings.backoff_max if self.backoff_max is None else self.backoff_max
+        return min(most, base * 2.0 ** min(attempt - 1, 30)) * random.uniform(0.8, 1.2)
+
+
+def _as_seconds(value: Seconds) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else float(value)
 
 
 def _positional_range(signature: inspect.Signature) -> range:
@@ -233,6 +264,7 @@ def task(
     name: str | None = None,
     retry_when: RetryWhen | type[BaseException] | None = None,
     backoff: Backoff | None = None,
+    backoff_max: Seconds | None = None,
     atomic: bool = False,
     hooks: object | None = None,
     secret: bool | str | Sequence[str] | None = None,
@@ -246,7 +278,8 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     - `name`: what the job row names; default `module.function`
     - `retry_when`: exception classes, or a callable of the exception; default: every exception
     - `backoff`: seconds before the second attempt (doubled each time, ± 20 %), or a callable
-      (attempt, error) -> seconds
+      (attempt, error) -> seconds; a timedelta is as good as seconds
+    - `backoff_max`: the longest of these waits; default: the setting BACKOFF_MAX
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object with any of the methods enqueue(job), before(job), success(job, result),
       error(job, error), failure(job), after(job)

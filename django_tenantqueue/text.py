@@ -14,6 +14,11 @@ def is_storable(text: str) -> bool:
     return "\x00" not in text
 
 
+def number_of(noun: str, number: int) -> str:
+    """Return a number with its noun: "1 job", "2,000 jobs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def read_number(text: str) -> int | None:
     """Return the number that an address or a search names; None when no id is like that.
 

@@ -194,7 +194,7 @@ def test_default_counts_when_an_option_is_none():
         ({"run_at": NAIVE}, "is naive: use django.utils.timezone"),
         ({"run_at": timedelta.max}, "it must be at most 100 years"),
         ({"expires_at": datetime.max.replace(tzinfo=WEST)}, "its year must be from 1900 to 8999"),
-        ({"run_at": 5}, "run_at=5: it must be an aware datetime or a timedelta"),
+        ({"run_at": "5"}, "run_at='5': it must be an aware datetime, or a timedelta or seconds"),
         ({"expires_at": "soon"}, "expires_at='soon'"),
         ({"max_attempts": 0}, "max_attempts=0: it must be an int from 1 to 32767"),
         ({"timeout": -1}, "timeout=-1: it must be seconds or a timedelta, above 0"),
@@ -239,7 +239,7 @@ def test_options_of_the_task_count_when_none_are_given():
         ({"quue": "mail"}, "unknown option 'quue': did you mean 'queue'"),
         ({"priority": "x"}, "priority='x'"),
         ({"retry_when": 5}, "retry_when=5 must be an exception class"),
-        ({"backoff": "long"}, "backoff='long' must be seconds or a callable"),
+        ({"backoff": "long"}, "backoff='long' must be seconds, a timedelta or a callable"),
     ],
     ids=str,
 )

@@ -195,7 +195,7 @@ def _failing_text(share: float | None) -> str:
 def _queue(line: QueueLine) -> dict[str, Any]:
     queue, load = line.queue, line.load
     free = None if queue.num_slots is None else max(queue.num_slots - queue.active, 0)
-    label = gettext("%(running)s running, %(waiting)s waiting, %(free)s free") % {
+    label = gettext("%(running)s running, %(waiting)s ready, %(free)s free") % {
         "running": counted(queue.active, COUNTED_TO),
         "waiting": counted(load.waiting, COUNTED_TO),
         "free": gettext("no limit") if free is None else f"{free:,}",

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
 from ..states import WAITING, State
 from ..status.changes import changes_of
+from ..tracebacks import Part, folded
 from .formats import (
     duration_text,
     json_text,
@@ -30,7 +31,6 @@ from .job_causes import answer_for
 from .job_values import LONGEST_VALUE, shown_arguments, shown_columns, shown_result
 from .links import link_to
 from .timeline import make_timeline
-from .tracebacks import Part, folded
 
 LONGEST_LINE = 200
 """Characters of a message that the line of an error shows."""

@@ -165,7 +165,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             ),
         )
 
-    @admin.display(description=_("waiting"), ordering="pk")
+    @admin.display(description=_("ready"), ordering="pk")
     def waiting(self, queue: TenantQueue) -> SafeString:
         """Return how many jobs are ready and may be, and how long the first has waited."""
         load = _now(queue).load

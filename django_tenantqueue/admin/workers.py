@@ -85,6 +85,7 @@ class WorkerAdmin(WorkerActions):
                     ("status", "heartbeat", "uptime"),
                     ("running", "memory"),
                     ("claims", "ends"),
+                    "clock",
                     "last_failure",
                 )
             },
@@ -102,6 +103,7 @@ class WorkerAdmin(WorkerActions):
         "memory",
         "claims",
         "ends",
+        "clock",
         "last_failure",
     )
 
@@ -203,6 +205,19 @@ class WorkerAdmin(WorkerActions):
     def heartbeat(self, worker: Worker) -> SafeString | str:
         """Return when the process last gave a sign of life."""
         return moment(worker.heartbeat_at)
+
+    @admin.display(description=_("clock"))
+    def clock(self, worker: Worker) -> str:
+        """Return how far the clock of the worker's machine is from the server's."""
+        ahead = worker.clock_ahead_seconds
+        if abs(ahead) <= worker_status.CLOCK_SECONDS:
+            return gettext("agrees with the database server's")
+        said = (
+            gettext("%s s ahead of the database server's")
+            if ahead > 0
+            else gettext("%s s behind the database server's")
+        )
+        return said % f"{abs(ahead):,.1f}"
 
     @admin.display(description=_("queues served"))
     def takes(self, worker: Worker) -> str:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from ..exceptions import InvalidOption
 from ..states import EARLIEST, LATEST, Priority
 from ..text import is_storable
+from . import foreign
 from .unique import Unique
 
 
@@ -24,6 +25,7 @@ class Options:
     queue: str | None = None
     priority: int | None = None
     run_at: datetime | timedelta | None = None
+    """A timedelta is from now. Callers may also give it as seconds."""
     expires_at: datetime | timedelta | None = None
     max_attempts: int | None = None
     timeout: float | None = None
@@ -56,7 +58,9 @@ class Options:
 
 
 def unknown_option(name: str, known: Any) -> InvalidOption:
-    """Return the error for an option that does not exist, with the nearest that does."""
+    """Return the error for an option that does not exist, with the one that is meant."""
+    if name in foreign.OPTIONS:
+        return InvalidOption(f"unknown option {name!r}: use {foreign.OPTIONS[name]}")
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
     return InvalidOption(f"unknown option {name!r}: {hint}")
@@ -104,12 +108,20 @@ LONGEST = timedelta(days=36525)
 
 
 def check_moment(name: str, value: Any) -> datetime | timedelta:
-    if isinstance(value, timedelta):
-        if not -LONGEST <= value <= LONGEST:
+    """Return a moment, or a time from now, which may be given as seconds; raise InvalidOption."""
+    moment = value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        most = LONGEST.total_seconds()
+        # what is longer, or is no number, is rejected below
+        moment = timedelta(seconds=value) if -most <= value <= most else timedelta.max
+    if isinstance(moment, timedelta):
+        if not -LONGEST <= moment <= LONGEST:
             raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")
-        return value
+        return moment
     if not isinstance(value, datetime):
-        raise InvalidOption(f"{name}={value!r}: it must be an aware datetime or a timedelta")
+        raise InvalidOption(
+            f"{name}={value!r}: it must be an aware datetime, or a timedelta or seconds from now"
+        )
     if timezone.is_naive(value):
         raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
     if not EARLIEST <= value < LATEST:
@@ -117,7 +129,8 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
     return value
 
 
-def _seconds(name: str, value: Any) -> float:
+def check_seconds(name: str, value: Any) -> float:
+    """Return seconds above 0, which may be given as a timedelta; raise InvalidOption."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
@@ -164,8 +177,8 @@ _CHECKS = {
     "run_at": check_moment,
     "expires_at": check_moment,
     "max_attempts": _attempts,
-    "timeout": _seconds,
-    "hard_timeout": _seconds,
+    "timeout": check_seconds,
+    "hard_timeout": check_seconds,
     "labels": _labels,
     "created_by": _text,
     "session": _gate,

@@ -29,6 +29,7 @@ from ..states import State
 from ..stored_error import class_name, describe_error, stored_error
 from ..text import clean_text
 from .current_job import RunningJob
+from .job_log import about, log_failure
 from .results import check_statistics, store_result
 
 logger = logging.getLogger("django_tenantqueue")
@@ -65,12 +66,12 @@ def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:
         hook(*args)
 
 
-def log_error(message: str, *args: object) -> None:
+def log_error(running: RunningJob, message: str, *args: object) -> None:
     """Log the error that is being handled; without it, if a log cannot show it."""
     try:
-        logger.exception(message, *args)
+        logger.exception(message, *args, extra=about(running))
     except BaseException:  # noqa: BLE001 - it is an object of users' code
-        logger.error(f"{message}: the error cannot be shown", *args)  # noqa: G004
+        logger.error(f"{message}: the error cannot be shown", *args, extra=about(running))  # noqa: G004
 
 
 def announce(signal: Signal, running: RunningJob, **said: object) -> None:
@@ -80,7 +81,7 @@ def announce(signal: Signal, running: RunningJob, **said: object) -> None:
     except (Cancelled, TimeLimitExceeded):  # the run was interrupted meanwhile
         raise
     except BaseException:  # noqa: BLE001 - send_robust() catches each Exception, not SystemExit
-        log_error("a receiver of a signal of job %s (%s) failed", running.id, running.name)
+        log_error(running, "a receiver of a signal of job %s (%s) failed", running.id, running.name)
 
 
 def call_hook_quietly(
@@ -90,7 +91,7 @@ def call_hook_quietly(
     try:
         call_hook(task, name, running, *args)
     except BaseException:  # noqa: BLE001 - it is logged
-        log_error("hook %r of job %s (%s) failed", name, running.id, running.name)
+        log_error(running, "hook %r of job %s (%s) failed", name, running.id, running.name)
 
 
 def _extra(running: RunningJob, error: dict[str, Any] | None = None) -> str | None:
@@ -132,8 +133,13 @@ def success(running: RunningJob, value: Any) -> Finished:
 
 
 def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
+    described = describe_error(error, running.attempt, running.age_seconds)
+    return _ended_with(running, state, described)
+
+
+def _ended_with(running: RunningJob, state: State, described: dict[str, Any]) -> Finished:
     claimed = running.claimed
-    extra = _extra_or_error(running, describe_error(error, claimed.attempt, running.age_seconds))
+    extra = _extra_or_error(running, described)
     return Finished(
         claimed.id,
         claimed.claim_seq,
@@ -172,7 +178,8 @@ def _may_retry(task: RegisteredTask | None, error: BaseException) -> bool:
 def judge(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
     """Say what a run that raised `error` has come to: another attempt, the end, or nothing.
 
-    Never raises: when judging fails, the job ends in `error` with the class of `error` alone.
+    A failure is logged, once. Never raises: when judging fails, the job ends in `error` with the
+    class of `error` alone.
     """
     try:
         try:
@@ -193,6 +200,7 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
         claimed.name,
         class_name(type(failure)),
         name,
+        extra=about(running, outcome=State.ERROR.value, duration=running.age_seconds),
     )
     described = stored_error(name, "", attempt=claimed.attempt, seconds=running.age_seconds)
     return Outcome(
@@ -222,16 +230,25 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             again = _may_retry(task, error)
             delay = _backoff_seconds(task, claimed.attempt, error) if again else 0.0
         except BaseException as policy_error:  # noqa: BLE001 - it is logged
-            log_error("retry_when or backoff of job %s (%s) failed", running.id, running.name)
+            # its traceback is that of the failure
+            logger.error(
+                "retry_when or backoff of job %s (%s) failed",
+                running.id,
+                running.name,
+                extra=about(running),
+            )
             policy_error.__cause__ = error
             error, again = policy_error, False
     else:
         again = False
     call_hook_quietly(task, "error", running, error)
+    described = describe_error(error, claimed.attempt, running.age_seconds)
     if again:
-        described = describe_error(error, claimed.attempt, running.age_seconds)
         announce(signals.job_retried, running, attempt=claimed.attempt, error=described)
         extra = _extra_or_error(running, described)
+        log_failure(running, error, described, delay)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)
-    return Outcome(finished=ended(running, State.ERROR, error))
+    finished = _ended_with(running, State.ERROR, described)
+    log_failure(running, error, described, None)
+    return Outcome(finished=finished)

@@ -34,7 +34,6 @@ from ..exceptions import (
     Retry,
     TimeLimitExceeded,
     TransactionLeftOpen,
-    UnknownTask,
 )
 from ..models import Job
 from ..queries.claim import ClaimedJob
@@ -43,6 +42,7 @@ from ..states import State
 from . import current_job as current
 from .connection_state import check_blocks, open_blocks, reset_connections
 from .current_job import RunningJob
+from .job_log import about
 from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
 from .results import may_use_cache
 
@@ -130,9 +130,13 @@ def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
     raised = error
     try:
         error = _explained(running, interruption_of(running, error))
-        _log_failure(running, error)
     except BaseException:  # noqa: BLE001 - what users' errors say of themselves may raise
-        logger.warning("job %s (%s) failed with an unprintable error", running.id, running.name)
+        logger.warning(
+            "job %s (%s) failed with an unprintable error",
+            running.id,
+            running.name,
+            extra=about(running),
+        )
     outcome = judge(running, task, error)
     call_hook_quietly(task, "after", running)
     if running.interrupted:
@@ -140,20 +144,6 @@ def _failed(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         for cause in _causes(raised):
             traceback.clear_frames(cause.__traceback__)
     return outcome
-
-
-def _log_failure(running: RunningJob, error: BaseException) -> None:
-    if not isinstance(error, UnknownTask | ClaimLost | Cancelled):
-        expected = isinstance(error, Permanent | Retry | TimeLimitExceeded)
-        logger.warning(
-            "job %s (%s) failed in attempt %s of %s: %r",
-            running.id,
-            running.name,
-            running.attempt,
-            running.max_attempts,
-            error,
-            exc_info=None if expected else error,
-        )
 
 
 def interruption_of(running: RunningJob, error: BaseException) -> BaseException:
@@ -247,7 +237,11 @@ def _run_atomic(
     except Exception:
         if not commits:
             raise
-        logger.exception("job %s was committed, and an on_commit hook of it failed", running.id)
+        logger.exception(
+            "job %s was committed, and an on_commit hook of it failed",
+            running.id,
+            extra=about(running),
+        )
     return Outcome(stored=True)
 
 
@@ -262,7 +256,12 @@ def _committed_after_all(using: str, running: RunningJob, error: BaseException) 
         .exists()
     )
     if found:
-        logger.info("job %s was committed although its connection broke: %s", claimed.id, error)
+        logger.info(
+            "job %s was committed although its connection broke: %s",
+            claimed.id,
+            error,
+            extra=about(running),
+        )
     return found
 
 

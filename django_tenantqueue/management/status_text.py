@@ -15,6 +15,7 @@ from ..status.figures import (
 )
 from ..status.fleet_report import STARTABLE, FleetReport, Need, WorkerReport
 from ..status.workers import DutyReport
+from ..text import number_of
 
 WIDTH = 100
 _GAP = "  "
@@ -154,11 +155,12 @@ def _jobs(report: FleetReport) -> Iterator[str]:
 def _need(need: Need) -> Iterator[str]:
     waited = need.oldest_wait_seconds
     first = "" if waited is None else f"; the first has waited {rough_text(waited)}"
-    jobs = counted_text(need.startable, STARTABLE)
-    yield f"{jobs} jobs could start now if workers were free{first}"
+    number = counted_text(need.startable, STARTABLE)
+    jobs = "job" if need.startable == 1 else "jobs"
+    yield f"{number} {jobs} could start now if workers were free{first}"
     yield (
-        f"the workers run {need.running:,} jobs in {need.threads:,} threads and "
-        f"{need.async_slots:,} coroutine slots"
+        f"the workers run {number_of('job', need.running)} in "
+        f"{number_of('thread', need.threads)} and {number_of('coroutine slot', need.async_slots)}"
     )
 
 

@@ -263,6 +263,14 @@ class Job(models.Model):
         )
 
     @property
+    def tenant(self) -> str:
+        """The tenant of its queue, "" for none.
+
+        The queue is read when it is first asked for: `select_related("queue")` reads it along.
+        """
+        return self.queue.tenant
+
+    @property
     def result(self) -> Any:
         """What the task returned, from the row or the cache; None while there is nothing.
 
@@ -289,8 +297,10 @@ class Job(models.Model):
         self.__dict__.update(fresh.__dict__)
         return self
 
-    def wait(self, timeout: float = 30.0) -> Self:
-        """Wait until the job has ended; return self, refreshed.
+    def wait(self, timeout: float | timedelta = 30.0) -> Self:
+        """Wait until the job has ended; return self, refreshed. Coroutines use await_end().
+
+        `timeout`: seconds or a timedelta.
 
         Looks at the row every 50 ms at first, every half second later. Raises WaitTimeout, and
         TransitionRefused inside a transaction, whose uncommitted job no worker can see.
@@ -299,7 +309,7 @@ class Job(models.Model):
             time.sleep(pause)
         return self
 
-    async def await_end(self, timeout: float = 30.0) -> Self:
+    async def await_end(self, timeout: float | timedelta = 30.0) -> Self:
         """See wait()."""
         pauses = self._pauses(timeout)
         look = sync_to_async(lambda: next(pauses, None))
@@ -307,8 +317,10 @@ class Job(models.Model):
             await asyncio.sleep(pause)
         return self
 
-    def _pauses(self, timeout: float) -> Iterator[float]:
+    def _pauses(self, timeout: float | timedelta) -> Iterator[float]:
         """Yield the seconds between two looks at the row, until the job has ended."""
+        if isinstance(timeout, timedelta):
+            timeout = timeout.total_seconds()
         if connections[get_settings().database].in_atomic_block:
             raise TransitionRefused(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..states import Priority
+from ..text import number_of
 from .job import Job
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class MonitorAddition(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
-        return f"{self.details} details"
+        return number_of("detail", self.details)
 
 
 class MonitorPace(models.Model):

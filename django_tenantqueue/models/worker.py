@@ -45,6 +45,9 @@ class Worker(models.Model):
     rss_bytes = models.BigIntegerField(_("memory"), null=True, blank=True)
     claims_per_second = models.FloatField(_("claims per second"), default=0, db_default=0)
     jobs_per_second = models.FloatField(_("jobs per second"), default=0, db_default=0)
+    clock_ahead_seconds = models.FloatField(
+        _("clock ahead of the server's, in seconds"), default=0, db_default=0
+    )
     last_error = models.TextField(_("last error"), default="", db_default="", blank=True)
     last_error_at = models.DateTimeField(_("last error at"), null=True, blank=True)
 

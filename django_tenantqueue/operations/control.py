@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -188,9 +188,15 @@ def change_priority(
     return _look_at_gates(alias, _gates(edits))
 
 
-def change_run_at(ids: Iterable[int], run_at: datetime, *, using: str | None = None) -> list[int]:
-    """Change when waiting jobs may run. Raises InvalidOption for a naive datetime."""
-    check_moment("run_at", run_at)
+def change_run_at(
+    ids: Iterable[int], run_at: datetime | timedelta | float, *, using: str | None = None
+) -> list[int]:
+    """Change when waiting jobs may run: an aware datetime, or a timedelta or seconds from now.
+
+    Raises InvalidOption for a naive datetime.
+    """
+    moment = check_moment("run_at", run_at)
+    run_at = timezone.now() + moment if isinstance(moment, timedelta) else moment
     alias = _alias(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), run_at)

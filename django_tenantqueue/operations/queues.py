@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 from ..calls.options import Options
+from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
 from ..conf import get_settings
-from ..exceptions import QueueRetired
+from ..exceptions import QueueRetired, UnknownQueue
+from ..models import TenantQueue
 from ..queries import enqueue as queries
 from .room import forget_rooms
+
+MOST_NAMES = 1000
+"""A tenant's queues that are looked at for a near name."""
 
 _queue_ids: dict[tuple[str, str, str], int] = {}
 """(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
@@ -34,7 +41,8 @@ def find_target(options: Options) -> Target:
 def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     """Return the id of a tenant queue, making it at its first use.
 
-    Raises QueueRetired (only when looked up: a cached id is checked by the INSERT).
+    Raises UnknownQueue, and QueueRetired (only when looked up: a cached id is checked by the
+    INSERT).
     """
     key = (target.using, target.tenant, target.queue)
     known = None if refresh else _queue_ids.get(key)
@@ -42,6 +50,7 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
         return known
     found = queries.find_queue(target.using, target.tenant, target.queue)
     if found is None:
+        check_declared(target)
         slots = get_settings().default_num_slots
         found = queries.create_queue(target.using, target.tenant, target.queue, slots)
     if found.retired:
@@ -50,6 +59,26 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
         )
     _queue_ids[key] = found.id
     return found.id
+
+
+def check_declared(target: Target) -> None:
+    """Raise UnknownQueue when the settings are strict and nothing names this queue."""
+    settings = get_settings()
+    if not settings.strict_queues:
+        return
+    named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
+    names = {settings.default_queue, settings.admin_queue, *named}
+    if target.queue in names or any(fnmatchcase(target.queue, q) for q in settings.queues):
+        return
+    rows = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
+    own = rows.order_by("name").values_list("name", flat=True)[:MOST_NAMES]
+    near = get_close_matches(target.queue, {*names, *settings.queues, *own}, n=3)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise UnknownQueue(
+        f"tenant {target.tenant!r} has no queue {target.queue!r}, and STRICT_QUEUES makes only "
+        f"queues that a task or TENANTQUEUE['QUEUES'] names.{hint} Add the name there, or make the "
+        "queue in the admin"
+    )
 
 
 def make_queue(using: str, tenant: str, name: str, *, num_slots: int | None) -> None:

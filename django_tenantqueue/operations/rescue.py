@@ -13,11 +13,13 @@ from django.db import DatabaseError, transaction
 
 from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
+from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
 from ..queries import enqueue, rescue
 from ..queries.base import Where
 from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
 from ..queries.rescue import Held, Verdict
+from ..states import State
 from ..stored_error import stored_error
 
 logger = logging.getLogger("django_tenantqueue")
@@ -120,6 +122,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
         crashed=death.crashed,
         max_errors=settings.max_errors,
     )
+    _log_ended(found, verdicts, death)
     rescued = Rescued(
         returned=[v.id for v in verdicts if not v.ends and not v.counted],
         retried=[v.id for v in verdicts if not v.ends and v.counted],
@@ -128,7 +131,7 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
     )
     if rescued:
         logger.warning(
-            "worker %s died (%s): %d jobs run again, %d were returned unharmed, %d ended",
+            "worker %s died (%s); of its jobs, to run again: %d, returned unharmed: %d, ended: %d",
             worker_id,
             death.reason,
             len(rescued.retried),
@@ -142,6 +145,21 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
         ready = len(rescued.retried) + len(rescued.returned)
         enqueue.wake_any_workers(using, most=ready + 1)
     return rescued
+
+
+def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathReport) -> None:
+    """Log the jobs that have failed for good with their worker."""
+    jobs = {job.id: job for job in held}
+    for verdict in verdicts:
+        job = jobs[verdict.id]
+        if verdict.ends and not job.cancel:
+            logger.error(
+                "job %s (%s) failed for good with its worker: %s",
+                job.id,
+                job.name,
+                death.reason,
+                extra={**about_id(job.id), "task": job.name, "outcome": State.ERROR.value},
+            )
 
 
 def _count(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
 
-from .base import array, execute, execute_bounded, fetch
+from .base import Where, array, execute, execute_bounded, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,17 @@ def delete_worker(connection: psycopg.Connection[Any], worker_id: int) -> bool:
     return bool(execute_bounded(connection, "delete_worker", {"worker": worker_id}).fetchall())
 
 
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """What the server answers to a sign of life.
+
+    `drain`: an operator wants the worker to drain. `clock_ahead`: see read_clock_ahead().
+    """
+
+    drain: bool
+    clock_ahead: float
+
+
 def heartbeat_worker(
     connection: psycopg.Connection[Any],
     worker_id: int,
@@ -58,10 +71,11 @@ def heartbeat_worker(
     claims_per_second: float,
     jobs_per_second: float,
     error: str | None,
-) -> bool | None:
-    """Write a sign of life; return whether the worker is to drain, None when its row is gone.
+    clock_ahead: float = 0.0,
+) -> HeartbeatAnswer | None:
+    """Write a sign of life; return what is answered, None when its row is gone.
 
-    `error` is what went wrong since the last one.
+    `error` is what went wrong since the last one, `clock_ahead` what its answer said of the clock.
     """
     params = {
         "worker": worker_id,
@@ -70,9 +84,23 @@ def heartbeat_worker(
         "claims_per_second": claims_per_second,
         "jobs_per_second": jobs_per_second,
         "error": error,
+        "clock_ahead": clock_ahead,
     }
+    sent = time.time()
     row = execute_bounded(connection, "heartbeat_worker", params).fetchone()
-    return None if row is None else bool(row[0])
+    return None if row is None else HeartbeatAnswer(bool(row[0]), _ahead(sent, row[1]))
+
+
+def read_clock_ahead(where: Where) -> float:
+    """Return the seconds by which the clock of this machine is ahead of the server's at least."""
+    sent = time.time()
+    return _ahead(sent, fetch(where, "read_clock", {})[0][0])
+
+
+def _ahead(sent: float, server: datetime) -> float:
+    """Return the difference that the time between question and answer does not explain."""
+    told = server.timestamp()
+    return max(0.0, sent - told) or min(0.0, time.time() - told)
 
 
 def queue_range(where: str | psycopg.Connection[Any]) -> tuple[int, int]:

@@ -15,9 +15,18 @@ from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import FailingTask, list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from ..text import number_of
 from . import figures
 from .figures import counted_text, rough_text
-from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
+from .workers import (
+    CLOCK_SECONDS,
+    SILENT,
+    DutyReport,
+    WorkerState,
+    list_duties,
+    list_running,
+    state_of,
+)
 
 COUNTED_TO = figures.COUNTED_TO * 10
 """Jobs of all queues are counted up to here."""
@@ -66,6 +75,7 @@ class WorkerReport:
     rss_bytes: int | None
     claims_per_second: float
     jobs_per_second: float
+    clock_ahead_seconds: float
     last_error: str
     last_error_seconds_ago: float | None
     claims: int
@@ -246,6 +256,7 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
         rss_bytes=row.rss_bytes,
         claims_per_second=row.claims_per_second,
         jobs_per_second=row.jobs_per_second,
+        clock_ahead_seconds=row.clock_ahead_seconds,
         last_error=row.last_error,
         last_error_seconds_ago=None if row.last_error_at is None else ago(row.last_error_at),
         claims=held,
@@ -267,9 +278,22 @@ def _problems_of_workers(
         found += _problem_of_untaken(stuck)
     found += _problem_of_halted(stuck)
     if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
-        told = f"{len(silent)} of {len(workers)} workers gave no sign of life"
+        told = f"{len(silent)} of {number_of('worker', len(workers))} gave no sign of life"
         found.append(Problem(f"{told} for {SILENT.total_seconds():.0f} s", "workers"))
-    return found
+    return found + _problem_of_clocks(alive)
+
+
+def _problem_of_clocks(workers: Sequence[WorkerReport]) -> list[Problem]:
+    ahead = {
+        worker.host: worker.clock_ahead_seconds
+        for worker in workers
+        if abs(worker.clock_ahead_seconds) > CLOCK_SECONDS
+    }
+    if not ahead:
+        return []
+    hosts = _listed([f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())])
+    text = f"clocks that differ from the database server's: {hosts}. Synchronize them with NTP"
+    return [Problem(text, "workers")]
 
 
 def _problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
@@ -293,7 +317,7 @@ def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
         return []
     jobs = sum(task.jobs for task in unknown)
     names = _listed([task.name for task in unknown])
-    told = f"no worker that claimed them knows the task of {jobs:,} jobs: {names}"
+    told = f"no worker that claimed them knows the task of {number_of('job', jobs)}: {names}"
     return [Problem(f"{told}; start workers with the code that has it", "jobs")]
 
 
@@ -335,8 +359,10 @@ def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
     held = {claim.worker_id: claim.of_worker for claim in strays}
     if not held:
         return []
-    told = f"{sum(held.values())} jobs are held by workers that are gone"
-    return [Problem(f"{told}; a worker rescues them", "workers")]
+    jobs = sum(held.values())
+    are, them = ("is", "it") if jobs == 1 else ("are", "them")
+    told = f"{number_of('job', jobs)} {are} held by workers that are gone"
+    return [Problem(f"{told}; a worker rescues {them}", "workers")]
 
 
 def _problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from ..models import Worker
+from ..text import number_of
 from .figures import duration_text
 
 
@@ -80,5 +81,6 @@ def judge_rows(
     if readiness and not fresh.filter(draining=False, stopping=False).exists():
         return Health(False, f"every worker of {whose} drains or stops")
     return Health(
-        True, f"{alive} of {known} workers of {whose} gave a sign of life in {max_age:g} s"
+        True,
+        f"{alive} of {number_of('worker', known)} of {whose} gave a sign of life in {max_age:g} s",
     )

@@ -18,6 +18,7 @@ from ..queries.monitors import (
     list_detail_ends,
 )
 from ..states import State
+from ..text import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
     if counts.anchor_line == "session":
         return "waiting", "it waits for its turn in its session"
     if left and most is not None and counts.failed >= most:
-        failed = f"{counts.failed} details have failed, and it stops after {most}"
+        have = "has" if counts.failed == 1 else "have"
+        failed = f"{number_of('detail', counts.failed)} {have} failed, and it stops after {most}"
         return "stopped", f"{failed}: retry them, or raise that number"
     if left and (counts.paused or counts.parallel == 0):
         return "paused", "" if counts.paused else "parallel is 0"

@@ -29,6 +29,8 @@ class WorkerConfig:
     kill_rss: int | None = None
     """Bytes of memory beyond which a child is killed."""
     heartbeat_file: str | None = None
+    log_jobs: bool = False
+    """Log each run that ends."""
 
     @property
     def filters(self) -> Filters:

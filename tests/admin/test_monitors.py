@@ -57,7 +57,7 @@ def test_list_says_how_far_each_is(admin_client: Client) -> None:
 
     text = text_of(admin_client.get(LIST))
 
-    assert "install app A acme stopped 1 details have failed, and it stops after 1" in text
+    assert "install app A acme stopped 1 detail has failed, and it stops after 1" in text
     assert "or raise that number 10 % 1 / 10, 1 failed" in text
     assert "install app A acme ended 100 % 10 / 10" in text
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from django_tenantqueue.admin.tracebacks import Part, folded
 from django_tenantqueue.models import Job
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
+from django_tenantqueue.tracebacks import Part, folded
 from tests.factories import make_job
 from tests.testapp.tasks import fail
 

@@ -133,7 +133,7 @@ def test_buttons_and_form_of_a_job(open_page: OpenPage) -> None:
     expect(page.locator("#id_run_at")).to_have_value("2100-01-02T03:04:05")
 
     page.click("button[name=_run_now]")
-    expect(page.locator(".tq-head .tq-state")).to_have_text("created")
+    expect(page.locator(".tq-head .tq-state")).to_have_text("ready")
 
     control.change_priority([job.pk], 300)
     page.fill("#id_priority", "120")

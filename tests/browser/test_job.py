@@ -48,7 +48,7 @@ def test_page_follows_a_job_to_its_end_without_a_reload(
 ) -> None:
     job = make_job(make_queue("acme"), args={"args": ["the argument"]})
     page = open_page(page_of(job))
-    expect(page.locator("h1 .tq-state")).to_have_text("created")
+    expect(page.locator("h1 .tq-state")).to_have_text("ready")
     expect(page.locator("#id_priority")).to_be_visible()
     page.evaluate("window.marked = true")
 

@@ -35,7 +35,7 @@ def test_answer_is_printed_in_plain_words() -> None:
     lines = printed(str(job.pk)).splitlines()
 
     assert lines == [
-        f"#{job.pk} tests.testapp.tasks.noop (created)",
+        f"#{job.pk} tests.testapp.tasks.noop (ready)",
         "It is ready, and waits to be claimed.",
         "- No worker runs.",
         "    → Start one with “manage.py runworker”.",

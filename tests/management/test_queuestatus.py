@@ -134,7 +134,7 @@ def test_jobs_of_workers_that_are_gone_are_shown() -> None:
     lines = rows()
 
     assert "Held by workers that are gone" in lines
-    assert "! 1 jobs are held by workers that are gone; a worker rescues them" in lines
+    assert "! 1 job is held by workers that are gone; a worker rescues it" in lines
 
 
 def test_duties_are_listed() -> None:
@@ -266,3 +266,48 @@ def test_database_that_cannot_be_used_is_named(
     with pytest.raises(CommandError, match="the jobs' database 'default' cannot be used") as caught:
         printed()
     assert caught.value.returncode == 1
+
+
+def test_format_json_is_what_json_is() -> None:
+    make_worker()
+
+    for options in (["--json"], ["--format", "json"], ["--format=json"]):
+        assert json.loads(printed(*options))["workers"]
+    out = io.StringIO()
+    call_command("queuestatus", json=True, stdout=out)
+    assert json.loads(out.getvalue())["workers"]
+    assert printed("--format=text") == printed()
+
+
+def test_clock_that_differs_is_a_problem_with_its_host() -> None:
+    make_worker(host="web-1", clock_ahead_seconds=-12.34)
+    make_worker(host="web-2", clock_ahead_seconds=0.2)
+
+    (problem,) = read_json()["problems"]
+
+    assert problem == (
+        "clocks that differ from the database server's: web-1 (-12.3 s). Synchronize them with NTP"
+    )
+
+
+def test_numbers_of_one_are_singular() -> None:
+    make_worker(threads=1, async_slots=1, jobs_running=1)
+
+    assert "the workers run 1 job in 1 thread and 1 coroutine slot" in rows()
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader has read enough."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_reader_that_has_read_enough_is_no_error(tmp_path, monkeypatch) -> None:
+    with (tmp_path / "out").open("w") as standard:
+        monkeypatch.setattr("sys.stdout", standard)
+        call_command("queuestatus", stdout=Gone())
+        standard.write("this goes nowhere")
+        standard.flush()
+
+    assert (tmp_path / "out").read_text() == ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from io import StringIO
+
 import pytest
 from django.core.management import CommandError, call_command, execute_from_command_line
 from django.test import override_settings
 
-from django_tenantqueue.management.commands.runworker import _all, _start_text
+from django_tenantqueue.management.commands.runworker import Command, _all, _start_text
 from django_tenantqueue.worker.config import WorkerConfig
 
 
@@ -63,3 +67,35 @@ def test_start_is_told_in_the_singular_when_there_is_one_of_each() -> None:
     assert "web: 1 process with 1 thread and 1 coroutine slot. Stop" in _start_text(one)
     text = _start_text(many)
     assert "web: 2 processes, each with 8 threads and 100 coroutine slots. Stop" in text
+
+
+@pytest.mark.parametrize(("seconds", "side"), [(-60.0, "behind"), (60.0, "ahead of")])
+@pytest.mark.django_db
+def test_clock_that_is_wrong_is_told_at_the_start(seconds: float, side: str, monkeypatch) -> None:
+    true = time.time
+    monkeypatch.setattr("django_tenantqueue.queries.workers.time.time", lambda: true() + seconds)
+    command = Command(stderr=StringIO())
+
+    command._warn_of_clock(WorkerConfig("default", "web"))
+
+    told = command.stderr._out.getvalue()
+    assert f"the clock of this machine is 60.0 s {side} that of the database server" in told
+
+
+@pytest.mark.django_db
+def test_clock_that_agrees_is_not_told() -> None:
+    command = Command(stderr=StringIO())
+
+    command._warn_of_clock(WorkerConfig("default", "web"))
+
+    assert not command.stderr._out.getvalue()
+
+
+@pytest.mark.parametrize(("level", "told"), [(logging.WARNING, True), (logging.INFO, False)])
+def test_lines_of_jobs_that_the_setting_drops_are_told(level: int, told: bool, caplog) -> None:
+    caplog.set_level(level, "django_tenantqueue")
+    command = Command(stderr=StringIO())
+
+    command._warn_of_log(WorkerConfig("default", "web", log_jobs=True))
+
+    assert ("LOGGING drops" in command.stderr._out.getvalue()) is told

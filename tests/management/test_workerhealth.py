@@ -193,7 +193,7 @@ def test_row_of_this_host_is_healthy() -> None:
 
     assert code == 0
     assert line == (
-        f"healthy: 1 of 1 workers of host {socket.gethostname()!r} gave a sign of life in 30 s"
+        f"healthy: 1 of 1 worker of host {socket.gethostname()!r} gave a sign of life in 30 s"
     )
 
 

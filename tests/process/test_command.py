@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.checks import Error
@@ -199,3 +200,26 @@ def test_command_refuses_when_children_would_be_killed_before_they_can_make_room
 
     assert runner.process.returncode == 2
     assert "--kill-rss=200 is not above --max-rss=300" in runner.output
+
+
+def test_worker_logs_a_line_for_each_job_when_it_is_asked_to(workers: Workers):
+    job = noop.using(tenant="acme").delay()
+
+    runner = workers.run("--burst", "--log-jobs")
+
+    lines = [line for line in runner.output.splitlines() if f"job {job.pk} " in line]
+    assert len(lines) == 1, runner.output
+    assert f" INFO job {job.pk} ({noop.name}) ended in success after 0." in lines[0]
+
+
+def test_worker_says_at_its_start_what_it_serves_and_no_password(workers: Workers):
+    runner = workers.run("--burst", "--queues=mail", "--tenants=acme")
+
+    lines = runner.output.splitlines()
+    (number,) = [n for n, line in enumerate(lines) if line.startswith("django_tenantqueue 0.")]
+    assert ", PostgreSQL " in lines[number + 1]
+    assert lines[number + 1].startswith("database default: test_")
+    assert lines[number + 2].startswith("queues: mail of the tenants acme; ")
+    assert " tasks" in lines[number + 2]
+    password = urlsplit(workers.database_url).password
+    assert not password or password not in runner.output

@@ -88,6 +88,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],
     "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
+    "read_clock": [Case(lambda _: {})],
     "take_lead": [
         Case(lambda _: {"key": 7}, worker=True),
     ],
@@ -506,6 +507,7 @@ CASES: dict[str, list[Case]] = {
                 "rss_bytes": 50_000_000,
                 "claims_per_second": 10.0,
                 "jobs_per_second": 90.0,
+                "clock_ahead": 0.0,
                 "error": None,
             },
             worker=True,

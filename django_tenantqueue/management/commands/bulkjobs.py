@@ -15,6 +15,7 @@ from ...models import Change
 from ...operations.actor import acting_as, shell_user
 from ...operations.bulk_actions import ACTIONS, find_action
 from ...status.job_filters import count_matching, read_filters
+from ...text import number_of
 
 FILTERS = {
     "state": "state",
@@ -88,4 +89,5 @@ def _count(using: str, action: str, filters: Mapping[str, str], values: Mapping[
         raise InvalidArgument(asked.problem)
     count = count_matching(using, asked.narrowed(chosen.states), most=bulk.COUNTED_TO)
     more = "" if count.is_exact else "more than "
-    return f"{more}{count.jobs} jobs match and can be changed"
+    match = "matches" if count.jobs == 1 and count.is_exact else "match"
+    return f"{more}{number_of('job', count.jobs)} {match} and can be changed"

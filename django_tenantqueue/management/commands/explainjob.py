@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.core.serializers.json import DjangoJSONEncoder
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Job
+from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
+from ..printing import PrintingCommand
 
 
 def _number(text: str) -> int:
@@ -39,7 +39,7 @@ class Answer:
     values: dict[str, Any]
 
 
-class Command(BaseCommand):
+class Command(PrintingCommand):
     """Prints why one job does not run, or what bounds a monitor."""
 
     help = (
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("id", type=_number, metavar="ID", help="the number of the job: 1753 or #1753")
         add("--monitor", action="store_true", help="ID is the number of a monitor")
-        add("--json", action="store_true", help="print one JSON object, for machines")
+        super().add_arguments(parser)
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -80,8 +80,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{what} #{options['id']} does not exist in the database {using!r}{why}"
             )
-        if options["json"]:
-            self.stdout.write(json.dumps(answer.values, cls=DjangoJSONEncoder, indent=2))
+        if self.wants_json(options):
+            self.print_json(answer.values)
             return
         for line in _lines(answer):
             self.stdout.write(line)
@@ -92,7 +92,7 @@ def _read_job(using: str, job_id: int) -> Answer | None:
     if job is None:
         return None
     found = explain(using, job)
-    title = f"#{found.job_id} {found.name} ({found.state})"
+    title = f"#{found.job_id} {found.name} ({State(found.state).label})"
     return Answer(title, found.sentence, found.causes, [0] * len(found.causes), asdict(found))
 
 

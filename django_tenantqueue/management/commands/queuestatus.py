@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.core.serializers.json import DjangoJSONEncoder
+from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
 from ...conf import get_settings
 from ...status.fleet_report import read_report
+from ..printing import PrintingCommand
 from ..status_text import report_lines
 
 
@@ -22,7 +21,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class Command(BaseCommand):
+class Command(PrintingCommand):
     """Prints what the fleet does."""
 
     help = "Show the workers, what they run, the maintenance, and why jobs do not start."
@@ -38,7 +37,7 @@ class Command(BaseCommand):
             metavar="NUMBER",
             help="running jobs shown of each worker, the longest first (default 5)",
         )
-        add("--json", action="store_true", help="print one JSON object, for machines")
+        super().add_arguments(parser)
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -57,9 +56,10 @@ class Command(BaseCommand):
                 f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
                 "Is PostgreSQL running, and has `manage.py migrate` been run?"
             ) from error
-        if options["json"]:
-            told = {**asdict(report), "problems": [problem.text for problem in report.problems]}
-            self.stdout.write(json.dumps(told, cls=DjangoJSONEncoder, indent=2))
+        if self.wants_json(options):
+            self.print_json(
+                {**asdict(report), "problems": [problem.text for problem in report.problems]}
+            )
             return
         for line in report_lines(report):
             self.stdout.write(line)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import platform
 import socket
+from collections.abc import Iterator
 from typing import Any
 
+from django import get_version
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
 from django.utils.translation import ngettext
 
+from ... import __version__
+from ...calls.sources import registered_tasks
 from ...checks import check_database
 from ...conf import get_settings
-from ...queries.workers import connection_budget
+from ...queries.base import ready_connection
+from ...queries.workers import connection_budget, read_clock_ahead
 from ...status.queue_loads import unknown_queues
+from ...status.workers import CLOCK_SECONDS, clock_text
 from ...worker.config import WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
@@ -63,6 +71,28 @@ def _all(values: list[list[str] | str] | None) -> tuple[str, ...]:
     except argparse.ArgumentTypeError as error:
         raise CommandError(str(error), returncode=2) from None
     return tuple(dict.fromkeys(name for names in lists for name in names))
+
+
+def start_lines(config: WorkerConfig) -> Iterator[str]:
+    """Yield what a worker says at its start: versions, database, what it serves and how."""
+    yield (
+        f"django_tenantqueue {__version__}, Django {get_version()}, "
+        f"Python {platform.python_version()}"
+    )
+    server = ready_connection(connections[config.database]).info
+    version = server.parameter_status("server_version") or "?"
+    yield (
+        f"database {config.database}: {server.dbname} on {server.host or 'a local socket'}:"
+        f"{server.port}, PostgreSQL {version.partition(' ')[0]}"
+    )
+    served = [", ".join(config.queues) or "all"]
+    if config.exclude_queues:
+        served.append(f"but not {', '.join(config.exclude_queues)}")
+    if config.tenants:
+        served.append(f"of the tenants {', '.join(config.tenants)}")
+    tasks = sum(not name.startswith("django_tenantqueue.") for name in registered_tasks())
+    yield f"queues: {' '.join(served)}; {ngettext('%d task', '%d tasks', tasks) % tasks}"
+    yield _start_text(config)
 
 
 def _start_text(config: WorkerConfig) -> str:
@@ -133,6 +163,11 @@ class Command(BaseCommand):
             help="write a file every second that tells probes how this worker is",
         )
         add(
+            "--log-jobs",
+            action="store_true",
+            help="log one line for each run that ends, to the logger django_tenantqueue",
+        )
+        add(
             "--reload",
             action="store_true",
             help="start anew when a Python file of the project changes (for development)",
@@ -195,9 +230,12 @@ class Command(BaseCommand):
                 self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")
             )
         self._warn_of_connections(config)
+        self._warn_of_clock(config)
+        self._warn_of_log(config)
         verbose = options["verbosity"] > 0
         if verbose:
-            self.stdout.write(_start_text(config))
+            for line in start_lines(config):
+                self.stdout.write(line)
         close_inherited()
         supervisor = Supervisor(
             config,
@@ -220,6 +258,21 @@ class Command(BaseCommand):
                 )
             )
 
+    def _warn_of_clock(self, config: WorkerConfig) -> None:
+        ahead = read_clock_ahead(config.database)
+        if abs(ahead) > CLOCK_SECONDS:
+            self.stderr.write(self.style.WARNING(clock_text(ahead)))
+
+    def _warn_of_log(self, config: WorkerConfig) -> None:
+        logger = logging.getLogger("django_tenantqueue")
+        if config.log_jobs and not (logger.isEnabledFor(logging.INFO) and logger.hasHandlers()):
+            self.stderr.write(
+                self.style.WARNING(
+                    "--log-jobs logs to 'django_tenantqueue' at INFO, which LOGGING drops: give "
+                    'this logger a handler and "level": "INFO"'
+                )
+            )
+
     def _config(self, options: dict[str, Any]) -> WorkerConfig:
         return WorkerConfig(
             database=options["database"] or get_settings().database,
@@ -237,4 +290,5 @@ class Command(BaseCommand):
             max_rss=_bytes(options["max_rss"]),
             kill_rss=_bytes(options["kill_rss"] or (options["max_rss"] or 0) * 2),
             heartbeat_file=options["heartbeat_file"],
+            log_jobs=options["log_jobs"],
         )

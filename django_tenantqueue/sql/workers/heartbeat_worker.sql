@@ -8,7 +8,9 @@ SET heartbeat_at = clock_timestamp(),
     rss_bytes = %(rss_bytes)s,
     claims_per_second = %(claims_per_second)s::float8,
     jobs_per_second = %(jobs_per_second)s::float8,
+    clock_ahead_seconds = %(clock_ahead)s::float8,
     last_error = coalesce(%(error)s::text, last_error),
     last_error_at = CASE WHEN %(error)s::text IS NULL THEN last_error_at ELSE clock_timestamp() END
 WHERE id = %(worker)s
-RETURNING draining OR stopping, set_config('synchronous_commit', 'off', true)
+RETURNING
+    draining OR stopping, clock_timestamp(), set_config('synchronous_commit', 'off', true)

@@ -11,6 +11,7 @@ from typing import Protocol
 from ...conf import get_settings
 from ...exceptions import Cancelled, TenantQueueError
 from ...execution.current_job import RunningJob
+from ...execution.job_log import about
 from ..shared_memory import SharedMemory, Why
 from .claim_ahead import MOST_AHEAD, ClaimAhead
 
@@ -175,7 +176,13 @@ class ClaimedJobs:
         if running.interrupted or executor is None:
             return
         running.interrupted = True
-        logger.warning("job %s (%s) is interrupted: %s", running.id, running.name, error.__name__)
+        logger.warning(
+            "job %s (%s) is interrupted: %s",
+            running.id,
+            running.name,
+            error.__name__,
+            extra=about(running),
+        )
         executor.interrupt(running, error)
         grace = get_settings().hard_timeout_grace
         if error is Cancelled and grace is not None:

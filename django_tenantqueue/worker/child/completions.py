@@ -15,6 +15,7 @@ import psycopg
 from ...conf import get_settings
 from ...exceptions import ResultRefused
 from ...execution.current_job import RunningJob
+from ...execution.job_log import about_id
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
@@ -115,12 +116,16 @@ class Completions:
     def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
         """Replace an end that the server refuses for good by an error; retry others later."""
         if is_final(error) and not isinstance(record, Refusal):
-            logger.error("job %s: its end is refused: %s", record.id, error)
+            logger.error(
+                "job %s: its end is refused: %s", record.id, error, extra=about_id(record.id)
+            )
             self._finished.append(_refused(record, error))
             return
         # rarely if even the error in its place was refused
         pause = RETRY_SECONDS * (50 if isinstance(record, Refusal) else 1)
-        logger.warning("job %s: its end is stored later: %s", record.id, error)
+        logger.warning(
+            "job %s: its end is stored later: %s", record.id, error, extra=about_id(record.id)
+        )
         self._held_back.append((time.monotonic() + pause, record))
         self._held_back = deque(sorted(self._held_back, key=lambda held: held[0]))
 
@@ -130,7 +135,11 @@ class Completions:
             return
         for record in ends:
             if record.id not in answer.finished and record.id not in answer.rescheduled:
-                logger.warning("job %s: the claim was lost; its end was not stored", record.id)
+                logger.warning(
+                    "job %s: the claim was lost; its end was not stored",
+                    record.id,
+                    extra=about_id(record.id),
+                )
 
 
 def ended_early(running: RunningJob, state: State, error: BaseException) -> Finished:

@@ -20,7 +20,8 @@ from django.db import close_old_connections, connections
 from ...exceptions import Cancelled, TenantQueueError, TimeLimitExceeded
 from ...execution.connection_state import reset_connections
 from ...execution.current_job import RunningJob, running_or_none
-from ...execution.outcome import Outcome, judge, log_error
+from ...execution.job_log import log_end
+from ...execution.outcome import Outcome, judge
 from ...execution.run import run_async, run_sync
 from ...states import State
 
@@ -37,6 +38,23 @@ TRY_SECONDS = 1.0
 
 Report = Callable[[RunningJob, Outcome], None]
 """Called with each outcome, in the thread where the job ran."""
+
+
+def logged(report: Report) -> Report:
+    """Return a `report` that also logs the ends that are no failures; those are logged already.
+
+    In the thread where the job ran, after its end was reported: a slow log delays no claim.
+    """
+
+    def report_and_log(running: RunningJob, outcome: Outcome) -> None:
+        report(running, outcome)
+        state = State.SUCCESS.value if outcome.stored else None
+        if outcome.finished is not None:
+            state = outcome.finished.state
+        if state in (State.SUCCESS, State.CANCELLED):
+            log_end(running, state)
+
+    return report_and_log
 
 
 class ThreadExecutor:
@@ -265,8 +283,6 @@ class LoopExecutor:
             outcome = await run_async(running)
         except BaseException as error:  # noqa: BLE001 - a slot would be lost
             outcome = judge(running, None, error)
-            if not isinstance(error, asyncio.CancelledError):
-                log_error("job %s ended outside its task", running.id)
         finally:
             self._tasks.pop(running.id, None)
         if outcome.failed is not None or _is_error(outcome):

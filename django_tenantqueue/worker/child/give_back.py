@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from ...conf import get_settings
+from ...execution.job_log import about_id
 from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
 from .claimed_jobs import ClaimedJobs
@@ -55,7 +56,11 @@ class GiveBack:
         held = finish_queries.find_claims(connection, self._worker_id)
         unknown = held - self._claimed_jobs.claims() - self._completions.claims()
         for job_id, _ in unknown:
-            logger.warning("job %s was claimed in a transaction without answer: given back", job_id)
+            logger.warning(
+                "job %s was claimed in a transaction without answer: given back",
+                job_id,
+                extra=about_id(job_id),
+            )
         self._claimed_jobs.return_claims(unknown)
 
     def run_once(self, connection: psycopg.Connection[Any]) -> None:
@@ -78,7 +83,9 @@ class GiveBack:
         try:
             self._return(connection, [claim], delay)
         except RETRIABLE as error:
-            logger.warning("job %s is given back later: %s", claim[0], error)
+            logger.warning(
+                "job %s is given back later: %s", claim[0], error, extra=about_id(claim[0])
+            )
             return False
         return True
 

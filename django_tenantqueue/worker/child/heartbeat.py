@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 
 import psycopg
 
 from ...queries import workers as queries
-from ...text import clean_text
+from ...status.workers import CLOCK_SECONDS, clock_text
+from ...text import clean_text, number_of
 from ..memory import rss_bytes
 from .figures import Figures
+
+logger = logging.getLogger("django_tenantqueue")
 
 HEARTBEAT_SECONDS = 5.0
 """Time between two heartbeats. Halved: twice as many writes. Doubled: operators see a worker's
@@ -37,6 +41,7 @@ class Heartbeat:
         self._claims = 0
         self._measure_at = 0.0
         self._error: str | None = None
+        self._clock_ahead = 0.0
         self._told = (time.monotonic(), 0, 0)
 
     def count_claim(self) -> None:
@@ -63,7 +68,7 @@ class Heartbeat:
         self.next_at = now + HEARTBEAT_SECONDS
         since, claims, jobs = self._told
         seconds = max(now - since, 0.001)
-        wanted = queries.heartbeat_worker(
+        answer = queries.heartbeat_worker(
             connection,
             self._worker_id,
             jobs_running=running,
@@ -71,17 +76,28 @@ class Heartbeat:
             claims_per_second=round((self._claims - claims) / seconds, 1),
             jobs_per_second=round((self._jobs - jobs) / seconds, 1),
             error=self._error,
+            clock_ahead=round(self._clock_ahead, 3),
         )
         self._error = None
         self._told = (now, self._claims, self._jobs)
-        if wanted is None:
+        if answer is None:
             raise Disowned(f"the row of worker {self._worker_id} is gone: it was taken for dead")
-        return wanted
+        self._take_clock(answer.clock_ahead)
+        return answer.drain
+
+    def _take_clock(self, ahead: float) -> None:
+        """Note how far this machine's clock is ahead; warn when it begins to be wrong."""
+        was_wrong, is_wrong = (abs(value) > CLOCK_SECONDS for value in (self._clock_ahead, ahead))
+        self._clock_ahead = ahead
+        if was_wrong != is_wrong:
+            self.hurry()  # its row tells it
+        if is_wrong and not was_wrong:
+            logger.warning("%s", clock_text(ahead))
 
     def age_limit(self, now: float) -> str | None:
         """Return why this process should be replaced; None while it need not be."""
         if self._max_jobs is not None and self._jobs >= self._max_jobs:
-            return f"it has run {self._jobs} jobs"
+            return f"it has run {number_of('job', self._jobs)}"
         if self._max_rss is not None and now >= self._measure_at:
             self._measure_at = now + HEARTBEAT_SECONDS / 100  # also while jobs end all the time
             taken = rss_bytes(os.getpid())

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from ...execution.current_job import RunningJob
+from ...execution.job_log import about
 from ...execution.outcome import Outcome
 from ...gates import JobGates
 from ...operations.claim import Claimer
@@ -183,11 +184,19 @@ class ClaimLoop:
             self.next_claim.hurry(self.round_trip.at + self.round_trip.group_seconds)
             if outcome.give_back is not None:
                 logger.warning(
-                    "job %s: this worker does not know %r; given back", claimed.id, claimed.name
+                    "job %s: this worker does not know %r; given back",
+                    claimed.id,
+                    claimed.name,
+                    extra=about(running),
                 )
                 self.claimed_jobs.to_return(running, outcome.give_back, outcome.reason)
             elif outcome.lost:
-                logger.warning("job %s (%s): the claim was lost", claimed.id, claimed.name)
+                logger.warning(
+                    "job %s (%s): the claim was lost",
+                    claimed.id,
+                    claimed.name,
+                    extra=about(running),
+                )
 
     # duties beside the claim
 

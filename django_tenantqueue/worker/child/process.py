@@ -17,12 +17,14 @@ import psycopg
 from django.db import connections
 
 from ...exceptions import Cancelled, TimeLimitExceeded
+from ...execution.job_log import name_worker
 from ...queries import workers as queries
+from ...text import number_of
 from ..config import WorkerConfig
 from ..connection import connect
 from ..shared_memory import SharedMemory
 from . import orm_thread
-from .executors import LoopExecutor, ThreadExecutor, repeat_interruption
+from .executors import LoopExecutor, ThreadExecutor, logged, repeat_interruption
 from .loop import ClaimLoop
 
 logger = logging.getLogger("django_tenantqueue")
@@ -116,6 +118,7 @@ class WorkerProcess:
 
     def run(self) -> int:
         """Run; return the exit code."""
+        name_worker(self.name)
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._attend_signals(loop)
@@ -126,10 +129,11 @@ class WorkerProcess:
         claim_loop = self._claim_loop = ClaimLoop(
             self.config, self._worker_id, connection, self._reconnect, self._shared_memory
         )
+        report = logged(claim_loop.report) if self.config.log_jobs else claim_loop.report
         claim_loop.claimed_jobs.threads = ThreadExecutor(
-            self.config.threads, self._worker_id, claim_loop.report
+            self.config.threads, self._worker_id, report
         )
-        claim_loop.claimed_jobs.loop = LoopExecutor(loop, claim_loop.report)
+        claim_loop.claimed_jobs.loop = LoopExecutor(loop, report)
         thread = threading.Thread(
             target=self._drive, args=(claim_loop, loop), name="tenantqueue-claim-loop", daemon=True
         )
@@ -204,7 +208,7 @@ class WorkerProcess:
             left = claim_loop.abandon()
             claim_loop.close()
             if left:
-                logger.warning("%s: ends under %d jobs, which are given back", self.name, left)
+                logger.warning("%s: ends under %s, given back", self.name, number_of("job", left))
                 _end_at_once()
         except BaseException:
             logger.exception("%s: the worker's loop failed", self.name)

@@ -14,6 +14,7 @@ import psycopg
 from ...conf import get_settings
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.current_job import RunningJob
+from ...execution.job_log import about, about_id
 from ...queries import finish as finish_queries
 from ...queries.finish import RunRecord, Watched
 from ...states import State
@@ -100,7 +101,12 @@ class RunningJobs:
         try:
             return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
         except psycopg.DataError as error:
-            logger.warning("the progress of job %s could not be stored: %s", record.id, error)
+            logger.warning(
+                "the progress of job %s could not be stored: %s",
+                record.id,
+                error,
+                extra=about_id(record.id),
+            )
         record = replace(record, extra=None)
         return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
 
@@ -120,7 +126,12 @@ class RunningJobs:
             return
         if seen is None or seen.claim_seq != running.claimed.claim_seq:
             if not running.lost:
-                logger.warning("job %s (%s): the claim was lost", running.id, running.name)
+                logger.warning(
+                    "job %s (%s): the claim was lost",
+                    running.id,
+                    running.name,
+                    extra=about(running),
+                )
                 running.lost = True
             return
         if seen.cancel:

@@ -59,7 +59,8 @@ def _why_not_ready(
     """
     serving = [child for child in children if not child.is_dismissed]
     if len({child.number for child in serving}) < wanted:
-        return f"{len(serving)} of {wanted} processes run"
+        run = "runs" if wanted == 1 else "run"
+        return f"{len(serving)} of {wanted} {'process' if wanted == 1 else 'processes'} {run}"
     for child in serving:
         stuck = child.shared_memory.stuck_seconds
         if stuck > stuck_after:

@@ -1,4 +1,4 @@
-"""Tracebacks as a page shows them: the frames of the task open, those of the worker folded."""
+"""Tracebacks as people read them: the frames of the task open, those of the worker folded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.utils.translation import ngettext
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parent
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'  File "(?P<file>.+)", line \d+, in .+')
 EXECUTORS = (
@@ -61,6 +61,16 @@ def folded(text: str) -> list[Part]:
         Part("\n".join(line for block in some for line in block.lines), len(some) if hides else 0)
         for hides, some in ((hides, list(g)) for hides, g in groupby(blocks, lambda b: b.is_folded))
     ]
+
+
+def folded_text(text: str) -> str:
+    """Return a traceback for a log: one line in place of each run of frames of the worker."""
+    return "\n".join(
+        f"  … {part.frames} {'frame' if part.frames == 1 else 'frames'} of the worker …"
+        if part.frames
+        else part.text
+        for part in folded(text)
+    )
 
 
 def _blocks(text: str) -> Iterator[_Block]:

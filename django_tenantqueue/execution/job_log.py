@@ -1,0 +1,117 @@
+"""What the log says about jobs: fields on each record, and one record for the end of a run."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import Any
+
+from ..exceptions import Permanent, Retry, TimeLimitExceeded
+from ..states import State
+from ..tracebacks import folded_text
+from .current_job import RunningJob
+
+logger = logging.getLogger("django_tenantqueue")
+
+RETRIED = "retried"
+"""The outcome of a run that failed and is repeated. The others are final states of jobs."""
+
+_worker = ""
+
+
+def name_worker(name: str) -> None:
+    """Name the worker process that this one is, for all its records."""
+    global _worker
+    _worker = name
+
+
+def worker_name() -> str:
+    """Return the name of the worker process that this one is; "" when it is none."""
+    return _worker
+
+
+def about(running: RunningJob, **more: Any) -> dict[str, Any]:
+    """Return the `extra` of a record about a job that this process has claimed."""
+    return {
+        "job": running.id,
+        "tenant": running.tenant,
+        "queue": running.queue,
+        "task": running.name,
+        "attempt": running.attempt,
+        "worker": _worker,
+        **more,
+    }
+
+
+def about_id(job_id: int) -> dict[str, Any]:
+    """Return the `extra` of a record about a job of which this process has no more than its id."""
+    return {"job": job_id, "worker": _worker}
+
+
+def log_end(running: RunningJob, state: str) -> None:
+    """Log that a run ended in `success` or `cancelled`; never raises."""
+    try:
+        seconds = running.age_seconds
+        logger.info(
+            "job %s (%s) ended in %s after %.3f s",
+            running.id,
+            running.name,
+            state,
+            seconds,
+            extra=about(running, outcome=state, duration=round(seconds, 6)),
+        )
+    except BaseException:  # noqa: BLE001 - a filter of the project's may raise
+        _say_broken(running)
+
+
+def log_failure(
+    running: RunningJob,
+    error: BaseException,
+    described: dict[str, Any],
+    again_in: float | None,
+) -> None:
+    """Log how a run failed: a warning if it is repeated in `again_in` seconds, else an error.
+
+    `described`: the error as it is stored. Never raises. What a task raises on purpose has no
+    traceback here.
+    """
+    expected = isinstance(error, Permanent | Retry | TimeLimitExceeded)
+    then = "for good" if again_in is None else f"and runs again in {again_in:.1f} s"
+    outcome = State.ERROR.value if again_in is None else RETRIED
+    try:
+        logger.log(
+            logging.ERROR if again_in is None else logging.WARNING,
+            "job %s (%s) failed %s in attempt %s of %s: %s(%r)",
+            running.id,
+            running.name,
+            then,
+            running.attempt,
+            running.max_attempts,
+            described["class"],
+            described["message"],
+            exc_info=None if expected else error,
+            extra=about(running, outcome=outcome, duration=round(running.age_seconds, 6)),
+        )
+    except BaseException:  # noqa: BLE001 - a filter of the project's may raise
+        _say_broken(running)
+
+
+def _say_broken(running: RunningJob) -> None:
+    """Write that the log failed where nothing of the project's is asked."""
+    if logging.lastResort is not None:
+        text = f"the end of job {running.id} ({running.name}) could not be logged"
+        logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.ERROR}))
+
+
+def fold_frames(record: logging.LogRecord) -> bool:
+    """Fold the worker's own frames in a traceback that is logged: a filter of the logger.
+
+    Formatters take the text that is noted here. `exc_info` keeps all frames, for those who read it.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and not record.exc_text:
+        try:
+            record.exc_text = folded_text("".join(traceback.format_exception(error)).rstrip("\n"))
+        except BaseException:  # noqa: BLE001 - the error is an object of users' code
+            record.exc_info, record.exc_text = None, "(the traceback cannot be shown)"
+    return True

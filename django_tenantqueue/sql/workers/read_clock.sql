@@ -1,0 +1,2 @@
+-- What the server's clock shows. Reads no table.
+SELECT clock_timestamp()
