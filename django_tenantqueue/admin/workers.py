@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import Worker
 from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
+from ..status.clock import CLOCK_SECONDS
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
 from .acting import acting
@@ -210,7 +211,7 @@ class WorkerAdmin(WorkerActions):
     def clock(self, worker: Worker) -> str:
         """Return how far the clock of the worker's machine is from the server's."""
         ahead = worker.clock_ahead_seconds
-        if abs(ahead) <= worker_status.CLOCK_SECONDS:
+        if abs(ahead) <= CLOCK_SECONDS:
             return gettext("agrees with the database server's")
         said = (
             gettext("%s s ahead of the database server's")

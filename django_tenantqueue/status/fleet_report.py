@@ -17,9 +17,9 @@ from ..queries.figures import FailingTask, list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from ..text import number_of
 from . import figures
+from .clock import CLOCK_SECONDS
 from .figures import counted_text, rough_text
 from .workers import (
-    CLOCK_SECONDS,
     SILENT,
     DutyReport,
     WorkerState,

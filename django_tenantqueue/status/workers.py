@@ -16,12 +16,6 @@ from ..queries.fleet import RunningClaim
 SILENT = timedelta(seconds=30)
 """A worker without a heartbeat for this time is called silent."""
 
-CLOCK_SECONDS = 1.0
-"""A worker whose clock differs from the server's by more than this is a problem. A job's times come
-from both clocks. Machines with a time service differ by less than a tenth of it. Halved: a machine
-that has lost its time service is reported after half the time. Doubled: later, and an `expires_at`
-of a few seconds is missed by more."""
-
 LISTED = 50
 """Jobs of one worker that are listed when nothing else is said."""
 
@@ -68,16 +62,6 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
     works = worker.jobs_running if claims is None else claims
     return (
         WorkerState.WORKING if works or worker.jobs_per_second or not sleeps else WorkerState.IDLE
-    )
-
-
-def clock_text(ahead: float) -> str:
-    """Return what a worker says of a clock that is wrong."""
-    side = "ahead of" if ahead > 0 else "behind"
-    return (
-        f"the clock of this machine is {abs(ahead):.1f} s {side} that of the database server: "
-        "times of jobs and of the log are off by this, and so is expires_at. Synchronize both "
-        "with NTP"
     )
 
 

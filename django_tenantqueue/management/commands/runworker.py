@@ -21,8 +21,8 @@ from ...checks import check_database
 from ...conf import get_settings
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
+from ...status.clock import CLOCK_SECONDS, clock_text
 from ...status.queue_loads import unknown_queues
-from ...status.workers import CLOCK_SECONDS, clock_text
 from ...worker.config import WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited

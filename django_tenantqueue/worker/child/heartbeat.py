@@ -9,7 +9,7 @@ import time
 import psycopg
 
 from ...queries import workers as queries
-from ...status.workers import CLOCK_SECONDS, clock_text
+from ...status.clock import CLOCK_SECONDS, clock_text
 from ...text import clean_text, number_of
 from ..memory import rss_bytes
 from .figures import Figures

@@ -1,0 +1,19 @@
+"""Whether the clock of a machine agrees with that of the database server."""
+
+from __future__ import annotations
+
+CLOCK_SECONDS = 1.0
+"""A clock that differs from the server's by more than this is a problem. A job's times come from
+both clocks. Machines with a time service differ by less than a tenth of it. Halved: a machine that
+has lost its time service is reported after half the time. Doubled: later, and an `expires_at` of a
+few seconds is missed by more."""
+
+
+def clock_text(ahead: float) -> str:
+    """Return what a worker says of a clock that is wrong; `ahead`: seconds, below 0 if behind."""
+    side = "ahead of" if ahead > 0 else "behind"
+    return (
+        f"the clock of this machine is {abs(ahead):.1f} s {side} that of the database server: "
+        "times of jobs and of the log are off by this, and so is expires_at. Synchronize both "
+        "with NTP"
+    )
