@@ -62,7 +62,7 @@ def pages(rows: Rows) -> Iterator[str]:
         yield url_of(model, "change", pk)
         yield url_of(model, "history", pk)
     for page in ("live", "again"):
-        yield url_of("job", page, rows.job.pk)
+        yield url_of("job", page, make_job(rows.queue).pk)
     yield url_of("concurrentjobmonitor", "live", rows.monitor.pk)
 
 
