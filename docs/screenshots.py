@@ -181,6 +181,7 @@ def take(page: Page, picture: Picture, name: str, width: int = WIDE, scheme: str
     page.screenshot(
         path=IMAGES / name,
         full_page=True,
+        animations="disabled",
         clip={"x": 0, "y": 0, "width": width, "height": height},
         **({} if name.endswith(".png") else {"type": "jpeg", "quality": 70}),
     )

@@ -44,7 +44,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
         """Return whether the last run failed."""
-        kind, text = ("error", gettext("failed")) if duty.error else ("success", gettext("well"))
+        kind, text = ("error", gettext("failed")) if duty.error else ("held", gettext("well"))
         return format_html('<span class="tq-state tq-state-{}">{}</span>', kind, text)
 
     @admin.display(description=_("last run"), ordering="-ran_at")

@@ -20,6 +20,7 @@ from ..states import WAITING, State
 from ..status.changes import changes_of
 from ..tracebacks import Part, folded
 from .formats import (
+    breakable,
     duration_text,
     json_text,
     moment,
@@ -114,6 +115,7 @@ def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) 
     shown = shown_columns(job)
     return {
         "job": job,
+        "name": breakable(job.name),
         "badge": state_badge(job.state),
         "queue": queue and link_to(site, request, TenantQueue, queue.pk, queue),
         "worker": worker and link_to(site, request, Worker, worker.pk, worker.name),

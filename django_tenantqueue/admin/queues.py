@@ -95,20 +95,25 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
         (
+            _("Now"),
+            {"fields": ("trouble", "running", "waiting", "failing", "created_at")},
+        ),
+        (
             _("Read by the next claim"),
             {"fields": ("num_slots", "weight", ("max_per_second", "burst"), "paused")},
         ),
         (_("New jobs"), {"fields": ("max_waiting", "retired")}),
-        (
-            _("Now"),
-            {"fields": ("trouble", "running", "waiting", "failing", "created_at")},
-        ),
     )
 
     def get_urls(self) -> list[Any]:
         """Return the addresses of this model's pages, and that of the first page's content."""
         view = self.admin_site.admin_view(partial(overview_view, model_admin=self))
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
+
+    def get_fieldsets(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
+        """Return the parts of the form. A queue that is being added does nothing yet."""
+        parts = super().get_fieldsets(request, obj)
+        return [part for part in parts if obj or "trouble" not in part[1]["fields"]]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that orders by what the queues do at the moment."""

@@ -48,7 +48,7 @@ def test_page_shows_problems_fleet_queues_and_tasks(admin_client):
 def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
     hour = timezone.now() - timedelta(hours=1)
     for tenant, columns in (("acme", {"num_slots": 1}), ("stopped", {"paused": True})):
-        make_job(make_queue(tenant, "reports", **columns), created_at=hour)
+        make_job(make_queue(tenant, "reports", **columns), created_at=hour, run_at=hour)
     make_job(TenantQueue.objects.get(tenant="acme"), state=State.RUNNING)
     make_job(make_queue("fresh", "reports"))
 
