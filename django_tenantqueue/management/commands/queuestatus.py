@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, no_translations
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connections
 
@@ -41,6 +41,7 @@ class Command(BaseCommand):
         add("--json", action="store_true", help="print one JSON object, for machines")
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
 
+    @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the report."""
         using = options["database"] or get_settings().database

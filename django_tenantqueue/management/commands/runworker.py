@@ -9,7 +9,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
-from django.utils.translation import ngettext
 
 from ...checks import check_database
 from ...conf import get_settings
@@ -67,15 +66,11 @@ def _all(values: list[list[str] | str] | None) -> tuple[str, ...]:
 
 def _start_text(config: WorkerConfig) -> str:
     """Return what a worker says at its start."""
-    processes = ngettext("%d process with", "%d processes, each with", config.processes) % (
-        config.processes,
-    )
-    threads = ngettext("%d thread", "%d threads", config.threads) % config.threads
-    slots = ngettext("%d coroutine slot", "%d coroutine slots", config.async_slots)
-    return (
-        f"worker {config.name}: {processes} {threads} and {slots % config.async_slots}. "
-        "Stop with CTRL-C."
-    )
+    many = config.processes != 1
+    processes = f"{config.processes} process" + ("es, each with" if many else " with")
+    threads = f"{config.threads} thread" + "s" * (config.threads != 1)
+    slots = f"{config.async_slots} coroutine slot" + "s" * (config.async_slots != 1)
+    return f"worker {config.name}: {processes} {threads} and {slots}. Stop with CTRL-C."
 
 
 class Command(BaseCommand):
