@@ -23,8 +23,8 @@ from ..models import Job, TenantQueue, Worker
 from ..operations import control
 from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
-from ..status.fleet_report import Problem
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from ..status.problems import Problem
 from ..status.queue_troubles import LATE_SECONDS
 from ..status.workers import WorkerState
 from .acting import acting

@@ -45,10 +45,10 @@ def reason(session: Session) -> SafeString | str:
     load: SessionLoad = session.load  # type: ignore[attr-defined]
     if session.halted_at is not None:
         return format_html(
-            gettext("{} since {}: job {} failed"),
-            badge("error", gettext("halted")),
-            _moment(session.halted_at),
-            job_link(session.halted_by) if session.halted_by else "–",
+            gettext("{halted} since {at}: job {job} failed"),
+            halted=badge("error", gettext("halted")),
+            at=_moment(session.halted_at),
+            job=job_link(session.halted_by) if session.halted_by else "–",
         )
     if session.paused:
         return badge("error" if load.line else "held", gettext("paused"))
@@ -59,9 +59,9 @@ def reason(session: Session) -> SafeString | str:
                 return format_html(gettext("job {} runs"), job)
             case State.SCHEDULED:
                 return format_html(
-                    gettext("job {} waits for another attempt at {}"),
-                    job,
-                    _moment(load.first_run_at),
+                    gettext("job {job} waits for another attempt at {at}"),
+                    job=job,
+                    at=_moment(load.first_run_at),
                 )
             case State.HELD:
                 return _held(load, job)
@@ -69,9 +69,9 @@ def reason(session: Session) -> SafeString | str:
                 return format_html(gettext("job {} is next; it waits for a slot"), job)
     if load.head_run_at is not None and load.head_run_at > timezone.now():
         return format_html(
-            gettext("job {} is next; it waits for its time, {}"),
-            job_link(load.head_id or 0),
-            _moment(load.head_run_at),
+            gettext("job {job} is next; it waits for its time, {at}"),
+            job=job_link(load.head_id or 0),
+            at=_moment(load.head_run_at),
         )
     return gettext("idle") if not load.line else gettext("the next job is about to be let through")
 

@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..gates import EVERYBODY, gate_key
@@ -122,7 +123,7 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         if self.kind == self.Kind.USER and self.key == EVERYBODY:
-            return f"{self.tenant or '–'} / all users"
+            return gettext("%s / all users") % (self.tenant or "–")
         return f"{self.tenant or '–'} / {self.key}"
 
     def jobs(self) -> models.QuerySet[Job]:

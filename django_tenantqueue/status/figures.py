@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 NOTHING = "–"
 COUNTED_TO = 1000
 """Counts shown to operators stop here ("1000+"): an exact count would read the whole backlog."""
 
 _DAY = 86400.0
-_UNITS = (("d", _DAY), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+_UNITS = ((_("%d d"), _DAY), (_("%d h"), 3600.0), (_("%d min"), 60.0), (_("%d s"), 1.0))
 _MEBIBYTE = 1024 * 1024
 
 
@@ -21,21 +24,21 @@ def duration_text(value: timedelta | float | None) -> str:
     if seconds < 0:
         seconds = 0.0  # clocks of two machines
     if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
+        return gettext("%s ms") % f"{seconds * 1000:.0f}"
     if seconds < 59.95:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
+        return gettext("%s s") % f"{seconds:.1f}".removesuffix(".0")
     whole = round(seconds)
     if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
+        return gettext("%(min)d min %(s)d s") % {"min": whole // 60, "s": whole % 60}
     if whole < _DAY:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+        return gettext("%(h)d h %(min)d min") % {"h": whole // 3600, "min": whole % 3600 // 60}
+    return gettext("%(d)d d %(h)d h") % {"d": whole // 86400, "h": whole % 86400 // 3600}
 
 
 def rough_text(seconds: float) -> str:
     """Return a duration in whole units of one kind: 0 s, 59 s, 3 min, 2 d."""
-    unit, size = next((entry for entry in _UNITS if seconds >= entry[1]), _UNITS[-1])
-    return f"{max(int(seconds // size), 0)} {unit}"
+    text, size = next((entry for entry in _UNITS if seconds >= entry[1]), _UNITS[-1])
+    return str(text) % max(int(seconds // size), 0)
 
 
 def memory_text(size: int | None) -> str:

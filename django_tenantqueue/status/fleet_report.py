@@ -13,20 +13,26 @@ from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
-from ..queries.figures import FailingTask, list_failing_tasks
-from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, StuckLine, StuckQueue, UnknownJobs
-from ..text import number_of
+from ..queries.figures import list_failing_tasks
+from ..queries.fleet import HeldCounts, JobCounts, RunningClaim
 from . import figures
 from .clock import CLOCK_SECONDS
-from .figures import counted_text, rough_text
-from .workers import (
-    SILENT,
-    DutyReport,
-    WorkerState,
-    list_duties,
-    list_running,
-    state_of,
+from .figures import counted_text
+from .problems import (
+    LEAVING,
+    NAMED,
+    Problem,
+    problem_of_clocks,
+    problem_of_halted,
+    problem_of_untaken,
+    problems_of_claims,
+    problems_of_duties,
+    problems_of_failures,
+    problems_of_lines,
+    problems_of_tasks,
+    problems_of_workers,
 )
+from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
 
 COUNTED_TO = figures.COUNTED_TO * 10
 """Jobs of all queues are counted up to here."""
@@ -37,8 +43,6 @@ Halved: in large systems more problems stay unseen. Doubled: a report takes twic
 STARTABLE = figures.COUNTED_TO
 """Ready jobs that could start now are counted up to here."""
 
-NAMED = 5
-"""Queues, tasks or lines that a problem names."""
 FAILING = timedelta(hours=1)
 """The time in which failures of a task are a problem."""
 FAILING_LEAST = 10
@@ -48,10 +52,7 @@ FAILING_SHARE = 0.5
 """Share of a task's runs that must have failed. Halved: tasks that normally fail now and then are
 reported, too. Doubled: only those that never succeed."""
 
-NO_TENANT = "(no tenant)"
-LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
-START_ONE = "start one with manage.py runworker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +98,6 @@ class Need:
     running: int
     threads: int
     async_slots: int
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong. `where` it is mended: workers, queues, jobs, failures, sessions, users, …
-
-    `task`: the one that fails.
-    """
-
-    text: str
-    where: str
-    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +153,24 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         counted_to=COUNTED_TO,
         need=_need(using, [(worker.state, worker) for worker in workers]),
         problems=[
-            *_problems_of_workers(workers, counts, stuck),
-            *_problems_of_tasks(unknown),
-            *_problems_of_failures(failing),
-            *_problems_of_lines(lines),
-            *_problems_of_claims(strays),
-            *_problems_of_duties(duties),
+            *problems_of_workers(
+                [worker.state for worker in workers],
+                counted_text(counts.ready, COUNTED_TO) if counts.ready else "",
+                stuck,
+            ),
+            *problem_of_clocks(
+                {
+                    worker.host: worker.clock_ahead_seconds
+                    for worker in workers
+                    if worker.state != WorkerState.SILENT
+                    and abs(worker.clock_ahead_seconds) > CLOCK_SECONDS
+                }
+            ),
+            *problems_of_tasks(unknown),
+            *problems_of_failures(failing),
+            *problems_of_lines(lines),
+            *problems_of_claims(strays),
+            *problems_of_duties(duties),
         ],
     )
 
@@ -198,9 +199,9 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
         counted_to=figures.COUNTED_TO if is_cut else COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
         problems=[
-            *_problem_of_untaken(stuck),
-            *_problem_of_halted(stuck),
-            *_problems_of_lines(
+            *problem_of_untaken(stuck),
+            *problem_of_halted(stuck),
+            *problems_of_lines(
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
         ],
@@ -262,121 +263,3 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
         claims=held,
         jobs=claims[:jobs],
     )
-
-
-def _problems_of_workers(
-    workers: Sequence[WorkerReport], counts: JobCounts, stuck: Sequence[StuckQueue]
-) -> list[Problem]:
-    found = []
-    alive = [worker for worker in workers if worker.state != WorkerState.SILENT]
-    waiting = f"; ready jobs: {counted_text(counts.ready, COUNTED_TO)}" if counts.ready else ""
-    if not alive:
-        found.append(Problem(f"no worker runs: {START_ONE}{waiting}", "workers"))
-    elif all(worker.state in LEAVING for worker in alive):
-        found.append(Problem(f"every worker drains or stops: {START_ONE}{waiting}", "workers"))
-    else:
-        found += _problem_of_untaken(stuck)
-    found += _problem_of_halted(stuck)
-    if silent := [worker for worker in workers if worker.state == WorkerState.SILENT]:
-        told = f"{len(silent)} of {number_of('worker', len(workers))} gave no sign of life"
-        found.append(Problem(f"{told} for {SILENT.total_seconds():.0f} s", "workers"))
-    return found + _problem_of_clocks(alive)
-
-
-def _problem_of_clocks(workers: Sequence[WorkerReport]) -> list[Problem]:
-    ahead = {
-        worker.host: worker.clock_ahead_seconds
-        for worker in workers
-        if abs(worker.clock_ahead_seconds) > CLOCK_SECONDS
-    }
-    if not ahead:
-        return []
-    hosts = _listed([f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())])
-    text = f"clocks that differ from the database server's: {hosts}. Synchronize them with NTP"
-    return [Problem(text, "workers")]
-
-
-def _problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
-    untaken = [queue for queue in stuck if not queue.taken]
-    if not untaken:
-        return []
-    text = f"ready jobs that no worker takes, in {_named(untaken)}: {START_ONE} that takes them"
-    return [Problem(text, "queues")]
-
-
-def _problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
-    halted = [queue for queue in stuck if queue.halted]
-    if not halted:
-        return []
-    text = f"ready jobs in paused queues, or in queues without slots: {_named(halted)}"
-    return [Problem(text, "queues")]
-
-
-def _problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
-    if not unknown:
-        return []
-    jobs = sum(task.jobs for task in unknown)
-    names = _listed([task.name for task in unknown])
-    told = f"no worker that claimed them knows the task of {number_of('job', jobs)}: {names}"
-    return [Problem(f"{told}; start workers with the code that has it", "jobs")]
-
-
-def _problems_of_failures(failing: Sequence[FailingTask]) -> list[Problem]:
-    return [
-        Problem(
-            f"{task.failures:,} of {task.ended:,} runs of {task.name} failed in the last hour",
-            "failures",
-            task.name,
-        )
-        for task in failing
-    ]
-
-
-STUCK_LINES = (
-    ("session", "halted", "in halted sessions (resume them in the admin)"),
-    ("session", "paused", "in paused sessions"),
-    ("user", "paused", "of users whose caps are paused"),
-    ("task", "paused", "of paused tasks"),
-    ("monitor", "stopped", "of monitors that stopped after failures"),
-    ("monitor", "paused", "of paused monitors"),
-)
-
-
-def _problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
-    found = []
-    for kind, why, where in STUCK_LINES:
-        names = [
-            line.name if kind == "task" else f"{line.tenant or NO_TENANT}/{line.name}"
-            for line in lines
-            if (line.kind, line.why) == (kind, why)
-        ]
-        if names:
-            found.append(Problem(f"held jobs {where}: {_listed(sorted(names))}", f"{kind}s"))
-    return found
-
-
-def _problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
-    held = {claim.worker_id: claim.of_worker for claim in strays}
-    if not held:
-        return []
-    jobs = sum(held.values())
-    are, them = ("is", "it") if jobs == 1 else ("are", "them")
-    told = f"{number_of('job', jobs)} {are} held by workers that are gone"
-    return [Problem(f"{told}; a worker rescues {them}", "workers")]
-
-
-def _problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:
-    return [
-        Problem(f"maintenance {duty.name} failed {rough_text(duty.ran_seconds_ago)} ago", "duties")
-        for duty in duties
-        if duty.error
-    ]
-
-
-def _named(queues: Sequence[StuckQueue]) -> str:
-    return _listed([f"{queue.tenant or NO_TENANT}/{queue.name}" for queue in queues])
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

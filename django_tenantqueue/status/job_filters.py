@@ -139,8 +139,8 @@ def read_filters(
     if not queues:
         return _problem(_no_queue(tenant, queue_name))
     if len(queues) == QUEUES_MOST:
-        text = gettext("More than %d queues are called %r: add the tenant.")
-        return _problem(text % (QUEUES_MOST, queue_name))
+        text = gettext("More than %(count)d queues are called %(name)r: add the tenant.")
+        return _problem(text % {"count": QUEUES_MOST, "name": queue_name})
     return Asked(replace(asked, queues=queues))
 
 
@@ -164,7 +164,8 @@ def _no_queue(tenant: str | None, name: str | None) -> str:
         return gettext("No tenant has a queue called %r.") % name
     if name is None:
         return gettext("Tenant %r has no queue.") % tenant
-    return gettext("Tenant %r has no queue called %r.") % (tenant, name)
+    told = gettext("Tenant %(tenant)r has no queue called %(name)r.")
+    return told % {"tenant": tenant, "name": name}
 
 
 def count_matching(using: str, asked: Asked, *, most: int, pages: int | None = None) -> Count:

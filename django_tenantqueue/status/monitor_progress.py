@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from math import sqrt
 
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from ..conf import get_settings
 from ..models import ConcurrentJobMonitor, Job
@@ -18,7 +19,6 @@ from ..queries.monitors import (
     list_detail_ends,
 )
 from ..states import State
-from ..text import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +128,35 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
     if counts.is_cancelled:
         return ("cancelling" if left or counts.anchor_state else "cancelled"), ""
     if counts.anchor_line == "session":
-        return "waiting", "it waits for its turn in its session"
+        return "waiting", gettext("it waits for its turn in its session")
     if left and most is not None and counts.failed >= most:
-        have = "has" if counts.failed == 1 else "have"
-        failed = f"{number_of('detail', counts.failed)} {have} failed, and it stops after {most}"
-        return "stopped", f"{failed}: retry them, or raise that number"
+        told = ngettext(
+            "%(failed)d detail has failed, and it stops after %(most)d: "
+            "retry it, or raise that number",
+            "%(failed)d details have failed, and it stops after %(most)d: "
+            "retry them, or raise that number",
+            counts.failed,
+        )
+        return "stopped", told % {"failed": counts.failed, "most": most}
     if left and (counts.paused or counts.parallel == 0):
-        return "paused", "" if counts.paused else "parallel is 0"
+        return "paused", "" if counts.paused else gettext("parallel is 0")
     if counts.aside:
-        told = "1 detail waits" if counts.aside == 1 else f"{counts.aside:,} details wait"
-        return "running", f"{told} for a task that is paused or has no free slot"
+        told = ngettext(
+            "%(count)s detail waits for a task that is paused or has no free slot",
+            "%(count)s details wait for a task that is paused or has no free slot",
+            counts.aside,
+        )
+        return "running", told % {"count": f"{counts.aside:,}"}
     if left:
         return "running", ""
     if counts.anchor_line == "details":
         if counts.keep_open:
-            return "open", "it waits for more details, or to be closed"
-        return "running", "its end is about to be seen"
+            return "open", gettext("it waits for more details, or to be closed")
+        return "running", gettext("its end is about to be seen")
     if counts.anchor_state is not None:
-        running = counts.anchor_state in (State.QUEUED, State.RUNNING)
-        return "ending", "its callback runs" if running else "its callback has not run yet"
+        if counts.anchor_state in (State.QUEUED, State.RUNNING):
+            return "ending", gettext("its callback runs")
+        return "ending", gettext("its callback has not run yet")
     return "ended", ""
 
 
@@ -160,7 +170,7 @@ def _waiting_behind_others(
         if status == ("running", "") and counts[pk].ready and not counts[pk].running
     ]
     ahead = find_monitors_ahead(using, idle) if idle else {}
-    told = "its details wait behind those of monitor #%d, of the same queue and priority"
+    told = gettext("its details wait behind those of monitor #%d, of the same queue and priority")
     return {pk: ("running", told % other) for pk, other in ahead.items()}
 
 
@@ -183,10 +193,15 @@ def _bounded_by_queues(
     for job in jobs.select_related("queue"):
         pk, queue = anchors[job.pk], job.queue
         if queue.paused:
-            found[pk] = ("running", f"its queue ({queue}) is paused")
+            found[pk] = ("running", gettext("its queue (%s) is paused") % queue)
         elif queue.num_slots is not None and queue.num_slots < counts[pk].parallel:
-            told = "its queue ({}) has slots for {:,} at once, of {:,} that may be in flight"
-            found[pk] = ("running", told.format(queue, queue.num_slots, counts[pk].parallel))
+            told = gettext(
+                "its queue (%(queue)s) has slots for %(slots)s at once, "
+                "of %(parallel)s that may be in flight"
+            )
+            slots, parallel = f"{queue.num_slots:,}", f"{counts[pk].parallel:,}"
+            told %= {"queue": queue, "slots": slots, "parallel": parallel}
+            found[pk] = ("running", told)
     return found
 
 

@@ -14,16 +14,8 @@ from django.apps import apps
 from django.db import connection, connections
 
 from django_tenantqueue.models import (
-    Change,
-    ConcurrentJobMonitor,
     MonitorAddition,
     MonitorPace,
-    QueueRate,
-    Session,
-    TaskControl,
-    TenantQueue,
-    UniqueKey,
-    Worker,
 )
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.queries import survey as queries
@@ -51,11 +43,10 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        models = (
-            *(MonitorAddition, MonitorPace, ConcurrentJobMonitor),
-            *(Change, QueueRate, Session, TaskControl, TenantQueue, UniqueKey, Worker),
-        )
-        for model in (*models, *apps.get_app_config("testapp").get_models()):
+        first = (MonitorAddition, MonitorPace)  # which refer to monitors
+        ours = apps.get_app_config("tenantqueue").get_models()
+        others = [model for model in ours if model is not Job and not model._meta.proxy]
+        for model in (*first, *others, *apps.get_app_config("testapp").get_models()):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")
     connections.close_all()
 

@@ -52,7 +52,8 @@ def test_job_starts_behind_a_long_backlog_of_a_paused_task(priority):
         assert run_one(loop) == other
 
         assert QueueRate.objects.get(queue=queue).debt == 1  # one start in all
-        loop.turn_until(lambda: not Job.objects.filter(pk__in=paused, state="created").exists())
+        moved = Job.objects.filter(pk__in=paused).exclude(state="created")
+        loop.turn_until(lambda: moved.count() == 10_000, seconds=60)
     assert untouched(paused)
     assert Counter(Job.objects.filter(pk__in=paused).values_list("held_by", flat=True)) == {
         "task": 10_000
@@ -95,7 +96,7 @@ def test_jobs_start_in_order_when_the_task_is_resumed_before_all_were_moved(smal
 
     with turned_loop(threads=1) as loop:
         assert run_one(loop) == other
-        assert set(states_of(paused).values()) == {"created", "held"}
+        assert "created" in states_of(paused).values()
         resume_task(NOOP)
         while Sweep().step("default"):
             pass

@@ -134,7 +134,7 @@ def test_jobs_of_workers_that_are_gone_are_shown() -> None:
     lines = rows()
 
     assert "Held by workers that are gone" in lines
-    assert "! 1 job is held by workers that are gone; a worker rescues it" in lines
+    assert "! 1 job is held by a worker that is gone; a worker rescues it" in lines
 
 
 def test_duties_are_listed() -> None:

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, no_translations
 from django.db import DatabaseError, connections
 
 from ...conf import get_settings
@@ -40,6 +40,7 @@ class Command(PrintingCommand):
         super().add_arguments(parser)
         add("--database", help="alias of the jobs' database (default: TENANTQUEUE['DATABASE'])")
 
+    @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the report."""
         using = options["database"] or get_settings().database

@@ -13,7 +13,6 @@ from typing import Any
 from django import get_version
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
-from django.utils.translation import ngettext
 
 from ... import __version__
 from ...calls.sources import registered_tasks
@@ -97,15 +96,11 @@ def start_lines(config: WorkerConfig) -> Iterator[str]:
 
 def _start_text(config: WorkerConfig) -> str:
     """Return what a worker says at its start."""
-    processes = ngettext("%d process with", "%d processes, each with", config.processes) % (
-        config.processes,
-    )
-    threads = ngettext("%d thread", "%d threads", config.threads) % config.threads
-    slots = ngettext("%d coroutine slot", "%d coroutine slots", config.async_slots)
-    return (
-        f"worker {config.name}: {processes} {threads} and {slots % config.async_slots}. "
-        "Stop with CTRL-C."
-    )
+    many = config.processes != 1
+    processes = f"{config.processes} process" + ("es, each with" if many else " with")
+    threads = f"{config.threads} thread" + "s" * (config.threads != 1)
+    slots = f"{config.async_slots} coroutine slot" + "s" * (config.async_slots != 1)
+    return f"worker {config.name}: {processes} {threads} and {slots}. Stop with CTRL-C."
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ import math
 import socket
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, no_translations
 from django.db import DatabaseError
 from django.utils.connection import ConnectionDoesNotExist
 
@@ -52,6 +52,7 @@ class Command(BaseCommand):
         add("--name", default="", help="without a file: what the workers' names begin with")
         add("--database", help="without a file: alias of the jobs' database")
 
+    @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the reason, and exit."""
         health = self._judge(options)

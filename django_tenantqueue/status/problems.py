@@ -1,0 +1,195 @@
+"""What is wrong, in sentences: the problems of the report on the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..queries.figures import FailingTask
+from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from .figures import rough_text
+from .workers import SILENT, DutyReport, WorkerState
+
+NAMED = 5
+"""Queues, tasks or lines that a problem names."""
+LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong. `where` it is mended: workers, queues, jobs, failures, sessions, users, …
+
+    `task`: the one that fails.
+    """
+
+    text: str
+    where: str
+    task: str = ""
+
+
+def problems_of_workers(
+    states: Sequence[WorkerState], ready: str, stuck: Sequence[StuckQueue]
+) -> list[Problem]:
+    """Return what is wrong with the workers; `ready`: how many jobs are, empty for none."""
+    found = []
+    alive = [state for state in states if state != WorkerState.SILENT]
+    if not alive:
+        if ready:
+            text = gettext(
+                "no worker runs: start one with manage.py runworker; ready jobs: %(ready)s"
+            )
+        else:
+            text = gettext("no worker runs: start one with manage.py runworker")
+        found.append(Problem(text % {"ready": ready}, "workers"))
+    elif all(state in LEAVING for state in alive):
+        if ready:
+            text = gettext(
+                "every worker drains or stops: start one with manage.py runworker; "
+                "ready jobs: %(ready)s"
+            )
+        else:
+            text = gettext("every worker drains or stops: start one with manage.py runworker")
+        found.append(Problem(text % {"ready": ready}, "workers"))
+    else:
+        found += problem_of_untaken(stuck)
+    found += problem_of_halted(stuck)
+    if silent := len(states) - len(alive):
+        text = ngettext(
+            "%(silent)d of %(all)d worker gave no sign of life for %(time)s",
+            "%(silent)d of %(all)d workers gave no sign of life for %(time)s",
+            len(states),
+        )
+        values = {"silent": silent, "all": len(states), "time": rough_text(SILENT.total_seconds())}
+        found.append(Problem(text % values, "workers"))
+    return found
+
+
+def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
+    """Return that clocks differ from the server's; `ahead`: seconds by host."""
+    if not ahead:
+        return []
+    hosts = listed_text([f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())])
+    text = gettext(
+        "clocks that differ from the database server's: %(hosts)s. Synchronize them with NTP"
+    )
+    return [Problem(text % {"hosts": hosts}, "workers")]
+
+
+def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
+    """Return that queues have ready jobs which no worker takes."""
+    untaken = [queue for queue in stuck if not queue.taken]
+    if not untaken:
+        return []
+    text = gettext(
+        "ready jobs that no worker takes, in %(queues)s: "
+        "start one with manage.py runworker that takes them"
+    )
+    return [Problem(text % {"queues": _named(untaken)}, "queues")]
+
+
+def problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
+    """Return that queues with ready jobs are paused or have no slots."""
+    halted = [queue for queue in stuck if queue.halted]
+    if not halted:
+        return []
+    text = gettext("ready jobs in paused queues, or in queues without slots: %(queues)s")
+    return [Problem(text % {"queues": _named(halted)}, "queues")]
+
+
+def problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
+    """Return that workers do not know the tasks of jobs."""
+    if not unknown:
+        return []
+    jobs = sum(task.jobs for task in unknown)
+    text = ngettext(
+        "no worker that claimed it knows the task of %(jobs)s job: %(tasks)s; "
+        "start workers with the code that has it",
+        "no worker that claimed them knows the task of %(jobs)s jobs: %(tasks)s; "
+        "start workers with the code that has it",
+        jobs,
+    )
+    names = listed_text([task.name for task in unknown])
+    return [Problem(text % {"jobs": f"{jobs:,}", "tasks": names}, "jobs")]
+
+
+def problems_of_failures(failing: Sequence[FailingTask]) -> list[Problem]:
+    """Return that tasks fail."""
+    text = gettext("%(failed)s of %(ended)s runs of %(task)s failed in the last hour")
+    return [
+        Problem(
+            text % {"failed": f"{task.failures:,}", "ended": f"{task.ended:,}", "task": task.name},
+            "failures",
+            task.name,
+        )
+        for task in failing
+    ]
+
+
+STUCK_LINES = (
+    (
+        "session",
+        "halted",
+        _("held jobs in halted sessions (resume them in the admin): %(names)s"),
+    ),
+    ("session", "paused", _("held jobs in paused sessions: %(names)s")),
+    ("user", "paused", _("held jobs of users whose caps are paused: %(names)s")),
+    ("task", "paused", _("held jobs of paused tasks: %(names)s")),
+    ("monitor", "stopped", _("held jobs of monitors that stopped after failures: %(names)s")),
+    ("monitor", "paused", _("held jobs of paused monitors: %(names)s")),
+)
+
+
+def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
+    """Return that jobs are held at gates which an operator has to open."""
+    found = []
+    for kind, why, text in STUCK_LINES:
+        names = [
+            line.name if kind == "task" else _name(line.tenant, line.name)
+            for line in lines
+            if (line.kind, line.why) == (kind, why)
+        ]
+        if names:
+            found.append(Problem(str(text) % {"names": listed_text(sorted(names))}, f"{kind}s"))
+    return found
+
+
+def problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
+    """Return that workers are gone which hold jobs."""
+    held = sum({claim.worker_id: claim.of_worker for claim in strays}.values())
+    if not held:
+        return []
+    text = ngettext(
+        "%(jobs)s job is held by a worker that is gone; a worker rescues it",
+        "%(jobs)s jobs are held by workers that are gone; a worker rescues them",
+        held,
+    )
+    return [Problem(text % {"jobs": held}, "workers")]
+
+
+def problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:
+    """Return that parts of the maintenance failed."""
+    text = gettext("maintenance %(duty)s failed %(time)s ago")
+    return [
+        Problem(text % {"duty": duty.name, "time": rough_text(duty.ran_seconds_ago)}, "duties")
+        for duty in duties
+        if duty.error
+    ]
+
+
+def listed_text(names: Sequence[str]) -> str:
+    """Return the first NAMED of some names, and how many more there are."""
+    listed = ", ".join(names[:NAMED])
+    if len(names) <= NAMED:
+        return listed
+    return gettext("%(names)s and %(count)d more") % {"names": listed, "count": len(names) - NAMED}
+
+
+def _named(queues: Sequence[StuckQueue]) -> str:
+    return listed_text([_name(queue.tenant, queue.name) for queue in queues])
+
+
+def _name(tenant: str, name: str) -> str:
+    return f"{tenant or gettext('(no tenant)')}/{name}"
