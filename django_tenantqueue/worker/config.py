@@ -29,6 +29,7 @@ class WorkerConfig:
     kill_rss: int | None = None
     """Bytes of memory beyond which a child is killed."""
     heartbeat_file: str | None = None
+    metrics_port: int | None = None
 
     @property
     def filters(self) -> Filters:

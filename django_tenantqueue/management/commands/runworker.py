@@ -13,6 +13,8 @@ from django.utils.translation import ngettext
 
 from ...checks import check_database
 from ...conf import get_settings
+from ...exceptions import Unsupported
+from ...metrics.serve import MetricsPort
 from ...queries.workers import connection_budget
 from ...status.queue_loads import unknown_queues
 from ...worker.config import WorkerConfig
@@ -41,6 +43,13 @@ def _seconds(text: str) -> float:
     if not 0 <= value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
     return value
+
+
+def _port(text: str) -> int:
+    number = int(_at_least(1)(text))
+    if number > 65_535:
+        raise argparse.ArgumentTypeError(f"{number} is not a port: at most 65535")
+    return number
 
 
 def _bytes(megabytes: int | None) -> int | None:
@@ -133,6 +142,12 @@ class Command(BaseCommand):
             help="write a file every second that tells probes how this worker is",
         )
         add(
+            "--metrics-port",
+            type=_port,
+            metavar="PORT",
+            help="serve metrics for Prometheus at this port (needs the extra `prometheus`)",
+        )
+        add(
             "--reload",
             action="store_true",
             help="start anew when a Python file of the project changes (for development)",
@@ -201,15 +216,30 @@ class Command(BaseCommand):
         close_inherited()
         supervisor = Supervisor(
             config,
+            metrics=self._metrics_port(config),
             say=lambda text: self.stderr.write(text) if verbose else None,
         )
         code = supervisor.run()
         if code:
             raise SystemExit(code)
 
+    def _metrics_port(self, config: WorkerConfig) -> MetricsPort | None:
+        if config.metrics_port is None:
+            return None
+        try:
+            return MetricsPort(config.database, config.metrics_port)
+        except Unsupported as error:
+            raise CommandError(str(error), returncode=2) from None
+        except OSError as error:
+            raise CommandError(
+                f"--metrics-port={config.metrics_port} cannot be opened: {error.strerror}. Does "
+                "another worker of this machine use it?",
+                returncode=2,
+            ) from None
+
     def _warn_of_connections(self, config: WorkerConfig) -> None:
         allowed, fleet = connection_budget(config.database)
-        own = config.processes * (config.threads + 1) + 2
+        own = config.processes * (config.threads + 1) + 2 + bool(config.metrics_port)
         if own + fleet > allowed:
             others = f" and the other workers {fleet}" if fleet else ""
             self.stderr.write(
@@ -237,4 +267,5 @@ class Command(BaseCommand):
             max_rss=_bytes(options["max_rss"]),
             kill_rss=_bytes(options["kill_rss"] or (options["max_rss"] or 0) * 2),
             heartbeat_file=options["heartbeat_file"],
+            metrics_port=options["metrics_port"],
         )
