@@ -104,6 +104,11 @@ class Settings:
     """Months of history to keep; None keeps all."""
     figures: bool = True
     """Workers keep minute figures, which the admin's first page shows."""
+    metrics_token: str | None = None
+    """Token that scrapes of the metrics must send (`Authorization: Bearer …`). None: the page of
+    the metrics is off, and a worker's `--metrics-port` asks for none."""
+    metrics_open: bool = False
+    """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
     changes_keep: int | None = 400
     """Days for which the list of changes keeps its entries; None keeps all."""
     status_max_age: float = 7 * 86400.0
@@ -230,6 +235,11 @@ def _check_values(made: Settings) -> None:
                 f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
                 "parts of them with *, without spaces around them"
             )
+    token = made.metrics_token
+    if token is not None and (len(token) < 16 or not token.isascii() or " " in token):
+        raise InvalidOption(
+            "TENANTQUEUE['METRICS_TOKEN'] must be at least 16 ASCII characters without spaces"
+        )
     for name in ("changes_keep", "history_ahead", "history_keep"):
         value = getattr(made, name)
         if value is not None and value < 1:

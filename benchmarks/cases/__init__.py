@@ -18,6 +18,7 @@ NAMES = (
     "rescue",
     "idle",
     "pages",
+    "metrics",
     "bulk",
     "fleet",
     "held",

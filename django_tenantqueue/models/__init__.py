@@ -3,6 +3,7 @@
 from .change import Change
 from .duty import Duty
 from .figure import Figure
+from .figure_total import FigureTotal
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -23,6 +24,7 @@ __all__ = [
     "ConcurrentJobMonitorDetail",
     "Duty",
     "Figure",
+    "FigureTotal",
     "Job",
     "MonitorAddition",
     "MonitorPace",

@@ -70,6 +70,15 @@ class Startable:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocked:
+    """Queues with ready jobs that cannot start. `reason`: "paused", "slots" or "rate"."""
+
+    reason: str
+    queues: int
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class StuckLine:
     """A line of held jobs that moves no more until an operator acts.
 
@@ -116,6 +125,16 @@ def count_startable(using: str, *, most: int, visits: int) -> Startable:
     with read_in_order(using):
         rows = fetch(using, "count_startable", {"most": most, "visits": visits})
     return Startable(*rows[0])
+
+
+def count_blocked(using: str, *, most: int, visits: int) -> list[Blocked]:
+    """Count ready jobs that cannot start, up to `most` of each reason.
+
+    Looks at up to `visits` (lane, queue).
+    """
+    with read_in_order(using):
+        rows = fetch(using, "count_blocked", {"most": most, "visits": visits})
+    return [Blocked(*row) for row in rows]
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:

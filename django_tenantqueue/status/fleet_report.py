@@ -151,7 +151,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         duties=duties,
         counts=counts,
         counted_to=COUNTED_TO,
-        need=_need(using, [(worker.state, worker) for worker in workers]),
+        need=need_of(using, [(worker.state, worker) for worker in workers]),
         problems=[
             *problems_of_workers(
                 [worker.state for worker in workers],
@@ -211,11 +211,17 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
 
 def read_need(using: str) -> Need:
     """Read whether workers are short: two statements, for autoscalers."""
+    return need_of(using, read_states(using))
+
+
+def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
+    """Return all workers with what they do."""
     rows = Worker.objects.using(using).annotate(read_at=Now())
-    return _need(using, [(state_of(row, row.read_at), row) for row in rows])
+    return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def _need(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
+def need_of(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
+    """Read whether these workers are short: one statement."""
     going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
     startable = queries.count_startable(using, most=STARTABLE, visits=VISITED)
     return Need(

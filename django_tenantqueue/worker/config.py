@@ -31,6 +31,7 @@ class WorkerConfig:
     heartbeat_file: str | None = None
     log_jobs: bool = False
     """Log each run that ends."""
+    metrics_port: int | None = None
 
     @property
     def filters(self) -> Filters:

@@ -234,6 +234,18 @@ def state_diagram() -> str:
     return "```{raw} html\n" + draw_states(edges(), dashed=unused) + "\n```"
 
 
+def metrics_table() -> str:
+    """Return a table of the metrics."""
+    from django_tenantqueue.metrics.families import FAMILIES
+
+    lines = ["| metric | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+    for family in FAMILIES:
+        name = family.samples[0] if family.kind == "counter" else family.name
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        lines.append(f"| `{name}` | {family.kind} | {labels} | {family.text} |")
+    return "\n".join(lines)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     **{f"{name}-options": partial(options_table, name) for name in commands()},
@@ -241,6 +253,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "states": states_table,
     "transitions": transitions_table,
     "state-diagram": state_diagram,
+    "metrics": metrics_table,
 }
 
 

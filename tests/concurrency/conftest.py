@@ -14,6 +14,7 @@ from django.apps import apps
 from django.db import connection, connections
 
 from django_tenantqueue.models import (
+    Job,
     MonitorAddition,
     MonitorPace,
 )

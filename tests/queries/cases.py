@@ -299,6 +299,27 @@ CASES: dict[str, list[Case]] = {
     "thin_figures": [
         Case(thinned(*kept), ("tenantqueue_figure_age", *FIGURES), 60_000) for kept in FIGURES_KEPT
     ],
+    "add_to_totals": [
+        Case(
+            lambda _: {
+                "now": None,
+                "settle": 600.0,
+                "most": 50,
+                "silent": 7 * 86400.0,
+            },
+            FIGURES,
+            6000,
+        )
+    ],
+    "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
+    "count_blocked": [
+        Case(
+            lambda _: {"most": 10_000, "visits": 2000},
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
+            3 * DEAD_ROWS + SLOT_INDEX,
+            settings=ORDERED,
+        )
+    ],
     "count_startable": [
         Case(
             lambda _: {"most": 1000, "visits": 2000},

@@ -32,7 +32,8 @@ TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
     "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
-    "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_change"
+    "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_figuretotal, "
+    "tenantqueue_change"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -211,6 +212,12 @@ FIGURES = tuple(
     )
 )
 """Minutes, hours and days of 300 queues and 30 tasks."""
+TOTALS = (
+    "INSERT INTO tenantqueue_figuretotal (name, at, started, succeeded, failed, retried, "
+    "cancelled, wait_micros, run_micros, waits, runs) SELECT name, date_trunc('minute', now()) "
+    "- interval '11 minutes', 90, 80, 10, 0, 0, 15, 25, '{0,0,0,50,40}', '{0,0,0,0,0,0,0,0,90}' "
+    "FROM unnest(ARRAY(SELECT '' UNION ALL SELECT 'task-' || m FROM generate_series(1, 20) m)) name"
+)
 ENDED_DETAILS = (
     f"INSERT INTO tenantqueue_job_history ({COLUMNS}, final, state, finished_at, monitor_id) "
     f"SELECT 1, 300, 300, {VALUES}, true, CASE n %% 50 WHEN 7 THEN 'error' ELSE 'success' END, "
@@ -267,7 +274,7 @@ def fill() -> Filled:
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")
-        for statement in (*FILL, *GATED, *FIGURES):
+        for statement in (*FILL, *GATED, *FIGURES, TOTALS):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})

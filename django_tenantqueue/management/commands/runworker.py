@@ -18,10 +18,13 @@ from ... import __version__
 from ...calls.sources import registered_tasks
 from ...checks import check_database
 from ...conf import get_settings
+from ...exceptions import Unsupported
+from ...metrics.serve import MetricsPort
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
 from ...status.clock import CLOCK_SECONDS, clock_text
 from ...status.queue_loads import unknown_queues
+from ...text import number_of
 from ...worker.config import WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
@@ -48,6 +51,13 @@ def _seconds(text: str) -> float:
     if not 0 <= value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
     return value
+
+
+def _port(text: str) -> int:
+    number = int(_at_least(1)(text))
+    if number > 65_535:
+        raise argparse.ArgumentTypeError(f"{number} is not a port: at most 65535")
+    return number
 
 
 def _bytes(megabytes: int | None) -> int | None:
@@ -90,7 +100,7 @@ def start_lines(config: WorkerConfig) -> Iterator[str]:
     if config.tenants:
         served.append(f"of the tenants {', '.join(config.tenants)}")
     tasks = sum(not name.startswith("django_tenantqueue.") for name in registered_tasks())
-    yield f"queues: {' '.join(served)}; {ngettext('%d task', '%d tasks', tasks) % tasks}"
+    yield f"queues: {' '.join(served)}; {number_of('task', tasks)}"
     yield _start_text(config)
 
 
@@ -161,6 +171,12 @@ class Command(BaseCommand):
             "--log-jobs",
             action="store_true",
             help="log one line for each run that ends, to the logger django_tenantqueue",
+        )
+        add(
+            "--metrics-port",
+            type=_port,
+            metavar="PORT",
+            help="serve metrics for Prometheus at this port (needs the extra `prometheus`)",
         )
         add(
             "--reload",
@@ -234,15 +250,30 @@ class Command(BaseCommand):
         close_inherited()
         supervisor = Supervisor(
             config,
+            metrics=self._metrics_port(config),
             say=lambda text: self.stderr.write(text) if verbose else None,
         )
         code = supervisor.run()
         if code:
             raise SystemExit(code)
 
+    def _metrics_port(self, config: WorkerConfig) -> MetricsPort | None:
+        if config.metrics_port is None:
+            return None
+        try:
+            return MetricsPort(config.database, config.metrics_port)
+        except Unsupported as error:
+            raise CommandError(str(error), returncode=2) from None
+        except OSError as error:
+            raise CommandError(
+                f"--metrics-port={config.metrics_port} cannot be opened: {error.strerror}. Does "
+                "another worker of this machine use it?",
+                returncode=2,
+            ) from None
+
     def _warn_of_connections(self, config: WorkerConfig) -> None:
         allowed, fleet = connection_budget(config.database)
-        own = config.processes * (config.threads + 1) + 2
+        own = config.processes * (config.threads + 1) + 2 + bool(config.metrics_port)
         if own + fleet > allowed:
             others = f" and the other workers {fleet}" if fleet else ""
             self.stderr.write(
@@ -286,4 +317,5 @@ class Command(BaseCommand):
             kill_rss=_bytes(options["kill_rss"] or (options["max_rss"] or 0) * 2),
             heartbeat_file=options["heartbeat_file"],
             log_jobs=options["log_jobs"],
+            metrics_port=options["metrics_port"],
         )

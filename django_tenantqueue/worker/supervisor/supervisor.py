@@ -15,6 +15,7 @@ from types import FrameType
 import psycopg
 from django.db import DatabaseError, connections
 
+from ...metrics.serve import MetricsPort
 from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
 from ..child.process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
@@ -38,14 +39,21 @@ Doubled: a stop that hangs takes longer."""
 class Supervisor:
     """Keeps `config.processes` children alive until it is told to stop."""
 
-    def __init__(self, config: WorkerConfig, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        say: Callable[[str], None],
+        metrics: MetricsPort | None = None,
+    ) -> None:
         self.config = config
         self._say = say
+        self._metrics = metrics
         self._lease = Lease(config.database, config.name)
         self._maintenance = Maintenance(self._lease, config.name) if config.maintenance else None
         self._process_limits = ProcessLimits(config.kill_rss)
         self._heartbeat_file = HeartbeatFile(config.heartbeat_file)
-        self._children = Children(config, self._lease, say=say, in_child=self._close_pipe)
+        self._children = Children(config, self._lease, say=say, in_child=self._close_inherited)
         self._dead: list[tuple[Child, DeathReport]] = []
         self._stops = 0
         self._stop_at = 0.0
@@ -61,6 +69,8 @@ class Supervisor:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._children.start_due()
+        if self._metrics is not None:
+            self._metrics.start()
         while not self._children.are_gone:
             self._obey(self._lease.check(at_once=self._lease_spoke))
             self._kill_unleased()
@@ -79,6 +89,8 @@ class Supervisor:
             self._rest()
         self._rescue_last()
         self._heartbeat_file.remove()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._maintenance is not None:
             self._maintenance.close()
         connections.close_all()
@@ -117,9 +129,11 @@ class Supervisor:
             return "it is stopping"
         return None if self._lease.is_held else "it has no connection to the database"
 
-    def _close_pipe(self) -> None:
+    def _close_inherited(self) -> None:
         os.close(self._wake_read)
         os.close(self._wake_write)
+        if self._metrics is not None:
+            self._metrics.close_in_child()
 
     def _sleep(self, seconds: float) -> None:
         lease = self._lease.fileno()

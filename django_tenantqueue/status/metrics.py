@@ -1,0 +1,94 @@
+"""What one scrape of the metrics reads. No statement walks the history or the whole backlog."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from django.db.models import Sum
+
+from ..conf import get_settings
+from ..models import TenantQueue
+from ..queries.control import QueueLoad
+from ..queries.fleet import (
+    Blocked,
+    BusyQueue,
+    JobCounts,
+    count_blocked,
+    count_jobs,
+    list_busy_queues,
+)
+from ..queries.lists import read_in_order
+from ..queries.totals import Total, read_totals
+from .fleet_report import COUNTED_TO, VISITED, Need, need_of, read_states
+from .queue_loads import loads
+from .workers import WorkerState
+
+QUEUES = 20
+"""Queues that are named: those whose first ready job waits longest, then those with most active
+jobs. Halved: a scrape is shorter. Doubled: it has 80 more lines."""
+ACTIVE = 10_000
+"""Active jobs that are counted by queue."""
+THREADS = 8
+"""Threads of a worker where none runs: the default of runworker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The fleet at one moment, and the totals since counting began.
+
+    Jobs are counted up to COUNTED_TO of each kind. `totals` are empty when figures are off, and
+    before the first round of the maintenance. `slots`: those of all queues that are not paused and
+    have a limit.
+    """
+
+    counts: JobCounts
+    blocked: Sequence[Blocked]
+    need: Need
+    workers: Mapping[WorkerState, int]
+    slots: int
+    queues: Sequence[BusyQueue]
+    loads: Mapping[int, QueueLoad]
+    totals: Sequence[Total]
+
+    @property
+    def oldest_wait_seconds(self) -> float:
+        """How long the ready job has waited that waits longest; 0 without any."""
+        return max((queue.wait_seconds or 0.0 for queue in self.queues), default=0.0)
+
+    @property
+    def wanted_threads(self) -> int:
+        """Threads (or coroutine slots) that would have a job now. Capped jobs do not count."""
+        return self.need.running + self.need.startable
+
+    @property
+    def wanted_workers(self) -> int:
+        """Worker processes of the size of those that go on which would have jobs now."""
+        going_on = self.workers[WorkerState.WORKING] + self.workers[WorkerState.IDLE]
+        each = self.need.threads / going_on if going_on else THREADS
+        return ceil(self.wanted_threads / each)
+
+
+def read_metrics(using: str) -> Metrics:
+    """Read all that a scrape shows."""
+    with read_in_order(using):
+        counts = count_jobs(using, most=COUNTED_TO)
+        states = read_states(using)
+        need = need_of(using, states)
+        blocked = count_blocked(using, most=COUNTED_TO, visits=VISITED)
+        queues = list_busy_queues(using, most=QUEUES, visits=VISITED, active=ACTIVE)
+        found = loads(using, [queue.id for queue in queues])
+    limited = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
+    by_state = Counter(state for state, _ in states)
+    return Metrics(
+        counts=counts,
+        blocked=blocked,
+        need=need,
+        workers={state: by_state[state] for state in WorkerState},
+        slots=limited.aggregate(all=Sum("num_slots"))["all"] or 0,
+        queues=queues,
+        loads=found,
+        totals=read_totals(using) if get_settings().figures else [],
+    )
