@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from .calls import sources
 from .calls.call import Call
 from .calls.options import Options, unknown_option
+from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
 from .conf import get_settings
@@ -29,7 +30,7 @@ R = TypeVar("R")
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Backoff = float | Callable[[int, BaseException], float]
-_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks", "secret")
+_TASK_OPTIONS = ("name", "retry_when", "backoff", "atomic", "hooks", "secret", "schedule")
 
 
 class BoundTask(Generic[P]):
@@ -96,6 +97,7 @@ class Task(Generic[P, R]):
         atomic: bool = False,
         hooks: object | None = None,
         secret: bool | str | Sequence[str] | None = None,
+        schedule: str | Cron | Every | None = None,
         **options: Any,
     ) -> None:
         self.func = func
@@ -134,6 +136,9 @@ class Task(Generic[P, R]):
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)
         self._positional = _positional_range(self._signature)
+        self.schedule = None if schedule is None else read_when(self.name, schedule)
+        if self.schedule is not None:
+            self.check_call(self.schedule.args, self.schedule.kwargs)
         update_wrapper(self, func)
         sources.register_task(self)
 
@@ -236,6 +241,7 @@ def task(
     atomic: bool = False,
     hooks: object | None = None,
     secret: bool | str | Sequence[str] | None = None,
+    schedule: str | Cron | Every | None = None,
     **options: Any,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
