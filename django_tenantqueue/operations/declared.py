@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import connections, transaction
 
 from ..calls.sources import registered_tasks
 from ..models import Schedule
 from ..queries.locks import LockKey
 from .schedules import add_schedule, columns_of, write_schedule
+
+logger = logging.getLogger("django_tenantqueue")
+
+LONGEST = 200
+"""Characters of a schedule's name, the last ones of its task's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,7 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
     longer declared is disabled and marked; without `whole` only when this process knows its task,
     since another process may declare what is unknown here. One that is declared again is enabled.
     """
-    declared = {
-        task.name: task.schedule
-        for task in registered_tasks().values()
-        if task.schedule is not None
-    }
+    declared = {task.name: task.schedule for task in registered_tasks().values() if task.schedule}
     added = changed = removed = 0
     with transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
@@ -43,9 +47,7 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
             columns = columns_of(when)
             row = found.pop(name, None)
             if row is None:
-                row = Schedule(name=name, task=name, source=Schedule.Source.CODE, **columns)
-                add_schedule(row, using=using)
-                added += 1
+                added += _add(using, name, columns)
                 continue
             if row.source == Schedule.Source.REMOVED:
                 columns["enabled"] = True
@@ -59,6 +61,17 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
                 _mark(using, row, Schedule.Source.REMOVED)
                 removed += 1
     return Synced(added, changed, removed)
+
+
+def _add(using: str, task: str, columns: dict[str, Any]) -> bool:
+    """Add the row of a declared schedule. It is left out when it cannot be stored."""
+    row = Schedule(name=task[-LONGEST:], task=task, source=Schedule.Source.CODE, **columns)
+    try:
+        add_schedule(row, using=using)
+    except ValidationError as error:
+        logger.warning("the schedule of task %s is left out: %s", task, "; ".join(error.messages))
+        return False
+    return True
 
 
 def _mark(using: str, row: Schedule, source: str) -> None:

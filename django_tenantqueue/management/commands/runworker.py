@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from ...checks import check_database
 from ...conf import get_settings
+from ...operations.declared import sync_schedules
 from ...queries.workers import connection_budget
 from ...status.queue_loads import unknown_queues
 from ...worker.config import WorkerConfig
@@ -195,6 +196,7 @@ class Command(BaseCommand):
                 self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")
             )
         self._warn_of_connections(config)
+        self._sync_schedules(config)
         verbose = options["verbosity"] > 0
         if verbose:
             self.stdout.write(_start_text(config))
@@ -219,6 +221,14 @@ class Command(BaseCommand):
                     "max_connections, or put a pooler before the server."
                 )
             )
+
+    def _sync_schedules(self, config: WorkerConfig) -> None:
+        """Write the schedules that code declares; a worker runs without them, too."""
+        try:
+            sync_schedules(config.database)
+        except DatabaseError as error:
+            text = f"the schedules of the code are not synchronised: {str(error).strip()}"
+            self.stderr.write(self.style.WARNING(text))
 
     def _config(self, options: dict[str, Any]) -> WorkerConfig:
         return WorkerConfig(
