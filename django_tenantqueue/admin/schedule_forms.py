@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -77,7 +77,7 @@ class ScheduleForm(SingleTuneForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shown_call = masked_call(self.instance)
+        self._shown_call = masked_call(cast("Schedule", self.instance))
         for name in CALL:
             if name in self.fields:
                 self.initial[name] = self._shown_call[name]
