@@ -19,6 +19,7 @@ from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
     Job,
+    Schedule,
     Session,
     TaskControl,
     TenantQueue,
@@ -41,11 +42,12 @@ from .forms import form_values, say_yes
 pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
-LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "change")
+LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule", "change")
 FLEET = ("worker", "taskcontrol", "duty")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-1], *FLEET) for action in ("view", "change")),
     *("view_change", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+    *("add_schedule", "delete_schedule"),
 )
 
 
@@ -77,6 +79,7 @@ class Rows:
     session: Session
     user: UserCap
     monitor: ConcurrentJobMonitor
+    schedule: Schedule
     report: Report
 
     @property
@@ -88,6 +91,7 @@ class Rows:
             "session": self.session.pk,
             "usercap": self.user.pk,
             "concurrentjobmonitor": self.monitor.pk,
+            "schedule": self.schedule.pk,
         }
 
 

@@ -65,6 +65,7 @@ def test_job_is_enqueued_when_a_tick_comes() -> None:
     assert fire(NOON + timedelta(seconds=2)) == 0
 
 
+@pytest.mark.heavy
 def test_each_tick_of_a_year_is_fired_once_when_clocks_are_turned() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     row = make_schedule(
