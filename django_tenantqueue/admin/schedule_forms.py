@@ -62,13 +62,13 @@ class ScheduleForm(SingleTuneForm):
     args = CallField(
         label=_("Positional arguments"),
         required=False,
-        widget=_json_input,
+        widget=_json_input(),
         help_text=_("A list, as in [1, “two”]."),
     )
     kwargs = CallField(
         label=_("Keyword arguments"),
         required=False,
-        widget=_json_input,
+        widget=_json_input(),
         help_text=_(
             'An object. {"__tenantqueue__": "scheduled_at"} stands for the time of the tick; '
             "“tenant”, “job_id” and “attempt” can be put in like that, too."
@@ -115,8 +115,9 @@ class ScheduleForm(SingleTuneForm):
     def clean(self) -> dict[str, Any] | None:
         """Check what belongs together, and that the task takes the arguments."""
         cleaned = super().clean()
-        if self.errors:
-            return cleaned
+        is_new = self.instance._state.adding
+        if self.errors or (not is_new and set(self.changed_data) <= {"enabled"}):
+            return cleaned  # what has become wrong can be disabled
         columns = {f.attname: getattr(self.instance, f.attname) for f in Schedule._meta.fields}
         row = Schedule(**{**columns, **(cleaned or {})})
         row.clean()

@@ -145,12 +145,20 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             "tenants": visible_tenants(request),
             "sees_all": not is_limited(request),
         }
+        if not self._may_edit_all(request, obj):
+            values |= dict.fromkeys(CALL)  # shown masked, and not as inputs
         form = type("TuneRowForm", (ScheduleForm,), values)
         return super().get_form(request, obj, change, **{"form": form, **kwargs})
 
+    def _may_edit_all(self, request: HttpRequest, obj: Schedule | None) -> bool:
+        """Whether the form has inputs for all columns: those of the code are edited there."""
+        if obj is None:
+            return True
+        return obj.source == Schedule.Source.ADMIN and self.has_change_permission(request, obj)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         """Return what cannot be edited: of a schedule of the code, all but `enabled`."""
-        if obj is None or obj.source == Schedule.Source.ADMIN:
+        if self._may_edit_all(request, obj):
             return self.readonly_fields
         kept = [name for name in self.tunable if name not in ("enabled", *CALL)]
         return (*self.readonly_fields, *kept, "args_shown", "kwargs_shown")
@@ -158,8 +166,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         """Return the parts of the form; arguments that cannot be edited are shown masked."""
         parts = super().get_fieldsets(request, obj)
-        may_edit = obj is None or self.has_change_permission(request, obj)
-        if may_edit and (obj is None or obj.source == Schedule.Source.ADMIN):
+        if self._may_edit_all(request, obj):
             return parts
         shown = {"fields": ("task", "args_shown", "kwargs_shown")}
         return [(label, shown if "args" in part["fields"] else part) for label, part in parts]

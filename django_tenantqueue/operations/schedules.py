@@ -145,11 +145,12 @@ def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> Non
     before = {name: getattr(row, name) for name in changes}
     for name, value in changes.items():
         setattr(row, name, value)
-    row.full_clean(exclude=("id", "created_at"))
-    after = {name: getattr(row, name) for name in changes}
-    changed = Edit(before, after).changed()
+    changed = Edit(before, changes).changed()
+    if changed != {"enabled"}:  # what has become wrong can be disabled
+        row.full_clean(exclude=("id", "created_at"))
     if not changed:
         return
+    after = {name: getattr(row, name) for name in changes}
     if changed & set(TIMES):
         set_next(row)
     elif row.failures and row.tick_at is not None:

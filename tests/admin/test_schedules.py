@@ -62,7 +62,7 @@ def edit(client: Client, row: Schedule, **values: str) -> Any:
     page = client.get(url_of("schedule", "change", row.pk))
     form = page.context["adminform"].form
     shown = {name: field.value() for name, field in ((n, form[n]) for n in form.fields)}
-    data = {name: "" if value in (None, False) else value for name, value in shown.items()}
+    data = {name: "" if value is None or value is False else value for name, value in shown.items()}
     data = {name: "on" if value is True else value for name, value in data.items()}
     if not data.get("all_tenants"):
         data.pop("all_tenants", None)

@@ -695,7 +695,12 @@ CASES: dict[str, list[Case]] = {
     "find_expired": both(lambda _: {"most": 1000}, ("tenantqueue_job_expiry",), 3000),
     "next_schedule": both(lambda _: {}, SCHEDULE_DUE, 3000),
     "lock_due_schedules": [
-        Case(lambda _: {"most": 100, "now": None}, (*SCHEDULE_DUE, *HOT_KEY), 3000)
+        Case(
+            lambda _: {"most": 100, "now": None},
+            (*SCHEDULE_DUE, *HOT_KEY),
+            3000,
+            settings=ORDERED,
+        )
     ],
     "move_schedules": [
         Case(
