@@ -35,6 +35,7 @@ from .job_forms import MomentField
 from .links import link_to
 from .live_admin import TunedAdmin
 from .schedule_forms import CALL, ScheduleForm, masked_call
+from .sessions import job_link
 from .visible import is_limited, visible_tenants
 
 RUN = "_run_now"
@@ -88,7 +89,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     formfield_overrides = {
         models.DateTimeField: {"form_class": MomentField, "widget": MomentField.widget}
     }
-    list_display = ("title", "trouble", "when", "next_run", "last_run", "late", "error", "enabled")
+    list_display = ("title", "trouble", "when", "next_run", "last_run", "late", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
     list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", TenantFilter)
@@ -290,7 +291,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, row: Schedule) -> SafeString:
-        """Return a label for what is wrong; nothing for a healthy one."""
+        """Return a label for what is wrong, with the error; nothing for a healthy one."""
         labels = []
         if row.source == Schedule.Source.REMOVED:
             labels.append(badge("held", gettext("no longer declared")))
@@ -298,14 +299,17 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             labels.append(badge("error", gettext("late")))
         if row.enabled and row.failures:
             labels.append(badge("error", gettext("failing")))
-        return badges(labels)
+        if not row.last_error:
+            return badges(labels)
+        text = failure_text(row.last_error, row.last_error_at)
+        return format_html('{}<div class="tq-message">{}</div>', badges(labels), text)
 
     @admin.display(description=_("when"))
     def when(self, row: Schedule) -> SafeString:
         """Return its times."""
         text = gettext("every %s") % row.expression if row.kind == "interval" else row.expression
         zone = row.time_zone if row.kind != "interval" else ""
-        return format_html("<code>{}</code><br><small>{}</small>", text, zone)
+        return format_html('<code class="tq-time">{}</code><br><small>{}</small>', text, zone)
 
     @admin.display(description=_("next run"), ordering="next_at")
     def next_run(self, row: Schedule) -> SafeString | str:
@@ -317,8 +321,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         """Return when it ran last, with its job."""
         if row.last_at is None or row.last_job_id is None:
             return moment(row.last_at)
-        job = format_html('<a href="../job/{}/change/">#{}</a>', row.last_job_id, row.last_job_id)
-        return format_html("{} <small>{}</small>", moment(row.last_at), job)
+        return format_html("{} <small>{}</small>", moment(row.last_at), job_link(row.last_job_id))
 
     @admin.display(description=_("lateness"), ordering="-lateness_seconds")
     def late(self, row: Schedule) -> SafeString | str:
@@ -327,11 +330,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             return NOTHING
         text = duration_text(timedelta(seconds=row.lateness_seconds).total_seconds())
         return format_html('<span class="tq-time">{}</span>', text)
-
-    @admin.display(description=_("error"))
-    def error(self, row: Schedule) -> SafeString | str:
-        """Return the beginning of the reason for which its last tick failed."""
-        return failure_text(row.last_error, row.last_error_at)
 
     @admin.display(description=_("error"))
     def last_failure(self, row: Schedule) -> SafeString | str:
