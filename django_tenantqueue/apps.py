@@ -20,6 +20,7 @@ class TenantQueueConfig(AppConfig):
         from . import bulk, checks  # noqa: F401 - workers must know the task of bulk actions
 
         register(checks.check_settings, "tenantqueue")
+        register(checks.check_schedules, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")

@@ -18,11 +18,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.recurrence import Recurrence, read_zone
+from ..calls.recurrence import EPOCH, Recurrence, read_zone
 from ..calls.sources import registered_tasks
 from ..exceptions import InvalidOption, TenantQueueError
 from ..models import Job, Schedule
-from ..models.schedule import EPOCH
 from ..operations import schedules as operations
 from ..status.schedules import LATE, failing_schedules, late_schedules
 from ..text import read_number

@@ -25,6 +25,8 @@ from ..states import EARLIEST, LATEST
 
 CRON, INTERVAL, ONCE = "cron", "interval", "once"
 KINDS = (CRON, INTERVAL, ONCE)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""From when intervals are counted: those of an hour come at the full hour of UTC."""
 LONGEST_INTERVAL = timedelta(days=3653)
 LONGEST_EXPRESSION = 200
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}

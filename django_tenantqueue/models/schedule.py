@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -11,12 +9,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.recurrence import CRON, INTERVAL, ONCE, Recurrence
+from ..calls.recurrence import CRON, EPOCH, INTERVAL, ONCE, Recurrence
 from ..exceptions import InvalidOption
 from ..states import Priority
-
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""From when intervals are counted: those of an hour come at the full hour of UTC."""
 
 
 class Schedule(models.Model):

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_tenantqueue.calls.recurrence import (
+    EPOCH,
     Cron,
     Every,
     Recurrence,
@@ -19,7 +20,6 @@ from django_tenantqueue.calls.recurrence import (
     read_when,
 )
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.models.schedule import EPOCH
 
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 END = datetime(2027, 1, 1, tzinfo=UTC)
