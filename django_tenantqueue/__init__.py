@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .calls.arguments import Placeholder
+    from .calls.recurrence import Cron, Every
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Retry
@@ -33,16 +35,22 @@ _HOMES = {
     "Unique": "calls.unique",
     "get_tenant": "calls.tenant",
     "use_tenant": "calls.tenant",
+    "Placeholder": "calls.arguments",
+    "Cron": "calls.recurrence",
+    "Every": "calls.recurrence",
 }
 
 __all__ = [
     "Cancelled",
     "ClaimLost",
     "ConcurrentJobMonitor",
+    "Cron",
     "Delayable",
     "DuplicateJob",
+    "Every",
     "Job",
     "Permanent",
+    "Placeholder",
     "Priority",
     "Retry",
     "State",

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from .calls import foreign, sources
 from .calls.call import Call
 from .calls.options import Options, check_seconds, unknown_option
+from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
 from .conf import get_settings
@@ -31,7 +32,9 @@ R = TypeVar("R")
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Seconds = float | timedelta
 Backoff = Seconds | Callable[[int, BaseException], Seconds]
-_TASK_OPTIONS = ("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret")
+_TASK_OPTIONS = (
+    *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
+)
 
 
 class _KnowsOtherNames:
@@ -113,6 +116,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         atomic: bool = False,
         hooks: object | None = None,
         secret: bool | str | Sequence[str] | None = None,
+        schedule: str | Cron | Every | None = None,
         **options: Any,
     ) -> None:
         self.func = func
@@ -157,6 +161,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)
         self._positional = _positional_range(self._signature)
+        self.schedule = None if schedule is None else read_when(self.name, schedule)
+        if self.schedule is not None:
+            self.check_call(self.schedule.args, self.schedule.kwargs)
         update_wrapper(self, func)
         sources.register_task(self)
 
@@ -268,6 +275,7 @@ def task(
     atomic: bool = False,
     hooks: object | None = None,
     secret: bool | str | Sequence[str] | None = None,
+    schedule: str | Cron | Every | None = None,
     **options: Any,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:

@@ -15,7 +15,8 @@ from django.db.utils import OperationalError
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
-from django_tenantqueue import checks
+from django_tenantqueue import checks, task
+from django_tenantqueue.calls import sources
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
 
@@ -252,3 +253,14 @@ def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
         assert found(checks.check_database, databases=["default"]) == []
     with pytest.raises(CommandError, match="POOLER"):
         call_command("runworker", burst=True)
+
+
+def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
+    monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
+    assert checks.check_schedules() == []
+    task(name="tests.wrong", schedule="30 3 * *")(lambda: None)
+
+    (found,) = checks.check_schedules()
+
+    assert found.id == "tenantqueue.E010"
+    assert "is not a cron expression" in found.msg

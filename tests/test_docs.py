@@ -31,6 +31,7 @@ from django_tenantqueue.models import (
     MonitorAddition,
     MonitorPace,
     QueueRate,
+    Schedule,
     Session,
     TaskControl,
     TenantQueue,
@@ -43,6 +44,7 @@ from django_tenantqueue.operations import (
     control,
     maintain,
     monitor_control,
+    schedules,
     task_control,
     worker_control,
 )
@@ -70,6 +72,7 @@ MODELS = (
     Job,
     TenantQueue,
     QueueRate,
+    Schedule,
     Session,
     TaskControl,
     UniqueKey,
@@ -214,6 +217,9 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/models.md", words)
     assert_named("reference/operations.md", functions_of(worker_control))
     assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
+    internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
+    named = [name for name in functions_of(schedules) if name not in internal]
+    assert_named("reference/operations.md", [*named, *schedules.TUNABLE])
     assert_named("reference/operations.md", functions_of(monitor_control))
     assert_named("reference/operations.md", monitor_control.TUNABLE)
 
@@ -319,6 +325,7 @@ def test_snippet_calls_operations_that_exist(code: str) -> None:
         control,
         maintain,
         monitor_control,
+        schedules,
         task_control,
         worker_control,
         workers,

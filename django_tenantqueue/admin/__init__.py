@@ -6,6 +6,7 @@ from .jobs import JobAdmin
 from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
+from .schedules import ScheduleAdmin
 from .sessions import SessionAdmin, UserCapAdmin
 from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
@@ -16,6 +17,7 @@ __all__ = [
     "DutyAdmin",
     "JobAdmin",
     "JobsOfObjectMixin",
+    "ScheduleAdmin",
     "SessionAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",

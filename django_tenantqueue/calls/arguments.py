@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -33,9 +35,36 @@ _ADVICE = (
     "datetime, date, time, timedelta, Decimal, UUID, or a saved model instance)"
 )
 
+PLACEHOLDERS = ("scheduled_at", "attempt", "tenant", "job_id")
+"""The names of values that are put in when a job is enqueued by a schedule, or when it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """An argument whose value is known later: `report.delay(Placeholder("job_id"))`.
+
+    "attempt" and "job_id" (int) and "tenant" (str) are put in when the job runs. "scheduled_at", an
+    aware datetime in UTC, is the tick for which a schedule enqueues the job. Raises InvalidArgument
+    for another name.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in PLACEHOLDERS:
+            raise InvalidArgument(
+                f"Placeholder({self.name!r}): it must be one of {', '.join(PLACEHOLDERS)}"
+            )
+
+
+TICK_MARK = f'{{"{MARK}":"scheduled_at"}}'
+"""The placeholder of schedules in encoded arguments. Quotes inside of texts are escaped there."""
+
 
 def _default(value: object) -> dict[str, Any]:
     match value:
+        case Placeholder():
+            return {MARK: value.name}
         case datetime():
             zone = {"zone": value.tzinfo.key} if isinstance(value.tzinfo, ZoneInfo) else {}
             return {MARK: "datetime", "value": value.isoformat(), **zone}
@@ -203,22 +232,28 @@ _loaders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def _revive(entry: dict[str, Any]) -> Any:
+def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
     kind = entry.get(MARK)
     if kind is None:
         return entry
+    if kind in PLACEHOLDERS:
+        return values[kind] if kind in values else Placeholder(kind)
     loader = _loaders.get(kind)
     if loader is None:
         raise Permanent(f"an argument has the unknown type {kind!r}")
     return loader(entry)
 
 
-def decode_args(text: str) -> tuple[list[Any], dict[str, Any]]:
+def decode_args(
+    text: str, values: Mapping[str, Any] | None = None
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and keyword arguments of a job, model instances loaded.
 
-    Raises Permanent when an instance is gone.
+    `values` has what is put in for placeholders. The others stay Placeholders. Raises Permanent
+    when an instance is gone.
     """
-    call = json.loads(text, object_hook=_revive) if MARK in text else json.loads(text)
+    revive = partial(_revive, values or {})
+    call = json.loads(text, object_hook=revive) if MARK in text else json.loads(text)
     return call.get("args", []), call.get("kwargs") or {}
 
 

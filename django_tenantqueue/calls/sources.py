@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import import_module
@@ -31,8 +31,9 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
-from .arguments import encode_args
+from .arguments import TICK_MARK, encode_args
 from .options import Options
+from .recurrence import Cron, Every
 from .secret import Secret, marked
 
 
@@ -46,6 +47,7 @@ class RegisteredTask(Protocol):
     atomic: bool
     hooks: object | None
     source: Source
+    schedule: Cron | Every | None
 
     def wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
@@ -72,6 +74,11 @@ class Source:
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """Return what a job stores of its arguments: see encode_args() and calls/secret.py."""
         text = encode_args(args, kwargs)
+        if TICK_MARK in text:
+            raise InvalidArgument(
+                "Placeholder('scheduled_at') is for the arguments of schedules: give the time "
+                "itself"
+            )
         if self.secret is None:
             return text
         signature = signature_of(find_task(self.source_method).func)
@@ -112,6 +119,19 @@ def find_task(name: str) -> RegisteredTask:
             f"no task is named {name!r} here: is its app in INSTALLED_APPS, and is it defined in "
             "the app's tasks module?"
         ) from None
+
+
+def describe_named(name: str) -> tuple[Source, RegisteredTask | None]:
+    """Return the source of a task by its name, or of a function as "module:name".
+
+    Raises UnknownTask (this process does not know it), NotAllowed.
+    """
+    if name not in _tasks and ":" in name:
+        func, _task = resolve("callable", "", name)
+        is_async = inspect.iscoroutinefunction(func)
+        return Source("callable", "", name, name.replace(":", "."), is_async, func), None
+    task = find_task(name)
+    return replace(task.source, func=task.func), task
 
 
 def _listed(dotted: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..calls.arguments import decode_args, encode_args, encode_result
+from ..calls.arguments import decode_args, encode_result
 from ..calls.context import surroundings
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
@@ -33,7 +33,7 @@ def run_now(
     task is raised here.
     """
     tenant = get_tenant() if options.tenant is None else options.tenant
-    text = encode_args(args, kwargs)
+    text = source.encode(args, kwargs)
     if options.unique is not None:  # a key that is none is an error here, too
         make_key(options.unique, source, tenant, args, kwargs, text)
     claimed = ClaimedJob(
@@ -64,7 +64,7 @@ def run_now(
     enter(running)
     try:
         func, _task = resolve(source.source_type, source.source_id, source.source_method)
-        loaded, named = decode_args(text)
+        loaded, named = decode_args(text, {"attempt": 1, "tenant": tenant, "job_id": claimed.id})
         with use_tenant(tenant), surroundings(None, running):
             value = func(*loaded, **named)
             if asyncio.iscoroutine(value):

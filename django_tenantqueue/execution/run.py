@@ -63,13 +63,14 @@ class Call:
     task: RegisteredTask | None
 
 
-def prepare(claimed: ClaimedJob) -> Call:
-    """Find what a job names and load its arguments.
+def prepare(claimed: ClaimedJob, tenant: str = "") -> Call:
+    """Find what a job names, load its arguments, and put in what placeholders stand for.
 
     Raises UnknownTask, NotAllowed, Permanent.
     """
     func, task = resolve(claimed.source_type, claimed.source_id, claimed.source_method)
-    args, kwargs = decode_args(claimed.args)
+    values = {"attempt": claimed.attempt, "tenant": tenant, "job_id": claimed.id}
+    args, kwargs = decode_args(claimed.args, values)
     return Call(func, args, kwargs, task)
 
 
@@ -105,7 +106,7 @@ def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
-                call = prepare(running.claimed)
+                call = prepare(running.claimed, running.tenant)
                 task = call.task
                 if task is not None and task.atomic:
                     outcome = _run_atomic(running, call, worker_id, blocks)
@@ -276,9 +277,11 @@ async def run_async(running: RunningJob) -> Outcome:
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
                 if _loads_rows(running.claimed):
-                    call = await asyncio.to_thread(_in_thread, prepare, running.claimed)
+                    call = await asyncio.to_thread(
+                        _in_thread, prepare, running.claimed, running.tenant
+                    )
                 else:
-                    call = prepare(running.claimed)
+                    call = prepare(running.claimed, running.tenant)
                 task = call.task
                 value = await _awaited(running, call)
                 outcome = Outcome(finished=await _succeeded(running, value))

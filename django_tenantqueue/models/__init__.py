@@ -13,6 +13,7 @@ from .monitor import (
 )
 from .queue import TenantQueue
 from .rate import QueueRate
+from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
 from .unique_key import UniqueKey
@@ -29,6 +30,7 @@ __all__ = [
     "MonitorAddition",
     "MonitorPace",
     "QueueRate",
+    "Schedule",
     "Session",
     "TaskControl",
     "TenantQueue",

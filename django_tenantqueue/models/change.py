@@ -12,6 +12,7 @@ from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
+from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
 from .worker import Worker
@@ -33,6 +34,7 @@ class Change(models.Model):
         MONITOR = "monitor", _("monitor")
         WORKER = "worker", _("worker")
         JOB = "job", _("job")
+        SCHEDULE = "schedule", _("schedule")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -63,6 +65,8 @@ class Change(models.Model):
         SET_PRIORITY = "set_priority", _("priority changed")
         SET_RUN_AT = "set_run_at", _("time changed")
         MOVE = "move", _("moved")
+        ENABLE = "enable", _("enabled")
+        DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
 
     id = models.BigAutoField(primary_key=True)
@@ -113,6 +117,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.MONITOR: ConcurrentJobMonitor,
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
+    Change.Kind.SCHEDULE: Schedule,
 }
 """The model of each kind of object."""
 

@@ -135,6 +135,8 @@ def action_of(edit: Edit) -> str:
         return Change.Action.RESUME
     if names == {"retired"}:
         return Change.Action.RETIRE if edit.after["retired"] else Change.Action.REOPEN
+    if names == {"enabled"}:
+        return Change.Action.ENABLE if edit.after["enabled"] else Change.Action.DISABLE
     if names == {"draining"}:
         return Change.Action.DRAIN
     if names == {"stopping"}:

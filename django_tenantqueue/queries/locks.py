@@ -32,3 +32,5 @@ class LockKey(IntEnum):
 
     MAINTENANCE = 0x74717565
     """A supervisor does the fleet's maintenance."""
+    SCHEDULES = 0x74717363
+    """Schedules that code declares are compared with their rows."""

@@ -19,6 +19,7 @@ from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
     Job,
+    Schedule,
     Session,
     TaskControl,
     TenantQueue,
@@ -26,6 +27,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
@@ -41,11 +43,12 @@ from .forms import form_values, say_yes
 pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
-LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "change")
+LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule", "change")
 FLEET = ("worker", "taskcontrol", "duty")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-1], *FLEET) for action in ("view", "change")),
     *("view_change", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+    *("add_schedule", "delete_schedule"),
 )
 
 
@@ -77,6 +80,7 @@ class Rows:
     session: Session
     user: UserCap
     monitor: ConcurrentJobMonitor
+    schedule: Schedule
     report: Report
 
     @property
@@ -88,6 +92,7 @@ class Rows:
             "session": self.session.pk,
             "usercap": self.user.pk,
             "concurrentjobmonitor": self.monitor.pk,
+            "schedule": self.schedule.pk,
         }
 
 
@@ -127,6 +132,7 @@ def fill(tenant: str) -> Rows:
         session,
         UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
         monitor,
+        make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
         report,
     )
 
@@ -445,6 +451,62 @@ def test_list_saves_no_queue_of_another_tenant(operator: Operator, both: tuple[R
 
     assert refused == 2
     assert TenantQueue.objects.get(pk=ours.queue.pk).num_slots == 9
+
+
+COLUMNS = {
+    "name": "new",
+    "task": noop.name,
+    "kind": "cron",
+    "expression": "0 3 * * *",
+    "catch_up": "skip",
+    "overlap": "allow",
+    "jitter_seconds": "0",
+}
+"""Of a new schedule."""
+
+
+def test_schedule_for_all_tenants_is_neither_seen_nor_made_by_those_who_see_some(
+    operator: Operator, settings: Any
+) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
+    client = operator(*EVERYTHING)
+    row = make_schedule("of-everybody", noop, "0 3 * * *", all_tenants=True)
+    listed = url_of("schedule", "changelist")
+
+    refused = client.post(url_of("schedule", "add"), {**COLUMNS, "all_tenants": "on"})
+    client.post(listed, {"action": "run_selected", "_selected_action": row.pk})
+
+    assert "of-everybody" not in body(client.get(listed))
+    assert client.get(url_of("schedule", "change", row.pk)).status_code == 302
+    assert "You are not allowed to see all tenants." in text_of(refused)
+    assert not Schedule.objects.filter(name="new").exists()
+    tick = row.tick_at
+    row.refresh_from_db()
+    assert row.tick_at == tick, "it was not made due"
+
+
+def test_schedule_of_another_tenant_is_neither_added_nor_run(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    client = operator(*EVERYTHING)
+    ours, theirs = both
+
+    refused = client.post(url_of("schedule", "add"), {**COLUMNS, "tenant": THEIRS})
+    added = client.post(url_of("schedule", "add"), {**COLUMNS, "tenant": OURS})
+    for rows in both:
+        client.post(url_of("schedule", "change", rows.schedule.pk), {"_run_now": "1"})
+        data = {"action": "run_selected", "_selected_action": rows.schedule.pk}
+        client.post(url_of("schedule", "changelist"), data)
+        data["action"] = "disable_selected"
+        client.post(url_of("schedule", "changelist"), data)
+
+    assert f"You are not allowed to see tenant “{THEIRS}”." in text_of(refused)
+    assert added.status_code == 302, text_of(added)
+    for row in (ours.schedule, theirs.schedule):
+        row.refresh_from_db()
+    assert (ours.schedule.enabled, theirs.schedule.enabled) == (False, True)
+    assert ours.schedule.last_job_id
+    assert theirs.schedule.last_job_id is None
 
 
 @pytest.mark.parametrize("model", ["tenantqueue", "usercap"])

@@ -33,7 +33,7 @@ TABLES = (
     "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
     "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_figuretotal, "
-    "tenantqueue_change"
+    "tenantqueue_change, tenantqueue_schedule"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -268,13 +268,29 @@ class Filled:
     """It has a limit of its waiting jobs."""
 
 
+SCHEDULES = (
+    # each has run: the index has as many dead entries as there are schedules
+    (
+        "INSERT INTO tenantqueue_schedule (name, tenant, task, args, kwargs, queue, kind, "
+        "expression, time_zone, tick_at, next_at, last_job_id) SELECT 'schedule-' || n, '', "
+        "'noop', '[]', '{}', '', 'cron', '* * * * *', '', moment, moment, n FROM "
+        "generate_series(1, 20000) n, LATERAL (SELECT now() - interval '1 day' + "
+        "(n - 50) * interval '1 minute' AS moment) m"
+    ),
+    (
+        "UPDATE tenantqueue_schedule SET tick_at = now() + (id - 200) * interval '1 minute', "
+        "next_at = now() + (id - 200) * interval '1 minute'"
+    ),
+)
+
+
 def fill() -> Filled:
     """Fill the empty tables, with no vacuum, while the statistics say that all is empty."""
     _set_autovacuum("SET (autovacuum_enabled = false)")
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
         cursor.execute(f"ANALYZE {TABLES}")
-        for statement in (*FILL, *GATED, *FIGURES, TOTALS):
+        for statement in (*FILL, *GATED, *FIGURES, TOTALS, *SCHEDULES):
             cursor.execute(statement)
         month = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         cursor.execute(HISTORY, {"since": month})
@@ -316,6 +332,7 @@ def _set_autovacuum(change: str) -> None:
         "tenantqueue_worker",
         "tenantqueue_concurrentjobmonitor",
         "tenantqueue_change",
+        "tenantqueue_schedule",
         *(leaf.name for leaf in history.list_leaves("default")),
     ]
     with connection.cursor() as cursor:

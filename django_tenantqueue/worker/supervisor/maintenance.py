@@ -14,7 +14,7 @@ import psycopg
 from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
-from ...operations import maintain
+from ...operations import firing, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
@@ -78,10 +78,13 @@ class Maintenance:
         self._interrupted_at = -inf
         self._due_in: float | None = None
         """Seconds from the last look to when the next job was due."""
+        self._tick_in: float | None = None
+        """Seconds from the last look to when the next schedule was due."""
         self._sweep = Sweep()
         self._feeder = Feeder()
         self._duties = [
             Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
+            Duty("fire_schedules", self._fire, 1.0, pause_after=self._until_next_tick),
             Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
             Duty("let_through", self._let_through, 0.5, ROWS_PER_STEP),
             Duty("feed", self._feed, 0.5),
@@ -211,11 +214,20 @@ class Maintenance:
         return promoted
 
     def _until_next_due(self, promoted: object) -> float:
-        if self._due_in is None:
-            return inf
-        if self._due_in > 0.0:
-            return self._due_in
-        return 0.0 if promoted else LOCKED_SECONDS  # the rows of the other due jobs are locked
+        return _until(self._due_in, promoted)
+
+    def _fire(self, alias: str) -> int:
+        """Enqueue the jobs of due schedules, if there are any."""
+        look = self._look or alias
+        self._tick_in = firing.seconds_to_next_schedule(look)
+        if self._tick_in is None or self._tick_in > 0.0:
+            return 0
+        fired = firing.fire_schedules(alias)
+        self._tick_in = firing.seconds_to_next_schedule(look)
+        return fired
+
+    def _until_next_tick(self, fired: object) -> float:
+        return _until(self._tick_in, fired)
 
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(
@@ -259,6 +271,15 @@ class Maintenance:
     def close(self) -> None:
         """Close what is open besides the supervisor's own connection."""
         self._let_go()
+
+
+def _until(due_in: float | None, done: object) -> float:
+    """Return the pause after a step that has done something, or nothing, for what is due."""
+    if due_in is None:
+        return inf
+    if due_in > 0.0:
+        return due_in
+    return 0.0 if done else LOCKED_SECONDS  # the other rows that are due are locked
 
 
 def _told(done: object) -> str:

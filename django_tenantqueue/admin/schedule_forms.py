@@ -1,0 +1,140 @@
+"""What operators enter about schedules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..calls.arguments import decode_args
+from ..calls.sources import describe_named
+from ..exceptions import TenantQueueError, UnknownTask
+from ..models import Schedule
+from ..status.masking import MASK, mask_of
+from .formats import json_text
+from .live_forms import SingleTuneForm
+
+CALL = ("args", "kwargs")
+"""The arguments."""
+
+
+def masked_call(row: Schedule) -> dict[str, Any]:
+    """Return the arguments of a schedule without what is secret in them."""
+    try:
+        source, _task = describe_named(row.task)
+        kind, method = source.source_type, source.source_method
+    except TenantQueueError:
+        kind, method = "task", row.task
+    call = mask_of(kind, "", method, {"args": row.args, "kwargs": row.kwargs})
+    masked = call.call({"args": row.args, "kwargs": row.kwargs})
+    return masked if isinstance(masked, dict) else {"args": MASK, "kwargs": MASK}
+
+
+class CallField(forms.JSONField):
+    """A list or an object as indented JSON."""
+
+    def prepare_value(self, value: Any) -> str:
+        """Return the text that the input shows."""
+        return value if isinstance(value, str) else json_text(value)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compare what the texts say, not how they are written."""
+        try:
+            return bool(self.to_python(initial) != self.to_python(data))
+        except ValidationError:
+            return True
+
+
+def _json_input() -> forms.Textarea:
+    return forms.Textarea({"rows": 4, "cols": 80, "spellcheck": "false", "class": "tq-json"})
+
+
+class ScheduleForm(SingleTuneForm):
+    """A schedule: what to run, and when."""
+
+    sees_all: ClassVar[bool] = True
+    """Whether the user sees all tenants."""
+
+    args = CallField(
+        label=_("Positional arguments"),
+        required=False,
+        widget=_json_input(),
+        help_text=_("A list, as in [1, “two”]."),
+    )
+    kwargs = CallField(
+        label=_("Keyword arguments"),
+        required=False,
+        widget=_json_input(),
+        help_text=_(
+            'An object. {"__tenantqueue__": "scheduled_at"} stands for the time of the tick; '
+            "“tenant”, “job_id” and “attempt” can be put in like that, too."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shown_call = masked_call(cast("Schedule", self.instance))
+        for name in CALL:
+            if name in self.fields:
+                self.initial[name] = self._shown_call[name]
+
+    def clean_args(self) -> Any:
+        """Return a list, its hidden values put back."""
+        return self._whole("args", list, gettext("Give a list."))
+
+    def clean_kwargs(self) -> Any:
+        """Return an object, its hidden values put back."""
+        return self._whole("kwargs", dict, gettext("Give an object."))
+
+    def _whole(self, name: str, kind: type, text: str) -> Any:
+        value = self.cleaned_data[name]
+        if value in (None, ""):
+            value = kind()
+        if not isinstance(value, kind):
+            raise ValidationError(text)
+        stored = getattr(self.instance, name)
+        if value == self._shown_call[name]:
+            return stored
+        if f'"{MASK}"' in json.dumps(value, ensure_ascii=False):
+            raise ValidationError(
+                gettext("“%s” hides a value. To change the others, type it, too.") % MASK
+            )
+        return value
+
+    def clean_all_tenants(self) -> bool:
+        """Refuse a schedule for all tenants by a user who does not see them."""
+        value = bool(self.cleaned_data["all_tenants"])
+        if value and not self.sees_all:
+            raise ValidationError(gettext("You are not allowed to see all tenants."))
+        return value
+
+    def clean(self) -> dict[str, Any] | None:
+        """Check what belongs together, and that the task takes the arguments."""
+        cleaned = super().clean()
+        is_new = self.instance._state.adding
+        if self.errors or (not is_new and set(self.changed_data) <= {"enabled"}):
+            return cleaned  # what has become wrong can be disabled
+        columns = {f.attname: getattr(self.instance, f.attname) for f in Schedule._meta.fields}
+        row = Schedule(**{**columns, **(cleaned or {})})
+        row.clean()
+        try:
+            source, _task = describe_named(row.task)
+            text = json.dumps({"args": row.args, "kwargs": row.kwargs})
+            args, kwargs = decode_args(text)
+            source.check_call(tuple(args), kwargs)
+        except UnknownTask:
+            pass  # another process may know it: save_model() warns
+        except (TenantQueueError, ArithmeticError, TypeError, ValueError, LookupError) as error:
+            self.add_error("task", ValidationError(str(error)))
+        return cleaned
+
+    def _shown(self, name: str, default: Any) -> Any:
+        """Return what the form showed; of arguments, what was behind the masks."""
+        shown = super()._shown(name, default)
+        if name in CALL and shown == self._shown_call[name]:
+            return getattr(self.instance, name)
+        return shown

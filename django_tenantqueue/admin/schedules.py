@@ -1,0 +1,369 @@
+"""Schedules: when jobs are enqueued by themselves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DatabaseError, models, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..calls.recurrence import EPOCH, Recurrence, read_zone
+from ..calls.sources import registered_tasks
+from ..exceptions import InvalidOption, TenantQueueError
+from ..models import Job, Schedule
+from ..operations import schedules as operations
+from ..status.schedules import LATE, failing_schedules, late_schedules
+from ..text import read_number
+from .acting import acting
+from .base import EmptyList, ModelAdmin
+from .export import Table
+from .filters import TenantFilter
+from .formats import NOTHING, badge, badges, duration_text, failure_text, json_text, moment
+from .job_forms import MomentField
+from .links import link_to
+from .live_admin import TunedAdmin
+from .schedule_forms import CALL, ScheduleForm, masked_call
+from .sessions import job_link
+from .visible import is_limited, visible_tenants
+
+RUN = "_run_now"
+"""The button of a schedule's page."""
+PREVIEWED = 5
+"""Runs that a page shows ahead."""
+
+
+class ScheduleTroubleFilter(admin.SimpleListFilter):
+    """Schedules that need attention."""
+
+    title = _("trouble")
+    parameter_name = "trouble"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("late", _("late")), ("failing", _("failing"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> QuerySet[Schedule]:
+        """Return the schedules of the choice."""
+        match self.value():
+            case "late":
+                return late_schedules(queryset)
+            case "failing":
+                return failing_schedules(queryset)
+        return queryset
+
+
+def next_runs(recurrence: Recurrence) -> list[str]:
+    """Return the next runs in the schedule's time zone. Raises InvalidOption."""
+    recurrence.check()
+    zone = read_zone(recurrence.time_zone)
+    ticks = islice(recurrence.ticks(timezone.now()), PREVIEWED)
+    return [f"{tick.astimezone(zone):%a %Y-%m-%d %H:%M:%S %Z}" for tick in ticks]
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(TunedAdmin[Schedule]):
+    """When each schedule runs, ran last, and how that went."""
+
+    class Media:
+        js = ("django_tenantqueue/schedule.js",)
+
+    change_form_template = "admin/tenantqueue/schedule/change_form.html"
+    export_name = "schedules"
+    empty_list = EmptyList(
+        _("Nothing is scheduled."),
+        _("Add a schedule here, or declare one in the code:"),
+        '@task(schedule="0 3 * * *")',
+    )
+    formfield_overrides = {
+        models.DateTimeField: {"form_class": MomentField, "widget": MomentField.widget}
+    }
+    list_display = ("title", "trouble", "when", "next_run", "last_run", "late", "enabled")
+    list_display_links = ("title",)
+    list_editable = ("enabled",)
+    list_filter = (ScheduleTroubleFilter, "enabled", "kind", "source", TenantFilter)
+    search_fields = ("name", "task")
+    search_help_text = _("A part of the name or of the task.")
+    ordering = ("tenant", "name")
+    actions = ("run_selected", "enable_selected", "disable_selected")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_schedule)
+    readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("What to run"), {"fields": ("task", "args", "kwargs")}),
+        (
+            _("For whom"),
+            {"fields": ("tenant", "all_tenants", ("queue", "priority"))},
+        ),
+        (
+            _("When"),
+            {
+                "fields": (
+                    "kind",
+                    "expression",
+                    "time_zone",
+                    "preview",
+                    ("starts_at", "ends_at"),
+                    ("catch_up", "overlap"),
+                    "jitter_seconds",
+                )
+            },
+        ),
+        (_("Now"), {"fields": ("last_run", "late", "last_failure", "origin", "created_at")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        """Return the schedules that the user may see: of all tenants only with all of them."""
+        rows = super().get_queryset(request)
+        return rows.filter(all_tenants=False) if is_limited(request) else rows
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the pages, and what a page asks for its preview."""
+        view = self.admin_site.admin_view(self.preview_view)
+        return [
+            path("preview/", view, name="tenantqueue_schedule_preview"),
+            *super().get_urls(),
+        ]
+
+    def get_form(
+        self, request: HttpRequest, obj: Schedule | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a schedule."""
+        values = {
+            "tunable": self.tunable,
+            "tenants": visible_tenants(request),
+            "sees_all": not is_limited(request),
+        }
+        if not self._may_edit_all(request, obj):
+            values |= dict.fromkeys(CALL)  # shown masked, and not as inputs
+        form = type("TuneRowForm", (ScheduleForm,), values)
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def _may_edit_all(self, request: HttpRequest, obj: Schedule | None) -> bool:
+        """Whether the form has inputs for all columns: those of the code are edited there."""
+        if obj is None:
+            return True
+        return obj.source == Schedule.Source.ADMIN and self.has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        """Return what cannot be edited: of a schedule of the code, all but `enabled`."""
+        if self._may_edit_all(request, obj):
+            return self.readonly_fields
+        kept = [name for name in self.tunable if name not in ("enabled", *CALL)]
+        return (*self.readonly_fields, *kept, "args_shown", "kwargs_shown")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        """Return the parts of the form; arguments that cannot be edited are shown masked."""
+        parts = super().get_fieldsets(request, obj)
+        if self._may_edit_all(request, obj):
+            return parts
+        shown = {"fields": ("task", "args_shown", "kwargs_shown")}
+        return [(label, shown if "args" in part["fields"] else part) for label, part in parts]
+
+    def insert(self, row: Schedule) -> None:
+        """Write a new schedule."""
+        operations.add_schedule(row, using=self.using)
+
+    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
+        """Write a schedule; say so when nothing is known by the name of its task."""
+        super().save_model(request, obj, form, change)
+        row = Schedule.objects.using(self.using).get(pk=obj.pk)
+        if row.task not in registered_tasks() and ":" not in row.task:
+            text = gettext("This site knows no task named “%s”. A worker must know it.") % row.task
+            self.message_user(request, text, messages.WARNING)
+        if row.enabled and row.next_at is None:
+            text = gettext("It has no run ahead: its time has passed.")
+            self.message_user(request, text, messages.WARNING)
+
+    def export_table(self, changelist: Any) -> Table:
+        """Return the rows of the list, without arguments: they may be secret."""
+        table = super().export_table(changelist)
+        kept = [n for n, column in enumerate(table.columns) if column.name not in CALL]
+        return Table(
+            table.name,
+            [table.columns[n] for n in kept],
+            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether Django's permission is there: jobs do not refer to their schedule."""
+        if obj is not None and obj.source == Schedule.Source.CODE:
+            return False
+        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: Schedule) -> None:
+        """Delete a schedule."""
+        operations.delete_schedules([obj.pk], using=self.using)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Delete schedules, those of the code excepted."""
+        chosen = queryset.exclude(source=Schedule.Source.CODE)
+        operations.delete_schedules(chosen.values_list("pk", flat=True), using=self.using)
+
+    def preview_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the next runs of the times that a page shows, or what is wrong with them."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        asked = request.GET
+        recurrence = Recurrence(
+            kind=asked.get("kind", ""),
+            expression=asked.get("expression", ""),
+            time_zone=asked.get("time_zone", ""),
+            anchor=EPOCH,
+            **{name: self._read_moment(asked.get(name)) for name in ("starts_at", "ends_at")},
+        )
+        try:
+            return JsonResponse({"runs": next_runs(recurrence)})
+        except InvalidOption as error:
+            return JsonResponse({"error": str(error)})
+
+    def _read_moment(self, text: str | None) -> Any:
+        try:
+            return MomentField(required=False).clean(text)
+        except ValidationError:
+            return None
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Show a schedule, save it, or run it now."""
+        if RUN in request.POST and object_id is not None:
+            number = read_number(object_id)
+            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            with acting(request):
+                self.run_selected(request, chosen)
+            return HttpResponseRedirect(request.get_full_path())
+        return super().changeform_view(request, object_id, *args, **kwargs)
+
+    @admin.action(permissions=["change"], description=_("Run selected schedules now"))
+    def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Enqueue a job of each schedule at once."""
+        ids = list(queryset.values_list("pk", flat=True))
+        try:
+            with transaction.atomic(using=self.using):
+                jobs = operations.run_schedules(ids, using=self.using)
+        except (TenantQueueError, DatabaseError, TypeError, ValueError) as error:
+            text = gettext("Nothing was enqueued: %s") % error
+            self.message_user(request, text, messages.ERROR)
+            return
+        shown = [
+            link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs[:PREVIEWED]
+        ]
+        told = ngettext("%d job is enqueued:", "%d jobs are enqueued:", len(jobs)) % len(jobs)
+        links = format_html_join(", ", "{}", ((link,) for link in shown))
+        if jobs:
+            self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
+        if len(ids) > len(jobs):
+            text = gettext("Schedules for all tenants run within a second, if they are enabled.")
+            self.message_user(request, text, messages.SUCCESS)
+
+    @admin.action(permissions=["change"], description=_("Enable selected schedules"))
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Let schedules run."""
+        self.switch(request, queryset, "enabled", True, operations.enable_schedules)
+
+    @admin.action(permissions=["change"], description=_("Disable selected schedules"))
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Let schedules enqueue no more jobs."""
+        self.switch(request, queryset, "enabled", False, operations.disable_schedules)
+
+    @admin.display(description=_("schedule"), ordering="name")
+    def title(self, row: Schedule) -> SafeString:
+        """Return its name, whose it is, and what it runs."""
+        whose = gettext("all tenants") if row.all_tenants else row.tenant or NOTHING
+        if row.name == row.task:
+            return format_html("{}<br><small>{}</small>", row.name, whose)
+        return format_html("{}<br><small>{} · {}</small>", row.name, whose, row.task)
+
+    @admin.display(description=_("trouble"), empty_value="")
+    def trouble(self, row: Schedule) -> SafeString:
+        """Return a label for what is wrong, with the error; nothing for a healthy one."""
+        labels = []
+        if row.source == Schedule.Source.REMOVED:
+            labels.append(badge("held", gettext("no longer declared")))
+        if row.enabled and row.next_at and row.next_at < timezone.now() - LATE:
+            labels.append(badge("error", gettext("late")))
+        if row.enabled and row.failures:
+            labels.append(badge("error", gettext("failing")))
+        if not row.last_error:
+            return badges(labels)
+        text = failure_text(row.last_error, row.last_error_at)
+        return format_html('{}<div class="tq-message">{}</div>', badges(labels), text)
+
+    @admin.display(description=_("when"))
+    def when(self, row: Schedule) -> SafeString:
+        """Return its times."""
+        text = gettext("every %s") % row.expression if row.kind == "interval" else row.expression
+        zone = row.time_zone if row.kind != "interval" else ""
+        return format_html('<code class="tq-time">{}</code><br><small>{}</small>', text, zone)
+
+    @admin.display(description=_("next run"), ordering="next_at")
+    def next_run(self, row: Schedule) -> SafeString | str:
+        """Return when it runs next."""
+        return moment(row.next_at) if row.enabled else NOTHING
+
+    @admin.display(description=_("last run"), ordering="-last_at")
+    def last_run(self, row: Schedule) -> SafeString | str:
+        """Return when it ran last, with its job."""
+        if row.last_at is None or row.last_job_id is None:
+            return moment(row.last_at)
+        return format_html("{} <small>{}</small>", moment(row.last_at), job_link(row.last_job_id))
+
+    @admin.display(description=_("lateness"), ordering="-lateness_seconds")
+    def late(self, row: Schedule) -> SafeString | str:
+        """Return how long after its time it ran last."""
+        if row.lateness_seconds is None:
+            return NOTHING
+        text = duration_text(timedelta(seconds=row.lateness_seconds).total_seconds())
+        return format_html('<span class="tq-time">{}</span>', text)
+
+    @admin.display(description=_("error"))
+    def last_failure(self, row: Schedule) -> SafeString | str:
+        """Return all of the reason for which its last tick failed, and since when it fails."""
+        if not row.last_error:
+            return NOTHING
+        count = ngettext("%d failure", "%d failures in a row", row.failures) % row.failures
+        return format_html("<pre>{}</pre>{}, {}", row.last_error, count, moment(row.last_error_at))
+
+    @admin.display(description=_("source"))
+    def origin(self, row: Schedule) -> str:
+        """Return where it comes from."""
+        return row.get_source_display()
+
+    @admin.display(description=_("next runs"))
+    def preview(self, row: Schedule) -> SafeString:
+        """Return the next runs; the page keeps them up to date while the times are edited."""
+        try:
+            runs = next_runs(row.recurrence) if row.expression else []
+        except InvalidOption as error:
+            runs = [str(error)]
+        items = format_html_join("", "<li>{}</li>", ((run,) for run in runs))
+        empty = gettext("None.")
+        return format_html('<ul id="tq-runs" data-none="{}">{}</ul>', empty, items)
+
+    @admin.display(description=_("positional arguments"))
+    def args_shown(self, row: Schedule) -> SafeString:
+        """Return them, masked."""
+        return _json_of(row, "args")
+
+    @admin.display(description=_("keyword arguments"))
+    def kwargs_shown(self, row: Schedule) -> SafeString:
+        """Return them, masked."""
+        return _json_of(row, "kwargs")
+
+
+def _json_of(row: Schedule, name: str) -> SafeString:
+    return format_html("<pre>{}</pre>", json_text(masked_call(row)[name]))

@@ -1,0 +1,37 @@
+"""manage.py syncschedules"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from ...conf import get_settings
+from ...models import Change
+from ...operations.actor import acting_as, shell_user
+from ...operations.declared import sync_schedules
+
+
+class Command(BaseCommand):
+    """Brings the schedules of the code up to date, those of removed tasks included."""
+
+    help = (
+        "Write the schedules that @task(schedule=…) declares, and disable those that no code "
+        "declares any more."
+    )
+    requires_system_checks = ["tenantqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--database", help="alias of the jobs' database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Compare, write, and say what was done."""
+        using = options["database"] or get_settings().database
+        with acting_as(shell_user(), Change.Source.COMMAND):
+            done = sync_schedules(using, whole=True)
+        self.stdout.write(
+            f"{done.added} schedules added, {done.changed} changed, {done.removed} disabled since "
+            "the code no longer declares them"
+        )

@@ -1,0 +1,214 @@
+"""Enqueue the jobs of schedules that are due: the part of the leader's maintenance.
+
+A tick and the move to the next one are in one transaction. So each tick is fired once, whoever
+leads, also when the leader dies in it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from ..calls.arguments import decode_args
+from ..calls.options import Options
+from ..calls.sources import describe_named
+from ..calls.tenant import use_tenant
+from ..conf import get_settings
+from ..models import Job, Schedule, TenantQueue
+from ..queries import schedules as queries
+from ..queries.base import Where
+from ..queries.schedules import DueSchedule, ScheduleMove
+from ..text import clean_text
+from .enqueue import enqueue
+
+logger = logging.getLogger("django_tenantqueue")
+
+FIRE_ROWS = 100
+"""Schedules of one step, and tenants of one schedule in it. Halved: more commits. Doubled: the
+supervisor looks after its children later."""
+GRACE = timedelta(minutes=5)
+"""A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
+jobs run when operators no longer expect them."""
+RETRY = timedelta(seconds=30)
+"""The pause after the first failure of a schedule. It doubles with each further one."""
+MOST_RETRIES_DOUBLED = 6
+"""The pause after failures is at most 32 minutes, and ends with the next tick."""
+LONGEST_ERROR = 2000
+"""Characters of an error that a schedule keeps."""
+
+
+def fire_schedules(using: str, now: datetime | None = None) -> int:
+    """Enqueue the jobs of up to FIRE_ROWS due schedules; return how many schedules were due.
+
+    A schedule that fails keeps its error and is tried again; the others go on. `now` is the
+    database's clock if None.
+    """
+    with transaction.atomic(using=using):
+        due = queries.lock_due_schedules(using, most=FIRE_ROWS, now=now)
+        rows = Schedule.objects.using(using).in_bulk([found.id for found in due])
+        moves = [_fire(using, rows[found.id], found) for found in due if found.id in rows]
+        if moves:
+            queries.move_schedules(using, moves)
+    return len(due)
+
+
+def seconds_to_next_schedule(where: Where) -> float | None:
+    """Return the seconds until the next schedule is due; None: there is none."""
+    return queries.next_schedule(where)
+
+
+def _fire(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
+    assert row.tick_at is not None
+    assert row.next_at is not None, "a row that is due has both"
+    try:
+        tick, following = _choose(row, due)
+        if tick is None:
+            return _move(row, following, error=row.last_error)
+        if row.all_tenants:
+            return _fire_for_tenants(using, row, due.now, tick, following)
+        with transaction.atomic(using=using):
+            job = enqueue_tick(using, row, tick)
+    except Exception as error:  # noqa: BLE001 - whatever the task's code and the database raise
+        return _failed(row, due.now, error)
+    return _move(row, following, now=due.now, tick=tick, job=job)
+
+
+def _choose(row: Schedule, due: DueSchedule) -> tuple[datetime | None, datetime | None]:
+    """Return the tick to enqueue a job for, if any, and the one that follows."""
+    tick, recurrence = row.tick_at, row.recurrence
+    assert tick is not None
+    if row.after_tenant is not None:  # in the middle of it
+        return tick, recurrence.next(tick)
+    if row.overlap == Schedule.Overlap.SKIP and due.is_running:
+        return None, recurrence.next(max(tick, due.now))
+    if row.catch_up == Schedule.CatchUp.ALL:
+        return tick, recurrence.next(tick)
+    latest = recurrence.latest(tick, due.now)
+    jitter = timedelta(seconds=row.jitter_seconds)
+    assert row.next_at is not None
+    late = due.now - (row.next_at if latest == tick else latest + jitter)
+    if row.catch_up == Schedule.CatchUp.ONCE or late <= GRACE:
+        return latest, recurrence.next(latest)
+    return None, recurrence.next(latest)
+
+
+def enqueue_tick(using: str, row: Schedule, tick: datetime, tenant: str | None = None) -> Job:
+    """Enqueue the job of a tick, in the caller's transaction. `tenant`: that of the row if None.
+
+    Raises what `.delay()` raises, and UnknownTask, NotAllowed, Permanent.
+    """
+    source, task = describe_named(row.task)
+    text = json.dumps({"args": row.args, "kwargs": row.kwargs})
+    args, kwargs = decode_args(text, {"scheduled_at": tick})
+    source.check_call(tuple(args), kwargs)
+    whose = row.tenant if tenant is None else tenant
+    given = {"tenant": whose, "queue": row.queue or None, "priority": row.priority}
+    options = Options() if task is None else task.options
+    options = options.merged({n: v for n, v in given.items() if v is not None})
+    with use_tenant(whose):
+        return enqueue(source, options, tuple(args), kwargs, task=task, context="")
+
+
+def tenants_of_queue(using: str, row: Schedule, most: int) -> list[str]:
+    """Return the next tenants that have the queue of a schedule and have not had this tick."""
+    name = row.queue
+    if not name:
+        _source, task = describe_named(row.task)
+        name = (task.options.queue if task else None) or get_settings().default_queue
+    queues = TenantQueue.objects.using(using).filter(name=name, retired=False)
+    if row.after_tenant is not None:
+        queues = queues.filter(tenant__gt=row.after_tenant)
+    return list(queues.order_by("tenant").values_list("tenant", flat=True)[:most])
+
+
+def _fire_for_tenants(
+    using: str, row: Schedule, now: datetime, tick: datetime, following: datetime | None
+) -> ScheduleMove:
+    """Enqueue the jobs of the next tenants. What fails for one of them is noted, not repeated."""
+    tenants = tenants_of_queue(using, row, FIRE_ROWS)
+    job, error = None, "" if row.after_tenant is None else row.last_error
+    for tenant in tenants:
+        try:
+            with transaction.atomic(using=using):
+                job = enqueue_tick(using, row, tick, tenant)
+        except Exception as failure:  # noqa: BLE001 - see _fire()
+            error = _text(failure, f"tenant {tenant!r}: ")
+            logger.warning("schedule %s failed for %s", row.pk, error)
+    if len(tenants) == FIRE_ROWS:
+        return ScheduleMove(
+            row.pk,
+            tick_at=tick,
+            next_at=row.next_at,
+            after_tenant=tenants[-1],
+            last_at=now,
+            last_tick_at=tick,
+            last_job_id=None if job is None else job.pk,
+            last_error=error,
+            last_error_at=now if error else None,
+            failures=row.failures,
+        )
+    failed_at = now if error else None
+    return _move(row, following, now=now, tick=tick, job=job, error=error, failed_at=failed_at)
+
+
+def _move(
+    row: Schedule,
+    following: datetime | None,
+    *,
+    now: datetime | None = None,
+    tick: datetime | None = None,
+    job: Job | None = None,
+    error: str = "",
+    failed_at: datetime | None = None,
+) -> ScheduleMove:
+    planned = tick if row.failures or row.tick_at != tick else row.next_at
+    late = None
+    if now is not None and planned is not None:
+        late = max(0.0, (now - planned).total_seconds())
+    return ScheduleMove(
+        row.pk,
+        tick_at=following,
+        next_at=next_look(row, following),
+        last_at=now,
+        last_tick_at=tick,
+        last_job_id=None if job is None else job.pk,
+        lateness_seconds=late,
+        last_error=error,
+        last_error_at=failed_at or (row.last_error_at if error else None),
+        failures=row.failures + 1 if failed_at else row.failures if error else 0,
+    )
+
+
+def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
+    """Return when maintenance fires a tick: later by the schedule's jitter."""
+    if tick is None:
+        return None
+    return tick + timedelta(seconds=random.uniform(0.0, row.jitter_seconds))
+
+
+def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
+    """Return the move of a schedule whose tick is tried again."""
+    logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
+    pause = RETRY * 2 ** min(row.failures, MOST_RETRIES_DOUBLED)
+    try:
+        following = row.recurrence.next(now)
+    except Exception:  # noqa: BLE001 - the expression itself may be what is wrong
+        following = None
+    again = now + pause if following is None else min(now + pause, max(following, now + RETRY))
+    return ScheduleMove(
+        row.pk,
+        tick_at=row.tick_at,
+        next_at=again,
+        after_tenant=row.after_tenant,
+        last_error=_text(error),
+        last_error_at=now,
+        failures=row.failures + 1,
+    )
+
+
+def _text(error: Exception, before: str = "") -> str:
+    return clean_text(f"{before}{type(error).__name__}: {error}", LONGEST_ERROR)

@@ -1,0 +1,68 @@
+"""Schedules are added with a preview of their runs, in a real browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from django_tenantqueue.models import Job, Schedule
+from django_tenantqueue.operations.firing import fire_schedules
+from django_tenantqueue.operations.schedules import make_schedule, run_schedules
+from tests.testapp.tasks import echo, noop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LIST = "/admin/tenantqueue/schedule/"
+OpenPage = Callable[..., Page]
+
+
+def test_schedule_is_added_with_a_preview_and_run_now(open_page: OpenPage) -> None:
+    page = open_page(f"{LIST}add/")
+    runs = page.locator("#tq-runs")
+    page.get_by_label("Name:").fill("nightly")
+    page.get_by_label("Task:").fill(noop.name)
+    page.get_by_label("When:").fill("30 2 * *")
+    expect(runs).to_contain_text("is not a cron expression")
+    page.get_by_label("When:").fill("30 2 * * *")
+    page.get_by_label("Time zone:").fill("Europe/Berlin")
+    expect(runs.locator("li")).to_have_count(5)
+    expect(runs).to_contain_text("02:30:00 CE")
+
+    page.get_by_role("button", name="Save and continue editing").click()
+    page.get_by_role("button", name="Run now").click()
+
+    expect(page.locator(".messagelist")).to_contain_text("1 job is enqueued")
+    assert Schedule.objects.get().last_job_id == Job.objects.get().pk
+
+
+def make_some() -> Schedule:
+    make_schedule("invoices" * 10, "a_package.tasks." + "n" * 90, "0 6 1 * *", tenant="acme" * 20)
+    failing = make_schedule("failing", "nowhere.task", "*/5 * * * *", tenant="zebra")
+    due = timezone.now() - timedelta(minutes=2)
+    Schedule.objects.filter(pk=failing.pk).update(tick_at=due, next_at=due)
+    fire_schedules("default")
+    row = make_schedule("report", echo, "0 3 * * mon-fri", args=[1], time_zone="Europe/Berlin")
+    run_schedules([row.pk])
+    Schedule.objects.filter(pk=row.pk).update(lateness_seconds=0.31)
+    return row
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [420, 1400])
+def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, scheme: str) -> None:
+    row = make_some()
+    page = open_page(LIST, viewport={"width": width, "height": 900}, color_scheme=scheme)
+
+    pages = {"list": LIST, "page": f"{LIST}{row.pk}/change/", "add": f"{LIST}add/"}
+    for name, address in pages.items():
+        page.goto(address)
+        expect(page.locator("#content")).to_be_visible()
+        if folder := os.environ.get("TENANTQUEUE_SCREENSHOTS"):
+            page.wait_for_timeout(500)
+            page.screenshot(path=f"{folder}/schedule-{name}-{width}-{scheme}.png", full_page=True)
+        wide = "document.documentElement.scrollWidth <= window.innerWidth"
+        assert page.evaluate(wide), name
