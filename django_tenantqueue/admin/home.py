@@ -47,6 +47,7 @@ LISTS = {
     "tasks": "taskcontrol",
     "monitors": "concurrentjobmonitor",
     "duties": "duty",
+    "schedules": "schedule",
 }
 """Where a problem is mended -> the model of the list."""
 

@@ -29,9 +29,11 @@ from .problems import (
     problems_of_duties,
     problems_of_failures,
     problems_of_lines,
+    problems_of_schedules,
     problems_of_tasks,
     problems_of_workers,
 )
+from .schedules import read_troubles
 from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
 
 COUNTED_TO = figures.COUNTED_TO * 10
@@ -124,7 +126,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Nine statements, whose cost does not grow with the history or the backlog.
+    Eleven statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -170,6 +172,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_failures(failing),
             *problems_of_lines(lines),
             *problems_of_claims(strays),
+            *problems_of_schedules(read_troubles(using)),
             *problems_of_duties(duties),
         ],
     )
@@ -204,6 +207,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
             *problems_of_lines(
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
+            *problems_of_schedules(read_troubles(using, tenants)),
         ],
         whole=False,
     )

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from ..queries.figures import FailingTask
 from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .figures import rough_text
+from .schedules import ScheduleTroubles
 from .workers import SILENT, DutyReport, WorkerState
 
 NAMED = 5
@@ -177,6 +178,18 @@ def problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:
         for duty in duties
         if duty.error
     ]
+
+
+def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
+    """Return that schedules are late or failed at their last tick."""
+    found = []
+    if troubles.late:
+        text = gettext("late schedules: %(names)s") % {"names": listed_text(troubles.late)}
+        found.append(Problem(text, "schedules"))
+    if troubles.failing:
+        text = gettext("failing schedules: %(names)s") % {"names": listed_text(troubles.failing)}
+        found.append(Problem(text, "schedules"))
+    return found
 
 
 def listed_text(names: Sequence[str]) -> str:

@@ -14,27 +14,16 @@ from ..models import Schedule
 LATE = timedelta(minutes=1)
 """A schedule is late when it is due for longer. Halved: a change of the leader is reported, too.
 Doubled: a fleet without maintenance is reported later."""
-NAMED = 5
-"""Schedules that a problem names."""
+READ = 100
+"""Late and failing schedules that are read. The problem names a few and counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTroubles:
-    """The names of late and failing schedules, each up to NAMED and one more."""
+    """The names of late and failing schedules, each up to READ."""
 
     late: Sequence[str]
     failing: Sequence[str]
-
-    def texts(self) -> list[str]:
-        """Return what is wrong, as the problems of the fleet say it."""
-        return [
-            f"{what}: {_listed(names)}"
-            for what, names in (
-                ("late schedules", self.late),
-                ("failing schedules", self.failing),
-            )
-            if names
-        ]
 
 
 def late_schedules(rows: QuerySet[Schedule]) -> QuerySet[Schedule]:
@@ -55,10 +44,6 @@ def read_troubles(using: str, tenants: Collection[str] | None = None) -> Schedul
     rows = Schedule.objects.using(using)
     if tenants is not None:
         rows = rows.filter(tenant__in=sorted(tenants), all_tenants=False)
-    late = late_schedules(rows).order_by("next_at")[: NAMED + 1]
-    failing = failing_schedules(rows).order_by("last_error_at")[: NAMED + 1]
+    late = late_schedules(rows).order_by("next_at")[:READ]
+    failing = failing_schedules(rows).order_by("last_error_at")[:READ]
     return ScheduleTroubles([str(row) for row in late], [str(row) for row in failing])
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (" and more" if len(names) > NAMED else "")
