@@ -30,6 +30,11 @@ HEIGHT = 1000
 """Pixels of a page that a picture shows at most."""
 FILL_SECONDS = 80.0
 """A queue is late after a minute."""
+SHORTEN = """root => document.querySelectorAll("pre").forEach(
+    pre => { if (pre.textContent.includes(root))
+        pre.textContent = pre.textContent.replaceAll(root, ""); }
+)"""
+"""Leaves this machine's directories out of tracebacks."""
 ADMIN = "admin/tenantqueue/"
 FIRST = "#result_list tbody th a"
 
@@ -87,7 +92,12 @@ SEAT = (
     Picture("duties", f"{ADMIN}duty/"),
     Picture("changes", f"{ADMIN}change/"),
     Picture("bulk", FAILED, (ask_about_all,)),
-    Picture("bulk-job", FAILED, (ask_about_all, "input[type=submit].default")),
+    Picture(
+        "bulk-job",
+        FAILED,
+        (ask_about_all, "input[type=submit].default"),
+        wait_for="text=/\\d jobs changed/",
+    ),
 )
 """The pages of the admin, in the order in which they are visited: the last one changes things."""
 MOVING = "[data-state=running] progress[value]:not([value='0'])"
@@ -150,7 +160,15 @@ def tune_a_queue(page: Page, site: str) -> None:
     """Edit a queue in the list, as an operator would, so that its history shows it."""
     page.goto(f"{site}{ADMIN}tenantqueue/?q=AS")
     row = page.locator("#result_list tbody tr", has_text="reports")
-    row.locator(".field-weight input").fill("3")
+    row.locator(".field-weight input[type=number]").fill("3")
+    page.click("input[name=_save]")
+    page.wait_for_selector(".messagelist")
+
+
+def lift_the_cap(page: Page, site: str) -> None:
+    """Let the task run freely that is capped: the customer's heavy report is one of it."""
+    page.goto(f"{site}{ADMIN}taskcontrol/")
+    page.fill("#result_list .field-num_slots input[type=number]", "")
     page.click("input[name=_save]")
     page.wait_for_selector(".messagelist")
 
@@ -171,6 +189,7 @@ def open_page(page: Page, site: str, picture: Picture) -> None:
         page.locator(step).first.click() if isinstance(step, str) else step(page)
         page.wait_for_load_state()
     page.wait_for_selector(picture.wait_for)
+    page.evaluate(SHORTEN, f"{ROOT}/")
 
 
 def take(page: Page, picture: Picture, name: str, width: int = WIDE, scheme: str = "light") -> None:
@@ -183,7 +202,7 @@ def take(page: Page, picture: Picture, name: str, width: int = WIDE, scheme: str
         full_page=True,
         animations="disabled",
         clip={"x": 0, "y": 0, "width": width, "height": height},
-        **({} if name.endswith(".png") else {"type": "jpeg", "quality": 70}),
+        **({} if name.endswith(".png") else {"type": "jpeg", "quality": 60}),
     )
     print(f"docs/images/{name}", flush=True)
 
@@ -219,6 +238,7 @@ def main(names: list[str]) -> None:
             if not names or picture.name in names:
                 open_page(page, site, picture)
                 take_all(page, picture)
+        lift_the_cap(page, site)
         request_reports(page, site)
         for picture in PRODUCT:
             if not names or picture.name in names:

@@ -96,7 +96,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         (None, {"fields": (("tenant", "name"),)}),
         (
             _("Now"),
-            {"fields": ("trouble", "running", "waiting", "failing", "created_at")},
+            {"fields": ("trouble", ("running", "waiting", "failing"), "created_at")},
         ),
         (
             _("Read by the next claim"),
