@@ -11,7 +11,7 @@ import logging
 import random
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import connections, transaction
 
 from ..calls.arguments import decode_args
 from ..calls.options import Options
@@ -50,7 +50,7 @@ def fire_schedules(using: str, now: datetime | None = None) -> int:
     with transaction.atomic(using=using):
         due = queries.lock_due_schedules(using, most=FIRE_ROWS, now=now)
         rows = Schedule.objects.using(using).in_bulk([found.id for found in due])
-        moves = [_fire(using, rows[found.id], found) for found in due if found.id in rows]
+        moves = _fire_all(using, [(rows[found.id], found) for found in due if found.id in rows])
         if moves:
             queries.move_schedules(using, moves)
     return len(due)
@@ -61,19 +61,36 @@ def seconds_to_next_schedule(where: Where) -> float | None:
     return queries.next_schedule(where)
 
 
-def _fire(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
-    assert row.tick_at is not None
-    assert row.next_at is not None, "a row that is due has both"
+def _fire_all(using: str, pairs: list[tuple[Schedule, DueSchedule]]) -> list[ScheduleMove]:
+    """Fire schedules together; when one of them fails, all anew, each in a savepoint of its own.
+
+    Together they need a third of the round trips, and one wake-up.
+    """
     try:
-        tick, following = _choose(row, due)
-        if tick is None:
-            return _move(row, following, error=row.last_error)
-        if row.all_tenants:
-            return _fire_for_tenants(using, row, due.now, tick, following)
         with transaction.atomic(using=using):
-            job = enqueue_tick(using, row, tick)
+            return [_fire(using, row, due) for row, due in pairs]
+    except Exception:
+        raw = connections[using].connection
+        if raw is None or raw.closed:
+            raise
+    return [_fire_alone(using, row, due) for row, due in pairs]
+
+
+def _fire_alone(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
+    try:
+        with transaction.atomic(using=using):
+            return _fire(using, row, due)
     except Exception as error:  # noqa: BLE001 - whatever the task's code and the database raise
         return _failed(row, due.now, error)
+
+
+def _fire(using: str, row: Schedule, due: DueSchedule) -> ScheduleMove:
+    tick, following = _choose(row, due)
+    if tick is None:
+        return _move(row, following, error=row.last_error)
+    if row.all_tenants:
+        return _fire_for_tenants(using, row, due.now, tick, following)
+    job = enqueue_tick(using, row, tick)
     return _move(row, following, now=due.now, tick=tick, job=job)
 
 
