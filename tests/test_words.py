@@ -144,6 +144,10 @@ def test_job_tells_its_tenant():
     assert Job.objects.get(queue__tenant="acme").tenant == "acme"
 
 
+def test_job_without_a_queue_has_no_tenant():
+    assert make_job(make_queue("acme"), queue_id=0).tenant == ""
+
+
 def test_tenants_are_read_along_when_they_are_selected():
     for tenant in ("acme", "globex"):
         make_job(make_queue(tenant))

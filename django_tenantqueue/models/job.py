@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self
 
 from asgiref.sync import sync_to_async
 from django.core.cache import caches
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
 from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
 from django.db import connections, models, router
@@ -264,11 +265,14 @@ class Job(models.Model):
 
     @property
     def tenant(self) -> str:
-        """The tenant of its queue, "" for none.
+        """The tenant of its queue; "" for none, or when raw SQL has deleted the queue.
 
         The queue is read when it is first asked for: `select_related("queue")` reads it along.
         """
-        return self.queue.tenant
+        try:
+            return self.queue.tenant
+        except ObjectDoesNotExist:
+            return ""
 
     @property
     def result(self) -> Any:

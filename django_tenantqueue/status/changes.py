@@ -22,7 +22,9 @@ def key_of(row: Model) -> ObjectKey | None:
     is_found_by_id = isinstance(row, Job | ConcurrentJobMonitor | Worker)
     label = None if is_found_by_id else str(row)
     kind = kind_of(row)
-    return None if kind is None else ObjectKey(kind, row.pk, label, getattr(row, "tenant", ""))
+    # the entries of a job are found without its tenant, which would be another query
+    tenant = "" if isinstance(row, Job) else getattr(row, "tenant", "")
+    return None if kind is None else ObjectKey(kind, row.pk, label, tenant)
 
 
 def changes_of(using: str, row: Model, *, before: int = NEWEST, most: int = 100) -> list[Change]:

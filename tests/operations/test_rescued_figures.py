@@ -108,3 +108,19 @@ def test_jobs_are_rescued_and_the_error_is_logged_when_figures_cannot_be_stored(
     assert rescued.retried == [job_id]
     assert state_of(job_id) == "created"
     assert "are missing in the figures" in caplog.text
+
+
+def test_job_that_ends_with_its_worker_is_logged_as_an_error(worker, caplog):
+    queue = make_queue()
+    (last,) = make_jobs(queue, 1, max_attempts=1)
+    (again,) = make_jobs(queue, 1, max_attempts=2)
+    worker.claim_some()
+
+    rescue_worker("default", worker.id, DeathReport("it was killed"))
+
+    (error,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (error.job, error.task, error.outcome) == (last, "tests.testapp.tasks.noop", "error")
+    assert error.getMessage() == (
+        f"job {last} (tests.testapp.tasks.noop) failed for good with its worker: it was killed"
+    )
+    assert state_of(again) == "created"

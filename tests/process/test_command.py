@@ -1,7 +1,10 @@
 """The options of `runworker`, and what it says when it cannot work."""
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,7 +17,16 @@ from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
 from .tasks import hold
-from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
+from .workers import (
+    ROOT,
+    SETTINGS,
+    Gate,
+    Workers,
+    make_queue,
+    wait_for_end,
+    wait_for_state,
+    wait_until,
+)
 
 
 def test_a_burst_worker_ends_when_everything_is_done(workers: Workers):
@@ -200,6 +212,24 @@ def test_command_refuses_when_children_would_be_killed_before_they_can_make_room
 
     assert runner.process.returncode == 2
     assert "--kill-rss=200 is not above --max-rss=300" in runner.output
+
+
+def test_report_ends_quietly_when_its_reader_is_gone(workers: Workers):
+    env = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": SETTINGS,
+        "DATABASE_URL": workers.database_url,
+    }
+    command = [sys.executable, "-W", "error", "-m", "django", "queuestatus"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        said = process.stderr.read()
+
+    assert (process.returncode, said) == (0, b"")
 
 
 def test_worker_logs_a_line_for_each_job_when_it_is_asked_to(workers: Workers):
