@@ -91,3 +91,11 @@ def test_every_setting_has_a_description_when_it_is_added():
         (at,) = [i for i, line in enumerate(source) if line.startswith(f"{name}:")]
         following = " ".join(source[at : at + 8])
         assert '"""' in following, name
+
+
+@pytest.mark.parametrize("token", ["short", "with a space in it", "ümlaute-und-anderes", ""])
+def test_token_of_the_metrics_is_rejected_when_it_is_weak(token: str) -> None:
+    with pytest.raises(InvalidOption, match="METRICS_TOKEN") as error:
+        read_settings({"METRICS_TOKEN": token})
+
+    assert not token or token not in str(error.value)

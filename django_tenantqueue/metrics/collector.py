@@ -154,4 +154,6 @@ def buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
 
 
 def _task(total: Total) -> str:
+    if total.name == OTHER:
+        return repr(OTHER)  # a task of this name: two series of one name would fail the scrape
     return OTHER if total.name == OTHERS else total.name

@@ -12,11 +12,12 @@ from django_tenantqueue.exceptions import Unsupported
 from django_tenantqueue.metrics import collector
 from django_tenantqueue.metrics.collector import buckets, registry
 from django_tenantqueue.metrics.families import FAMILIES
-from django_tenantqueue.models import Figure, QueueRate
+from django_tenantqueue.metrics.serve import render
+from django_tenantqueue.models import Figure, Job, QueueRate, Worker
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.spread import BOUNDS
 from django_tenantqueue.states import State
-from tests.factories import make_figure, make_job, make_queue, make_worker
+from tests.factories import make_figure, make_job, make_jobs, make_queue, make_worker
 
 pytest.importorskip("prometheus_client")
 pytestmark = pytest.mark.django_db
@@ -145,6 +146,55 @@ def test_counters_and_histograms_are_those_of_the_totals():
     assert found["tenantqueue_run_seconds_bucket", "a", "+Inf"] == 9
     assert found["tenantqueue_run_seconds_count", "a"] == 9
     assert found["tenantqueue_run_seconds_sum", "a"] == 0.5
+
+
+def test_series_stay_apart_when_a_task_is_named_other():
+    maintain.thin_figures("default")
+    for name in ("", "other"):
+        make_figure(name=name, started=1)
+    maintain.thin_figures("default")
+
+    tasks = [key[1] for key in scrape() if key[0] == "tenantqueue_jobs_started_total"]
+
+    assert sorted(tasks) == ["'other'", "other"]
+
+
+def test_names_are_escaped_when_they_are_hostile():
+    tenant = 'a"} 9\n\\ {b="'
+    make_job(make_queue(tenant))
+
+    body, _ = render(registry("default"), "")
+
+    (line,) = [
+        line
+        for line in body.decode().splitlines()
+        if line.startswith("tenantqueue_queue_waiting_jobs{")
+    ]
+    escaped = tenant.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    assert f'tenant="{escaped}"' in line
+    assert line.endswith("} 1.0")
+
+
+def test_fleet_grows_and_shrinks_when_an_autoscaler_follows_the_wanted_workers():
+    capped, free = make_queue(num_slots=1), make_queue(num_slots=None)
+    make_job(capped, state=State.RUNNING)
+    make_jobs(capped, 10_000)
+    make_jobs(free, 2_500)
+    ready = Job.objects.filter(queue=free, state=State.CREATED)
+    sizes = []
+    for _ in range(20):
+        wanted = int(scrape()["tenantqueue_wanted_workers",])
+        sizes.append(min(max(wanted, 5), 60))
+        Worker.objects.all().delete()
+        ids = list(ready.order_by("pk").values_list("pk", flat=True)[: 8 * sizes[-1]])
+        for number in range(sizes[-1]):
+            make_worker(threads=8, jobs_running=len(ids[number :: sizes[-1]]))
+        ready.filter(pk__in=ids).delete()
+
+    assert max(sizes) == 60
+    assert sizes[-1] == 5
+    assert not ready.exists()
+    assert Job.objects.filter(queue=capped, state=State.CREATED).count() == 10_000
 
 
 def test_counters_are_left_out_when_figures_are_off(settings):
