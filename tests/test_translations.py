@@ -18,6 +18,8 @@ from pathlib import Path
 
 import django
 import pytest
+from django.core.management import call_command
+from django.utils import translation
 
 PACKAGE = Path(__file__).parents[1] / "django_tenantqueue"
 LOCALE = PACKAGE / "locale"
@@ -161,3 +163,13 @@ def test_compiled_catalogue_is_up_to_date(language: str, tools: None, tmp_path: 
     has, wanted = compiled(source.with_suffix(".mo")), compiled(made)
     differ = {key for key in has.keys() | wanted.keys() if key and has.get(key) != wanted.get(key)}
     assert not differ, f"Run make messages. Not compiled for {language}:\n{listed(differ)}"
+
+
+@pytest.mark.django_db
+def test_report_on_the_command_line_is_english_in_every_language(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with translation.override("ja"):
+        call_command("queuestatus")
+
+    assert "! no worker runs: start one with manage.py runworker" in capsys.readouterr().out
