@@ -16,7 +16,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from .. import gates
@@ -154,7 +154,7 @@ class JobAdmin(JobPages):
         """Return which attempt of how many."""
         return f"{job.attempt} / {job.max_attempts}"
 
-    @admin.display(description=_("created"))
+    @admin.display(description=pgettext_lazy("time", "created"))
     def created(self, job: Job) -> SafeString | str:
         """Return when the job was enqueued."""
         return moment(job.created_at)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, UserCap
@@ -116,7 +116,7 @@ class LineAdmin(TunedAdmin[_S]):
         for row in rows:
             row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
 
-    @admin.display(description=_("active"))
+    @admin.display(description=pgettext_lazy("jobs", "active"))
     def inside(self, session: Session) -> SafeString:
         """Return how many jobs have been let through and have not ended."""
         load: SessionLoad = session.load  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ from .gate_causes import exclusive_causes, session_causes, task_causes, user_cau
 from .monitor_causes import monitor_causes
 from .queue_causes import queue_causes
 from .who import who_did
-from .words import moment_text, until_text
+from .words import gate_name, moment_text, until_text
 from .worker_causes import worker_causes
 
 PROMOTION_SECONDS = 10.0
@@ -115,7 +115,7 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
 
 def _waits(job: Job, causes: list[Cause]) -> str:
     if job.state == State.HELD:
-        return gettext("It is held by its %s, and not ready yet.") % job.held_by
+        return gettext("It is held by its %s, and not ready yet.") % gate_name(job.held_by)
     if job.state == State.SCHEDULED:
         return gettext("It waits for its time.")
     if not causes:
@@ -140,7 +140,8 @@ def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
     held = list(_gate_causes(using, job, queue, now))
     yield from held
     if job.state == State.HELD and not held and job.held_by in ORDER:
-        told = gettext("Its %s lets it through, but that has not been done yet.") % job.held_by
+        told = gettext("Its %s lets it through, but that has not been done yet.")
+        told %= gate_name(job.held_by)
         remedy = gettext("The maintenance does it within about a second, while a worker runs.")
         yield Cause(Code.NOT_RELEASED, told, remedy)
 

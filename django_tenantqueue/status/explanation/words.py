@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue
 from ..figures import duration_text
@@ -18,6 +19,14 @@ _KINDS: dict[str, str] = {
     "taskcontrol": "task",
     "worker": "worker",
 }
+_GATES = {
+    "monitor": _("monitor"),
+    "session": _("session"),
+    "user": _("user"),
+    "exclusive": _("exclusive key"),
+    "task": _("task"),
+    "details": _("details"),
+}
 
 
 def target_of(row: TenantQueue | Session | TaskControl | ConcurrentJobMonitor) -> Target:
@@ -27,6 +36,11 @@ def target_of(row: TenantQueue | Session | TaskControl | ConcurrentJobMonitor) -
     else:
         kind = _KINDS[str(row._meta.model_name)]
     return Target(kind, row.pk, str(row))
+
+
+def gate_name(held_by: str | None) -> str:
+    """Return what holds a job, as `Job.held_by` has it, in words."""
+    return str(_GATES.get(held_by or "", held_by))
 
 
 def numbers(ids: Sequence[int]) -> str:
