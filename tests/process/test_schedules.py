@@ -55,8 +55,6 @@ def test_each_tick_runs_once_when_the_leader_is_killed_in_it(workers: Workers) -
     assert sorted(job.args["args"][0] for job in jobs) == list(range(DUE))
     fired = Schedule.objects.filter(last_job_id__isnull=False)
     assert fired.count() == DUE
-    late = max(row.lateness_seconds for row in fired)
-    assert late < 60, f"the last of {DUE} was {late:.1f} s late"
 
 
 def test_edit_acts_without_a_restart(workers: Workers) -> None:
