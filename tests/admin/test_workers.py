@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -240,3 +241,17 @@ def test_page_of_a_worker_that_has_gone_leads_to_the_list(admin_client: Client) 
 
 def test_empty_list_says_what_to_do(admin_client: Client) -> None:
     assert "Start it with python manage.py runworker" in text_of(admin_client.get(LIST))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        (0.4, "agrees with the database server's"),
+        (61.26, "61.3 s ahead of the database server's"),
+        (-2.0, "2.0 s behind the database server's"),
+    ],
+)
+def test_page_tells_how_far_the_clock_is_off(admin_client: Client, ahead: float, told: str) -> None:
+    worker = make_worker(clock_ahead_seconds=ahead)
+
+    assert f"Clock: {told}" in unescape(text_of(admin_client.get(page_of(worker))))
