@@ -124,6 +124,8 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
     model = LISTS[problem.where]
     seen = may(request, "view", model) or may(request, "change", model)
     url = reverse(f"admin:tenantqueue_{model}_changelist") if seen else ""
+    if url and problem.filter:
+        url = f"{url}?{problem.filter}"
     return {"text": text[:1].upper() + text[1:], "url": url}
 
 

@@ -173,7 +173,9 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_lines(lines),
             *problems_of_claims(strays),
             *problems_of_schedules(read_troubles(using)),
-            *problems_of_duties(duties),
+            *problems_of_duties(
+                duties, is_served=any(worker.state != WorkerState.SILENT for worker in workers)
+            ),
         ],
     )
 

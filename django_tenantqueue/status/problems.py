@@ -16,6 +16,9 @@ from .workers import SILENT, DutyReport, WorkerState
 
 NAMED = 5
 """Queues, tasks or lines that a problem names."""
+LATE_SECONDS = 60.0
+"""Age of the last maintenance from which it is late. It is recorded every 10 s. Halved: a change of
+the leader on a busy server is reported, too. Doubled: a fleet without one is reported later."""
 LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 
 
@@ -23,12 +26,13 @@ LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 class Problem:
     """What is wrong. `where` it is mended: workers, queues, jobs, failures, sessions, users, …
 
-    `task`: the one that fails.
+    `task`: the one that fails. `filter`: what narrows the list to the rows in trouble.
     """
 
     text: str
     where: str
     task: str = ""
+    filter: str = ""
 
 
 def problems_of_workers(
@@ -88,7 +92,7 @@ def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
         "ready jobs that no worker takes, in %(queues)s: "
         "start one with manage.py runworker that takes them"
     )
-    return [Problem(text % {"queues": _named(untaken)}, "queues")]
+    return [Problem(text % {"queues": _named(untaken)}, "queues", filter="trouble=no-worker")]
 
 
 def problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
@@ -153,7 +157,9 @@ def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
             if (line.kind, line.why) == (kind, why)
         ]
         if names:
-            found.append(Problem(str(text) % {"names": listed_text(sorted(names))}, f"{kind}s"))
+            told = str(text) % {"names": listed_text(sorted(names))}
+            narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
+            found.append(Problem(told, f"{kind}s", filter=narrowed))
     return found
 
 
@@ -170,8 +176,15 @@ def problems_of_claims(strays: Sequence[RunningClaim]) -> list[Problem]:
     return [Problem(text % {"jobs": held}, "workers")]
 
 
-def problems_of_duties(duties: Sequence[DutyReport]) -> list[Problem]:
-    """Return that parts of the maintenance failed."""
+def problems_of_duties(duties: Sequence[DutyReport], *, is_served: bool) -> list[Problem]:
+    """Return that the maintenance is late, or parts of it failed. `is_served`: workers run."""
+    newest = min((duty.ran_seconds_ago for duty in duties), default=0.0)
+    if is_served and newest > LATE_SECONDS:
+        text = gettext(
+            "no worker has done the maintenance for %(time)s: "
+            "start one with manage.py runworker, without --no-maintenance"
+        )
+        return [Problem(text % {"time": rough_text(newest)}, "duties")]
     text = gettext("maintenance %(duty)s failed %(time)s ago")
     return [
         Problem(text % {"duty": duty.name, "time": rough_text(duty.ran_seconds_ago)}, "duties")
@@ -185,10 +198,10 @@ def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
     found = []
     if troubles.late:
         text = gettext("late schedules: %(names)s") % {"names": listed_text(troubles.late)}
-        found.append(Problem(text, "schedules"))
+        found.append(Problem(text, "schedules", filter="trouble=late"))
     if troubles.failing:
         text = gettext("failing schedules: %(names)s") % {"names": listed_text(troubles.failing)}
-        found.append(Problem(text, "schedules"))
+        found.append(Problem(text, "schedules", filter="trouble=failing"))
     return found
 
 

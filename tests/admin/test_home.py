@@ -13,7 +13,7 @@ from django_tenantqueue.models import Change, TenantQueue
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from tests.admin.conftest import text_of, url_of
-from tests.factories import make_job, make_queue
+from tests.factories import make_job, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
 HOSTILE = '"><script>alert(1)</script>'
@@ -57,6 +57,16 @@ def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
     assert "Ready jobs have waited for over a minute: acme/reports (full)" in text_of(response)
     link = f'{url_of("tenantqueue", "changelist")}?trouble=late">Ready jobs have waited'
     assert link in response.content.decode()
+
+
+def test_problem_leads_to_the_rows_in_trouble(admin_client):
+    make_worker(queues=["others"])
+    make_job(make_queue("acme", "reports"))
+
+    page = home(admin_client).content.decode()
+
+    link = f'{url_of("tenantqueue", "changelist")}?trouble=no-worker">Ready jobs that no worker'
+    assert link in page
 
 
 def test_page_says_that_all_is_well_when_nothing_is_there(admin_client, monkeypatch):

@@ -184,6 +184,24 @@ def test_failed_duty_is_a_problem() -> None:
     assert re.fullmatch(r"maintenance rescue failed \d+ s ago", problems())
 
 
+def test_maintenance_that_none_has_done_for_a_minute_is_a_problem() -> None:
+    make_worker()
+    for minutes in (2, 3):
+        ran_at = timezone.now() - timedelta(minutes=minutes)
+        make_duty(f"duty-{minutes}", ran_at=ran_at)
+
+    assert re.match(r"no worker has done the maintenance for 2 min: start one", problems())
+    make_duty("promote", ran_at=timezone.now() - timedelta(seconds=20))
+    assert not problems()
+
+
+def test_late_maintenance_is_no_problem_of_its_own_when_no_worker_runs() -> None:
+    make_duty("promote", ran_at=timezone.now() - timedelta(minutes=9))
+
+    assert "no worker runs" in problems()
+    assert "maintenance" not in problems()
+
+
 # counts
 
 
