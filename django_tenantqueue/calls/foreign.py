@@ -30,7 +30,6 @@ METHODS = {
     "request": "current_job() inside the task",
     "retry": "raise Retry(after=…) inside the task",
     "s": _CALL,
-    "schedule": _LATER,
     "send": _DELAY,
     "send_with_options": _OPTIONS_AND_ARGUMENTS,
     "set": "task.using(…)",

@@ -135,6 +135,6 @@ def test_scripts_never_make_elements_or_code_of_texts() -> None:
     unsafe = r"(inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc"
     scripts = sorted(STATIC.glob("*.js"))
 
-    assert len(scripts) == 4
+    assert len(scripts) > 3
     for script in scripts:
         assert not re.search(unsafe, script.read_text()), script.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import connection
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from .chromium import ADVICE, get_chromium
@@ -25,6 +27,13 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+
+ANSWERED_SECONDS = 5.0
+BUSY = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND pid <> pg_backend_pid() AND state IN ('active', 'idle in transaction')"
+)
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +83,15 @@ def open_page(browser: Browser, live_server: Any) -> Iterator[Callable[..., Page
     yield open_page
     for context in contexts:
         context.close()
+    _wait_until_answered()
+
+
+def _wait_until_answered() -> None:
+    """Wait for requests that pages have left: the tables are emptied next."""
+    end = time.monotonic() + ANSWERED_SECONDS
+    while time.monotonic() < end:
+        with connection.cursor() as cursor:
+            cursor.execute(BUSY)
+            if not cursor.fetchone()[0]:
+                return
+        time.sleep(0.05)

@@ -223,4 +223,4 @@ def test_session_that_is_resumed_lets_its_job_through_on_the_open_page(
     sessions.resume_sessions([session.pk])
 
     expect(page.locator(".tq-answer")).to_contain_text("nothing holds it")
-    expect(page.locator("h1 .tq-state")).to_have_text("created")
+    expect(page.locator("h1 .tq-state")).to_have_text("ready")

@@ -60,6 +60,7 @@ def test_metrics_are_answered_when_a_worker_has_a_port(workers: Workers, gate: G
     with pytest.raises(HTTPError) as error:
         scrape(port, "elsewhere")
     assert error.value.code == 404
+    error.value.close()
     listening = [
         child
         for child in runner.children()

@@ -121,7 +121,7 @@ def test_job_begins_elsewhere_when_the_process_that_ran_it_is_gone(workers: Work
     wait_for_state(job, State.SUCCESS)
     assert (job.attempt, job.result) == (1, [])
     assert first.end() == 0
-    assert "which are given back" in first.output
+    assert "ends under 1 job, given back" in first.output
 
 
 def test_running_jobs_are_given_back_when_a_second_signal_comes(workers: Workers, gate: Gate):
