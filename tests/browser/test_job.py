@@ -159,14 +159,6 @@ def test_what_is_opened_stays_open(open_page: OpenPage) -> None:
     expect(page.locator(".tq-failure").first.locator(".tq-frames pre")).to_be_hidden()
 
 
-def test_page_says_that_it_is_old_when_the_server_does_not_answer(open_page: OpenPage) -> None:
-    page = open_page(page_of(make_job(make_queue("acme"))))
-
-    page.route("**/live/", lambda route: route.abort())
-
-    expect(page.locator(".tq-late")).to_contain_text("Not updated for")
-
-
 def test_arguments_are_edited_and_the_job_is_enqueued_again(open_page: OpenPage) -> None:
     old = signs_in.using(tenant="acme").delay("ada", "hunter2", remember=True)
     control.cancel([old.pk])

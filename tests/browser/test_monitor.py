@@ -135,17 +135,6 @@ def test_page_of_an_ended_monitor_asks_for_nothing_more(open_page: OpenPage, gat
     expect(page.locator("#tq-live .tq-age")).to_contain_text("As of")
 
 
-def test_page_says_that_it_is_old_when_the_server_does_not_answer(
-    open_page: OpenPage, gate: Gate
-) -> None:
-    page = open_page(page_of(start(gate)))
-    expect(page.locator("#tq-live .tq-age")).to_contain_text("Updated")
-
-    page.route("**/live/**", lambda route: route.abort())
-
-    expect(page.locator("#tq-live .tq-age")).to_contain_text("Not updated for")
-
-
 def test_failed_details_are_retried_from_the_page(open_page: OpenPage, gate: Gate) -> None:
     monitor = start(gate)
     errors = [{"class": "builtins.OSError", "message": "no route to host"}]
