@@ -21,7 +21,9 @@ import pytest
 from django.core.management import call_command
 from django.utils import translation
 
-PACKAGE = Path(__file__).parents[1] / "django_tenantqueue"
+import django_tenantqueue
+
+PACKAGE = Path(django_tenantqueue.__file__).parent
 LOCALE = PACKAGE / "locale"
 LANGUAGES = ("en", "ja")
 ADVICE = "GNU gettext is missing. On Debian and Ubuntu: apt-get install gettext"
