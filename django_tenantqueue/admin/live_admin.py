@@ -53,7 +53,7 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Columns that are set when a row is added, and read-only afterwards."""
     refreshes = True
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
-    list_per_page = 100
+    list_per_page = 50
     list_max_show_all = 100
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER

@@ -84,7 +84,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         "paused",
     )
     list_display_links = ("title",)
-    # a page of 100 rows posts 900 fields: Django takes 1,000
+    # all of 100 rows post 900 fields: Django takes 1,000
     list_editable = ("num_slots", "weight", "max_per_second", "paused")
     list_filter = (TroubleFilter, "retired", QueueNameFilter)
     search_fields = ("tenant", "name")

@@ -44,7 +44,7 @@ def about(running: RunningJob, **more: Any) -> dict[str, Any]:
 
 
 def about_id(job_id: int) -> dict[str, Any]:
-    """Return the `extra` of a record about a job of which this process has no more than its id."""
+    """Return the `extra` of a record about a job that this process knows only by its id."""
     return {"job": job_id, "worker": _worker}
 
 

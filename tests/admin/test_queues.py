@@ -270,7 +270,7 @@ def test_audit_tells_from_what_to_what(admin_client: Client) -> None:
     assert made_changes() == [("tune", before, after)]
 
 
-def test_list_asks_a_bounded_number_of_queries_when_it_shows_100_queues(
+def test_list_asks_a_bounded_number_of_queries_when_it_shows_a_full_page(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = [make_queue(f"tenant-{number:03}") for number in range(120)]
@@ -285,13 +285,13 @@ def test_list_asks_a_bounded_number_of_queries_when_it_shows_100_queues(
     with CaptureQueriesContext(connection) as captured:
         response = admin_client.get(LIST)
 
-    assert response.content.decode().count('name="form-') >= 100
+    assert response.content.decode().count('name="form-') >= 50
     assert len(captured) <= 13
     assert len(counted) == 1
-    assert len(counted[0]) == 100
+    assert len(counted[0]) == 50
 
 
-def test_saving_100_queues_asks_a_bounded_number_of_queries(admin_client: Client) -> None:
+def test_saving_a_full_page_asks_a_bounded_number_of_queries(admin_client: Client) -> None:
     for number in range(100):
         make_queue(f"tenant-{number:03}")
     values = show(admin_client)

@@ -1,5 +1,5 @@
--- Tasks of which at least `least` runs failed since `since`, and at least this `share` of all that
--- ended; the `most` with most failures. Runs that another attempt follows count as failed, too.
+-- Tasks with at least `least` failed runs since `since` that are at least this `share` of all ended
+-- runs; the `most` with most failures. Runs that another attempt follows count as failed, too.
 -- Index: primary key.
 SELECT f.name, sum(f.failed + f.retried)::bigint AS failures, sum(
     f.succeeded + f.failed + f.retried + f.cancelled
