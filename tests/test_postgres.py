@@ -63,6 +63,7 @@ def test_server_keeps_commits_durable_when_started(cluster: Cluster) -> None:
     assert value(url, "SHOW shared_buffers") == "16MB"
 
 
+@pytest.mark.heavy
 def test_start_returns_the_running_server_when_called_again(cluster: Cluster) -> None:
     url = cluster.start()
     pid = cluster.pid
@@ -71,6 +72,7 @@ def test_start_returns_the_running_server_when_called_again(cluster: Cluster) ->
     assert cluster.pid == pid
 
 
+@pytest.mark.heavy
 def test_data_is_there_when_started_after_a_kill(cluster: Cluster) -> None:
     url = cluster.start()
     with psycopg.connect(url) as connection:
@@ -81,6 +83,7 @@ def test_data_is_there_when_started_after_a_kill(cluster: Cluster) -> None:
     assert value(cluster.start(), "SELECT number FROM kept") == 7
 
 
+@pytest.mark.heavy
 def test_server_starts_when_its_old_pid_belongs_to_another_process(cluster: Cluster) -> None:
     cluster.start()
     cluster.stop()
@@ -95,6 +98,7 @@ def test_server_starts_when_its_old_pid_belongs_to_another_process(cluster: Clus
             other.kill()
 
 
+@pytest.mark.heavy
 def test_another_port_is_taken_when_the_old_one_is_in_use(cluster: Cluster) -> None:
     first = cluster.start()
     cluster.stop()
@@ -106,6 +110,7 @@ def test_another_port_is_taken_when_the_old_one_is_in_use(cluster: Cluster) -> N
     assert value(second, "SELECT 1") == 1
 
 
+@pytest.mark.heavy
 def test_start_names_the_port_when_the_wanted_one_is_in_use(cluster: Cluster) -> None:
     with socket_on(0) as port, pytest.raises(PostgresError, match=f"Port {port} .* in use"):
         cluster.start(port=port)
@@ -133,6 +138,7 @@ def test_system_directory_is_used_when_the_account_cannot_enter_the_wanted_one()
         assert not cluster.directory.exists()
 
 
+@pytest.mark.heavy
 def test_temporary_server_goes_away_when_its_owner_is_killed() -> None:
     script = (
         "import sys, time\n"

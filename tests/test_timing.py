@@ -40,6 +40,7 @@ def test_message_names_both_times_when_it_took_too_long():
     assert_within(1.0, 1.0)
 
 
+@pytest.mark.heavy
 def test_only_late_tests_are_run_again(tmp_path):
     path = tmp_path / "test_runs.py"
     path.write_text(TESTS)

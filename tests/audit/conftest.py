@@ -139,7 +139,7 @@ def database(server_url: str, name: str) -> Iterator[str]:
         server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-@pytest.fixture(scope="package", params=[0, 60], ids="CONN_MAX_AGE={}".format)
+@pytest.fixture(scope="package")
 def project(
     request: pytest.FixtureRequest, audit_url: str, zygote: Zygote, tmp_path_factory: Any
 ) -> Iterator[Project]:

@@ -10,6 +10,11 @@ from .conftest import Project
 from .project.misbehaviours import TABLE
 
 INNOCENT = 200
+CONN_MAX_AGES = (0, 60)
+"""Connections that last for one job, or for a minute."""
+PLAYED = [
+    (age, name) for age in CONN_MAX_AGES for name, way in TABLE.items() if age or way.connection
+]
 pytestmark = pytest.mark.heavy
 
 
@@ -17,7 +22,7 @@ def test_there_are_forty_ways():
     assert len(TABLE) >= 40
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(("project", "name"), PLAYED, indirect=["project"])
 def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str):
     way = TABLE[name]
     if way.replaced:
@@ -41,6 +46,7 @@ def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str)
         project.begin_anew()
 
 
+@pytest.mark.parametrize("project", CONN_MAX_AGES, indirect=True)
 def test_worker_stops_in_order_after_all_of_them(project: Project):
     project.play("closes_the_connection")
 

@@ -78,15 +78,6 @@ def test_edit_in_progress_is_kept_until_it_is_saved(open_page: OpenPage) -> None
     assert TenantQueue.objects.get(pk=queue.pk).num_slots == 7
 
 
-def test_page_says_that_it_is_old_when_the_server_does_not_answer(open_page: OpenPage) -> None:
-    page = open_page(HOME)
-    expect(page.locator(".tq-age")).to_contain_text("Updated")
-
-    page.route("**/overview/**", lambda route: route.abort())
-
-    expect(page.locator(".tq-age")).to_contain_text("Not updated for")
-
-
 def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage) -> None:
     make_job(make_queue("a-tenant-with-a-long-name" * 3, "reports" * 5))
     page = open_page(HOME, viewport={"width": 420, "height": 800})

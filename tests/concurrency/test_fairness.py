@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("manner")
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("room", [1, 3, 10, 40, 50, 60, 72, 76, 100, 128])
+@pytest.mark.heavy
+@pytest.mark.parametrize("room", [1, 10, 50, 76, 128])
 @pytest.mark.parametrize("slots", [2, 1000])
 def test_big_tenant_gets_its_share_and_a_turn_when_small_ones_come_after(worker, room, slots):
     big = make_queue(num_slots=slots)

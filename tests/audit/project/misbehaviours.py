@@ -40,6 +40,8 @@ class Misbehaviour:
     """It ends its process at once: what runs beside it there has to start again."""
     replaced: bool
     """Another process takes the place of the one that has run it."""
+    connection: bool
+    """It does something to a connection: `CONN_MAX_AGE` may make a difference."""
 
 
 TABLE: dict[str, Misbehaviour] = {}
@@ -51,16 +53,29 @@ kept: list[Any] = []
 
 
 def must_end(
-    pattern: str, *, jobs: int = 8, kills: bool = False, replaced: bool = False, **options: Any
+    pattern: str,
+    *,
+    jobs: int = 8,
+    kills: bool = False,
+    replaced: bool = False,
+    connection: bool = False,
+    **options: Any,
 ) -> Callable[[Callable[[], Any]], Task[[], Any]]:
     """Make a function a task and a row of the table."""
 
     def note(func: Callable[[], Any]) -> Task[[], Any]:
         made: Task[[], Any] = task(**options)(func)
-        TABLE[func.__name__] = Misbehaviour(made, pattern, jobs, kills, replaced or kills)
+        TABLE[func.__name__] = Misbehaviour(
+            made, pattern, jobs, kills, replaced or kills, connection
+        )
         return made
 
     return note
+
+
+def on_connection(pattern: str, **options: Any) -> Callable[[Callable[[], Any]], Task[[], Any]]:
+    """Make a function a task that does something to a connection, and a row of the table."""
+    return must_end(pattern, connection=True, **options)
 
 
 def sql(statement: str) -> None:
@@ -77,66 +92,66 @@ def write() -> None:
 # transactions
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def enters_atomic_and_returns() -> None:
     transaction.atomic().__enter__()
     write()
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def enters_two_blocks_and_returns() -> None:
     transaction.atomic().__enter__()
     transaction.atomic().__enter__()
     write()
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def leaves_a_failed_block() -> None:
     transaction.atomic().__enter__()
     with contextlib.suppress(DatabaseError):
         sql("SELECT 1 / 0")
 
 
-@must_end(r"error ValueError: a mistake")
+@on_connection(r"error ValueError: a mistake")
 def raises_inside_a_block_left_open() -> None:
     transaction.atomic().__enter__()
     write()
     raise ValueError("a mistake")
 
 
-@must_end(LEFT_OPEN, atomic=True)
+@on_connection(LEFT_OPEN, atomic=True)
 def leaves_an_inner_block_of_an_atomic_task() -> None:
     transaction.atomic().__enter__()
     write()
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def begins_by_hand() -> None:
     sql("BEGIN")
     write()
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def begins_by_hand_and_fails() -> None:
     sql("BEGIN")
     with contextlib.suppress(DatabaseError):
         sql("SELECT 1 / 0")
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def leaves_a_savepoint() -> None:
     sql("BEGIN")
     sql("SAVEPOINT mine")
     write()
 
 
-@must_end(LEFT_OPEN)
+@on_connection(LEFT_OPEN)
 def turns_autocommit_off() -> None:
     transaction.set_autocommit(False)
     write()
 
 
-@must_end(r"error RuntimeError: after the commit")
+@on_connection(r"error RuntimeError: after the commit")
 def raises_after_the_commit() -> None:
     def hook() -> None:
         raise RuntimeError("after the commit")
@@ -146,14 +161,14 @@ def raises_after_the_commit() -> None:
         transaction.on_commit(lambda: kept.append("never"))
 
 
-@must_end(r"error .*TimeLimitExceeded", timeout=0.2)
+@on_connection(r"error .*TimeLimitExceeded", timeout=0.2)
 def loops_over_small_transactions() -> None:
     while True:
         with transaction.atomic():
             pass
 
 
-@must_end(r"error .*TimeLimitExceeded", timeout=0.2)
+@on_connection(r"error .*TimeLimitExceeded", timeout=0.2)
 def sleeps_in_the_server() -> None:
     with transaction.atomic():
         while True:
@@ -164,45 +179,45 @@ def sleeps_in_the_server() -> None:
 # the connection
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def closes_the_connection() -> None:
     write()
     connection.close()
 
 
-@must_end(r"error django\.db\.")
+@on_connection(r"error django\.db\.")
 def closes_the_connection_inside_a_block() -> None:
     with transaction.atomic():
         connection.close()
         write()
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def closes_the_raw_connection() -> None:
     write()
     connection.connection.close()
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def has_its_session_terminated() -> None:
     with contextlib.suppress(DatabaseError):
         sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def drops_the_connection() -> None:
     write()
     kept.append(connections["default"])
     del connections["default"]
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def replaces_close() -> None:
     write()
     connection.close = lambda: None
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def leaves_an_execute_wrapper() -> None:
     def refuse(*args: Any) -> None:
         raise PermissionError("no statements")
@@ -211,7 +226,7 @@ def leaves_an_execute_wrapper() -> None:
     connection.execute_wrapper(refuse).__enter__()
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def changes_the_row_factory() -> None:
     write()
     connection.connection.row_factory = dict_row
@@ -220,60 +235,60 @@ def changes_the_row_factory() -> None:
 # the session in the server
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def sets_a_role() -> None:
     sql("SET ROLE pg_monitor")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def sets_the_search_path() -> None:
     sql("SET search_path = pg_catalog")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def sets_read_only() -> None:
     sql("SET default_transaction_read_only = on")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def sets_a_statement_timeout() -> None:
     sql("SET statement_timeout = 1")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def sets_the_servers_time_zone() -> None:
     sql("SET TimeZone = 'Asia/Tokyo'")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def shadows_a_table() -> None:
     sql("CREATE TEMPORARY TABLE audit_effect (LIKE audit_effect INCLUDING ALL)")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def keeps_a_session_lock() -> None:
     sql("SELECT pg_advisory_lock_shared(4711)")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def listens() -> None:
     sql("LISTEN audit")
     sql("NOTIFY audit")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def leaves_a_prepared_statement() -> None:
     sql("PREPARE mine AS SELECT 1")
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def leaves_a_server_side_cursor() -> None:
     rows = apps.get_model("audit", "Effect").objects.all().iterator(chunk_size=1)
     next(rows, None)
     kept.append(rows)
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 def leaves_a_cursor() -> None:
     cursor = connection.cursor()
     cursor.execute("SELECT generate_series(1, 1000)")
@@ -548,23 +563,23 @@ async def stops_the_event_loop() -> None:
     await asyncio.sleep(0.01)
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 async def has_the_event_loop_exit() -> None:
     asyncio.get_running_loop().call_soon(sys.exit)
     await asyncio.sleep(0.01)
 
 
-@must_end(r"error|success")
+@on_connection(r"error|success")
 async def leaves_a_transaction_of_the_orms_thread() -> None:
     await sync_to_async(sql)("BEGIN")
 
 
-@must_end(r"error|success")
+@on_connection(r"error|success")
 async def enters_atomic_in_the_orms_thread() -> None:
     await sync_to_async(transaction.atomic().__enter__)()
 
 
-@must_end(SUCCESS)
+@on_connection(SUCCESS)
 async def sets_a_role_in_the_orms_thread() -> None:
     await sync_to_async(sql)("SET ROLE pg_monitor")
 
