@@ -307,10 +307,11 @@ def test_batch_has_one_span_and_its_runs_have_traces_of_their_own(spans: Spans):
 
 @pytest.mark.django_db
 def test_details_and_callback_are_linked_to_the_span_of_their_monitor(spans: Spans):
-    monitor = ConcurrentJobMonitor.start(
+    monitor = ConcurrentJobMonitor.objects.start(
         "import",
         [add.call(1), add.call(2)],
         tenant="acme",
+        parallel=2,
         keep_open=True,
         on_done=noop.call(),
     )
