@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-TRACE = "trace"
+TRACE = "opentelemetry"
 """The key of `Job.context` under which the trace of an enqueue travels."""
 
 

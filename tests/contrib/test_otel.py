@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
 from django_tenantqueue import Unique, current_job, task
 from django_tenantqueue.calls import tracing
@@ -36,6 +39,11 @@ Spans = Callable[..., list[ReadableSpan]]
 TRACEPARENT = "00-{:032x}-{:016x}-01"
 
 
+def carried(trace_id: int) -> str:
+    """Return the context of a job with this trace."""
+    return json.dumps({tracing.TRACE: {"traceparent": TRACEPARENT.format(trace_id, 8)}})
+
+
 @pytest.fixture
 def exporter() -> InMemorySpanExporter:
     return InMemorySpanExporter()
@@ -54,7 +62,7 @@ def provider(exporter: InMemorySpanExporter) -> Iterator[TracerProvider]:
 
 @pytest.fixture
 def spans(provider: TracerProvider, exporter: InMemorySpanExporter) -> Spans:
-    """Return a function that returns the spans of an operation, or all, in the order of their ends."""
+    """Return a function that returns the spans of an operation, or all, as they ended."""
 
     def find(operation: str | None = None) -> list[ReadableSpan]:
         return [
@@ -185,11 +193,10 @@ def test_span_is_current_in_the_body_of_the_job(spans: Spans, called):
 
 
 def test_nothing_is_left_for_the_next_job_of_a_thread(spans: Spans, claimed_job):
-    traced = '{"trace": {"traceparent": "%s"}}' % TRACEPARENT.format(7, 8)
     found: list[bool] = []
 
     def work() -> None:
-        run_sync(RunningJob(claimed_job(context=traced)), 0)
+        run_sync(RunningJob(claimed_job(context=carried(7))), 0)
         found.append(trace.get_current_span().get_span_context().is_valid)
         run_sync(RunningJob(claimed_job()), 0)
 
@@ -212,7 +219,7 @@ def test_coroutines_side_by_side_have_spans_of_their_own(spans: Spans, claimed_j
                 is_async=True,
                 name=name,
                 source_method=name,
-                context='{"trace": {"traceparent": "%s"}}' % TRACEPARENT.format(number, 8),
+                context=carried(number),
             )
         )
         for number in (1, 2, 3)
@@ -327,9 +334,7 @@ def test_details_and_callback_are_linked_to_the_span_of_their_monitor(spans: Spa
     assert started.attributes["tenantqueue.monitor"] == monitor.pk
     assert started.attributes["tenantqueue.tenant"] == "acme"
     processed = spans("process")
-    assert sorted(links(span)[0] for span in processed) == sorted(
-        [ids(started)] * 3 + [ids(added)]
-    )
+    assert sorted(links(span)[0] for span in processed) == sorted([ids(started)] * 3 + [ids(added)])
     assert {span.parent for span in processed} == {None}
 
 
@@ -339,7 +344,7 @@ def test_job_that_a_job_enqueues_is_in_its_trace(spans: Spans):
 
     run_pending()
 
-    first, second = spans("send")
+    _, second = spans("send")
     outer, _ = spans("process")
     assert parent(second) == outer.context.span_id
     assert len({span.context.trace_id for span in spans()}) == 1
@@ -404,9 +409,9 @@ def test_baggage_and_trace_state_travel_with_a_job(spans: Spans):
         context.detach(token)
 
     assert [job.result for job in run_pending()] == ["r-17", "r-17"]
-    carried = Job.objects.get(pk=for_one.pk).context["trace"]
-    assert carried["tracestate"] == "shop=a1"
-    assert carried["traceparent"] == TRACEPARENT.format(5, spans("send")[0].context.span_id)
+    stored = Job.objects.get(pk=for_one.pk).context[tracing.TRACE]
+    assert stored["tracestate"] == "shop=a1"
+    assert stored["traceparent"] == TRACEPARENT.format(5, spans("send")[0].context.span_id)
     assert spans("process")[0].context.trace_state.get("shop") == "a1"
 
 
@@ -426,19 +431,13 @@ def test_job_that_is_enqueued_again_belongs_to_the_new_enqueue(spans: Spans):
 def test_tick_of_a_schedule_is_an_enqueue(spans: Spans):
     row = Schedule(task=noop.name, tenant="acme")
 
-    firing.enqueue_tick("default", row, row_time())
+    firing.enqueue_tick("default", row, timezone.now())
     run_pending()
 
     (sent,) = spans("send")
     (processed,) = spans("process")
     assert sent.parent is None
     assert links(processed) == [ids(sent)]
-
-
-def row_time():
-    from django.utils import timezone
-
-    return timezone.now() - timedelta(minutes=1)
 
 
 @pytest.mark.django_db
@@ -462,11 +461,11 @@ def test_job_without_a_trace_runs_in_one_of_its_own(spans: Spans, provider):
     assert links(processed) == []
 
 
-@pytest.mark.parametrize(
-    "carried", ["7", '"text"', "[]", "{}", '{"traceparent": "no", "batch": "1"}']
-)
-def test_trace_that_cannot_be_read_harms_no_job(spans: Spans, claimed_job, carried):
-    outcome = run_sync(RunningJob(claimed_job(context=f'{{"trace": {carried}}}')), 0)
+@pytest.mark.parametrize("found", [7, "text", [], {}, {"traceparent": "no", "batch": "1"}])
+def test_trace_that_cannot_be_read_harms_no_job(spans: Spans, claimed_job, found):
+    text = json.dumps({tracing.TRACE: found})
+
+    outcome = run_sync(RunningJob(claimed_job(context=text)), 0)
 
     assert outcome.finished is not None
     assert outcomes(spans()) == ["success"]
@@ -492,3 +491,27 @@ def test_api_without_an_sdk_does_no_harm(claimed_job: Callable[..., ClaimedJob])
         uninstrument()
 
     assert outcome.finished is not None
+
+
+@pytest.mark.django_db
+def test_every_attribute_is_documented(spans: Spans):
+    add_once.delay()
+    add_once.delay()
+    fail.using(max_attempts=1, tenant="acme").delay()
+    ConcurrentJobMonitor.objects.start("import", [add.call(1)], parallel=1)
+    run_pending()
+
+    found = {name for span in spans() for name in span.attributes}
+    text = (Path(__file__).parents[2] / "docs/reference/tracing.md").read_text()
+    documented = set(re.findall(r"^\| `([a-z_]+\.[a-z_.]+)`", text, re.MULTILINE))
+    assert documented == found | {"messaging.client.id"}  # that of a worker process
+
+
+def test_attributes_are_those_of_the_conventions():
+    conventions = pytest.importorskip(
+        "opentelemetry.semconv._incubating.attributes.messaging_attributes"
+    )
+    known = {value for name, value in vars(conventions).items() if name.isupper()}
+    text = (Path(__file__).parents[2] / "docs/reference/tracing.md").read_text()
+
+    assert set(re.findall(r"`(messaging\.[a-z_.]+)` \|", text)) <= known

@@ -1,4 +1,4 @@
-"""Settings of workers that write their spans into the file $TEST_SPANS, and the app that does it."""
+"""Settings of workers that write their spans into the file $TEST_SPANS, and the app for it."""
 
 import atexit
 import os
