@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.test import override_settings
+from django.urls import reverse
 from django.utils import timezone
 
 from django_tenantqueue import Unique, current_job, task
@@ -413,6 +414,15 @@ def test_baggage_and_trace_state_travel_with_a_job(spans: Spans):
     assert stored["tracestate"] == "shop=a1"
     assert stored["traceparent"] == TRACEPARENT.format(5, spans("send")[0].context.span_id)
     assert spans("process")[0].context.trace_state.get("shop") == "a1"
+
+
+@pytest.mark.django_db
+def test_page_of_a_job_shows_its_trace(spans: Spans, admin_client):
+    job = noop.delay()
+
+    page = admin_client.get(reverse("admin:tenantqueue_job_change", args=[job.pk]))
+
+    assert f"{spans('send')[0].context.trace_id:032x}" in page.content.decode()
 
 
 @pytest.mark.django_db
