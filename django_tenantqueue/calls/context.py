@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, InvalidOption
+from . import tracing
 
 
 class Carrier(Protocol):
@@ -110,12 +111,23 @@ setting_changed.connect(_forget)
 def capture_context() -> str | None:
     """Return the JSON text of what the current thread carries into a job, None for nothing."""
     values = {c.key: value for c in _carriers() if (value := c.capture()) is not None}
+    if tracing.active is not None and (trace := tracing.active.capture()):
+        values[tracing.TRACE] = trace
     if not values:
         return None
     try:
         return json.dumps(values, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"a value of TENANTQUEUE['CONTEXT'] is not JSON: {error}") from error
+
+
+def with_trace(context: str) -> str | None:
+    """Return a context ("": an empty one) with the trace of the current thread for its own."""
+    values = json.loads(context) if context else {}
+    values.pop(tracing.TRACE, None)
+    if tracing.active is not None and (trace := tracing.active.capture()):
+        values[tracing.TRACE] = trace
+    return json.dumps(values) if values else None
 
 
 def has_surroundings(context: str | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
 from ..calls.context import surroundings
 from ..calls.options import Options
@@ -20,6 +21,7 @@ from ..models import Job
 from ..queries.claim import ClaimedJob
 from ..states import Priority, State
 from .current_job import RunningJob, enter, leave
+from .outcome import Outcome
 
 _ids = itertools.count(-1, -1)
 
@@ -33,10 +35,30 @@ def run_now(
     task is raised here.
     """
     tenant = get_tenant() if options.tenant is None else options.tenant
+    running = RunningJob(
+        _claimed(source, options, tenant, args, kwargs), tenant=tenant, queue=options.queue or ""
+    )
+    if tracing.active is None:
+        return _run(running, source, options)
+    with tracing.active.send(tenant, options.queue, source.name) as note:
+        note(job=running.id)
+        with tracing.active.process(running) as note_outcome:
+            job = _run(running, source, options)
+            note_outcome(Outcome(stored=True))
+    return job
+
+
+def _claimed(
+    source: Source,
+    options: Options,
+    tenant: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> ClaimedJob:
     text = source.encode(args, kwargs)
     if options.unique is not None:  # a key that is none is an error here, too
         make_key(options.unique, source, tenant, args, kwargs, text)
-    claimed = ClaimedJob(
+    return ClaimedJob(
         id=next(_ids),
         claim_seq=1,
         queue_id=0,
@@ -59,7 +81,11 @@ def run_now(
         weight=1,
         slots_left=0,
     )
-    running = RunningJob(claimed, tenant=tenant, queue=options.queue or "")
+
+
+def _run(running: RunningJob, source: Source, options: Options) -> Job:
+    claimed, tenant = running.claimed, running.tenant
+    text = claimed.args
     created = timezone.now()
     enter(running)
     try:

@@ -22,6 +22,7 @@ from django.db import (
 from django.utils import timezone
 
 from .. import signals
+from ..calls import tracing
 from ..calls.arguments import decode_args
 from ..calls.context import has_surroundings, surroundings
 from ..calls.sources import RegisteredTask, resolve
@@ -101,6 +102,15 @@ def run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int] = NO
 
     `blocks`: how many atomic blocks are open on its connections, by alias (`open_blocks()`).
     """
+    if tracing.active is None:
+        return _run_sync(running, worker_id, blocks)
+    with tracing.active.process(running) as note:
+        outcome = _run_sync(running, worker_id, blocks)
+        note(outcome)
+    return outcome
+
+
+def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) -> Outcome:
     task: RegisteredTask | None = None
     try:
         outcome = _before(running)
@@ -271,6 +281,15 @@ async def run_async(running: RunningJob) -> Outcome:
 
     Its model arguments are loaded, and a result for a cache is stored, in a thread.
     """
+    if tracing.active is None:
+        return await _run_async(running)
+    with tracing.active.process(running) as note:
+        outcome = await _run_async(running)
+        note(outcome)
+    return outcome
+
+
+async def _run_async(running: RunningJob) -> Outcome:
     task: RegisteredTask | None = None
     try:
         outcome = _before(running)

@@ -12,7 +12,8 @@ from django.db import connections, transaction
 from django.db.models.base import ModelState
 from django.utils import timezone
 
-from ..calls.context import capture_context
+from ..calls import tracing
+from ..calls.context import capture_context, with_trace
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
 from ..calls.unique_key import make_key
@@ -146,9 +147,26 @@ def enqueue(
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options)
+    if tracing.active is None:
+        return _enqueue(source, options, target, args, kwargs, task, context)
+    with tracing.active.send(target.tenant, target.queue, source.name) as note:
+        job = _enqueue(source, options, target, args, kwargs, task, context)
+        note(job=job.pk, **({"duplicate": True} if job.duplicate else {}))
+    return job
+
+
+def _enqueue(
+    source: Source,
+    options: Options,
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    task: RegisteredTask | None,
+    context: str | None,
+) -> Job:
     new = new_job(source, options, queue_id_of(target), source.encode(args, kwargs))
     if context is not None:
-        new["context"] = context or None
+        new["context"] = with_trace(context)
     if options.has_gates:
         call = _keyed(source, options, target, args, kwargs, new["args"])
         job = _enqueue_gated(new, options, target, call)
@@ -341,6 +359,20 @@ def enqueue_many(
     for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
     """
     target = find_target(options)
+    if tracing.active is None:
+        return _enqueue_many(source, options, target, calls)
+    with tracing.active.send(target.tenant, target.queue, source.name, is_batch=True) as note:
+        ids = _enqueue_many(source, options, target, calls)
+        note(count=len(ids))
+    return ids
+
+
+def _enqueue_many(
+    source: Source,
+    options: Options,
+    target: Target,
+    calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
+) -> list[int]:
     new = new_job(source, options, queue_id_of(target), "")
     row = _gated(new, options, gates_of(options, target.tenant, ""))
     ids: list[int] = []

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..calls import tracing
 from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
 from ..calls.context import capture_context
 from ..calls.options import Options
@@ -82,10 +83,12 @@ def start(
     if get_settings().eager:
         return _run_now(monitor, details, callback)
     using = get_settings().database
-    with transaction.atomic(using=using):
+    sent = tracing.send_batch(options.tenant, options.queue)
+    with sent as note, transaction.atomic(using=using):
         monitor.anchor_id = queries.next_job_id(using)
         monitor.save(using=using, force_insert=True)
-        _, first_queue = _insert(using, monitor, details, options.queue)
+        count, first_queue = _insert(using, monitor, details, options.queue)
+        note(count=count, monitor=monitor.pk)
         # in the queue of the details, if it has none of its own: their workers come to it
         queue = callback.options.queue or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
@@ -100,7 +103,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     in a caller's transaction that is not READ COMMITTED, and the errors of start().
     """
     using = get_settings().database
-    with transaction.atomic(using=using):
+    with tracing.send_batch(monitor.tenant, queue) as note, transaction.atomic(using=using):
         set_up(using, READ_COMMITTED)
         if not queries.share_addition(using, monitor.pk):
             raise Unsupported(
@@ -115,6 +118,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
                 "start another one, or start it with keep_open=True and close() it"
             )
         count, _ = _insert(using, monitor, details, queue)
+        note(count=count, monitor=monitor.pk)
         if count:
             release_later(using, _gates(monitor))
     return count

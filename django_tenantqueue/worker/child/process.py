@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import psycopg
 from django.db import connections
 
+from ...calls import tracing
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.job_log import name_worker
 from ...queries import workers as queries
@@ -52,10 +53,17 @@ def die_with_parent(parent_pid: int) -> None:
 
 def _end_at_once() -> NoReturn:
     """End the process even if other threads run, or one blocks the event loop."""
+    _flush_traces()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _flush_traces() -> None:
+    """Send what a tracer has buffered: os._exit() calls no exit handler of it."""
+    if tracing.active is not None:
+        tracing.active.flush()
 
 
 def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
@@ -140,6 +148,7 @@ class WorkerProcess:
         loop.call_soon(thread.start)
         self._turn(loop)
         thread.join()
+        _flush_traces()
         sys.stdout.flush()
         sys.stderr.flush()
         return 0

@@ -1,0 +1,1 @@
+"""Ties to other packages. Each needs the extra of its name."""
