@@ -21,6 +21,8 @@ from django_tenantqueue.calls.recurrence import (
 )
 from django_tenantqueue.exceptions import InvalidOption
 
+from .year import OFFSETS, daily
+
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 END = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -96,6 +98,12 @@ def test_hourly_ticks_follow_the_clock_of_the_world_when_clocks_are_turned(zone:
 
     assert len(ticks) == 365 * 48
     assert gaps == {timedelta(minutes=30)}
+
+
+@pytest.mark.parametrize("zone", OFFSETS)
+@pytest.mark.parametrize(("hour", "minute"), [(0, 30), (1, 45), (2, 15), (2, 30), (23, 30)])
+def test_ticks_of_a_year_are_those_of_a_table(zone: str, hour: int, minute: int) -> None:
+    assert year_of(f"{minute} {hour} * * *", zone) == daily(zone, hour, minute)
 
 
 def test_two_times_of_a_gap_are_one_tick() -> None:
