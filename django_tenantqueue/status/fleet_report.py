@@ -15,7 +15,7 @@ from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
-from ..queries.fleet import HeldCounts, JobCounts, RunningClaim
+from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
 from . import figures
 from .clock import CLOCK_SECONDS
@@ -162,7 +162,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         duties=duties,
         counts=counts,
         counted_to=COUNTED_TO,
-        need=need_of(using, [(worker.state, worker) for worker in workers]),
+        need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
         problems=[
             *problems_of_workers(
                 [worker.state for worker in workers],
@@ -228,7 +228,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
 
 def read_need(using: str) -> Need:
     """Read whether workers are short: two statements, for autoscalers."""
-    return need_of(using, read_states(using))
+    return need_of(read_states(using), _count_startable(using))
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
@@ -237,10 +237,15 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def need_of(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
-    """Read whether these workers are short: one statement."""
+def _count_startable(using: str) -> Startable:
+    return queries.count_startable(using, most=STARTABLE, visits=VISITED)
+
+
+def need_of(
+    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], startable: Startable
+) -> Need:
+    """Return whether these workers are short."""
     going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
-    startable = queries.count_startable(using, most=STARTABLE, visits=VISITED)
     return Need(
         startable=startable.jobs,
         oldest_wait_seconds=startable.oldest_wait_seconds,

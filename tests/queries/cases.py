@@ -313,9 +313,15 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
-    "count_blocked": [
+    "read_backlog": [
         Case(
-            lambda _: {"most": 10_000, "visits": 2000},
+            lambda _: {
+                "most": 10_000,
+                "startable": 1000,
+                "listed": 20,
+                "visits": 2000,
+                "active": 10_000,
+            },
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             3 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
