@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from statistics import median
 
 from django_tenantqueue.models import Schedule
 
 from ..bench import STALL_SECONDS, Bench
 from ..bench_app import tasks
 from ..fleet import Fleet
-from ..results import Cost, Incorrect, Row, Sample, at_most
+from ..results import Incorrect, Row, Sample, at_most
 from ..workers import Workers
 from .idle import WORKERS, rest
 
@@ -33,12 +34,12 @@ def run(bench: Bench) -> Iterator[Row]:
         target=at_most(LATE_SECONDS),
         digits=2,
     )
-    workers, seconds = bench.size(WORKERS, 10), bench.size(60, 4)
+    workers, pairs, seconds = bench.size(WORKERS, 10), bench.size(4, 1), bench.size(10, 2)
     yield Row(
         "schedules",
-        f"{workers} idle workers and the server, {schedules:,} schedules more, {seconds} s",
+        f"{workers} idle workers and the server: what {schedules:,} schedules add",
         "% of a core",
-        bench.rounds(lambda: _idle(bench, schedules, workers, seconds)),
+        bench.rounds(lambda: _idle(bench, schedules, workers, pairs, seconds)),
         higher_is_better=False,
         target=at_most(MOST_PERCENT),
         digits=2,
@@ -134,35 +135,33 @@ def _wait(condition: Callable[[], bool], what: str) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _idle(bench: Bench, schedules: int, workers: int, seconds: float) -> Sample:
-    """Return what the schedules add: without them, twice as long with them, without them again."""
+def _idle(bench: Bench, schedules: int, workers: int, pairs: int, seconds: float) -> Sample:
+    """Return what the schedules add: the median of turns without them and with them."""
     bench.reset()
     bench.make_queues(["wide"], paused=False)
-    _make_schedules(bench, 0)
+    _make_schedules(bench, schedules)
+    bench.db.execute("CREATE TEMPORARY TABLE kept AS TABLE tenantqueue_schedule")
     bench.vacuum()
+    without, added = [], []
     with bench.fleet(workers, seconds=0.0, supervised=True) as fleet:
         bench.wait_until_idle(fleet)
-        before = _rest(bench, fleet, seconds / 4)
-        _make_schedules(bench, schedules)
-        loaded = _rest(bench, fleet, seconds / 2)
-        _make_schedules(bench, 0)
-        after = _rest(bench, fleet, seconds / 4)
-    parts = [[_share(cost) for cost in costs] for costs in ((before, after), (loaded,))]
-    without, share = (sum(part) / len(part) for part in parts)
-    note = f"{without:.1f} % without them, workers and server together"
-    if loaded.server_cpu_seconds is None:
+        time.sleep(seconds)
+        for _ in range(pairs):
+            bench.db.execute("TRUNCATE tenantqueue_schedule")
+            without.append(_share(bench, fleet, seconds))
+            bench.db.execute("INSERT INTO tenantqueue_schedule TABLE kept")
+            bench.db.execute("VACUUM (ANALYZE) tenantqueue_schedule")
+            added.append(_share(bench, fleet, seconds) - without[-1])
+    bench.db.execute("DROP TABLE kept")
+    note = f"{median(without):.1f} % without them, workers and server together"
+    if bench.server.postmaster is None:
         note += "; the server is on another machine: not measured"
-    return Sample(share - without, cost=loaded, note=note)
+    return Sample(median(added), note=f"{note}; {min(added):+.1f} to {max(added):+.1f} %")
 
 
-def _rest(bench: Bench, fleet: Fleet, seconds: float) -> Cost:
-    """Let the fleet rest, once what was done before it has settled."""
-    bench.server.checkpoint()
-    time.sleep(2.0)
+def _share(bench: Bench, fleet: Fleet, seconds: float) -> float:
+    """Return which part of a core the fleet and the server use, in percent."""
+    time.sleep(1.0)
     bench.settle()
-    return rest(bench, fleet, seconds)
-
-
-def _share(cost: Cost) -> float:
-    used = cost.python_cpu_seconds + (cost.server_cpu_seconds or 0.0)
-    return 100 * used / cost.seconds
+    cost = rest(bench, fleet, seconds)
+    return 100 * (cost.python_cpu_seconds + (cost.server_cpu_seconds or 0.0)) / cost.seconds

@@ -729,7 +729,14 @@ CASES: dict[str, list[Case]] = {
             (*SCHEDULE_DUE, *HOT_KEY),
             3000,
             settings=ORDERED,
-        )
+        ),
+        # there is room for all that are due: the walk stops at those that are not
+        Case(
+            lambda _: {"most": 1000, "now": None},
+            (*SCHEDULE_DUE, *HOT_KEY),
+            3000,
+            settings=ORDERED,
+        ),
     ],
     "move_schedules": [
         Case(
