@@ -87,10 +87,10 @@ def test_each_tick_of_a_year_is_fired_once_when_clocks_are_turned() -> None:
         row.tick_at = row.next_at = row.recurrence.next(START - timedelta(microseconds=1))
         row.save()
 
-    day = START
-    while day < END:
-        day += timedelta(days=1)
-        fire(day - timedelta(microseconds=1))
+    now = START
+    while now < END:
+        now = min(now + timedelta(days=7), END)
+        fire(now - timedelta(microseconds=1))
 
     fired = [job.args["args"][0]["value"] for job in Job.objects.order_by("pk")]
     table = [moment for zone, time in times.items() for moment in daily(zone, *time)]
