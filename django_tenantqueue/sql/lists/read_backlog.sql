@@ -87,7 +87,7 @@ WITH RECURSIVE
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created' AND j.lane = s.lane AND j.queue_id = s.queue_id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
-        LIMIT least(s.room, %(startable)s::integer)
+        LIMIT greatest(0, least(s.room, %(startable)s::integer))
     ) job
     WHERE s.reason IS NULL
     LIMIT %(startable)s::integer
