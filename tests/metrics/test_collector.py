@@ -6,6 +6,7 @@ import sys
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import Unsupported
@@ -13,7 +14,7 @@ from django_tenantqueue.metrics import collector
 from django_tenantqueue.metrics.collector import buckets, registry
 from django_tenantqueue.metrics.families import FAMILIES
 from django_tenantqueue.metrics.serve import render
-from django_tenantqueue.models import Figure, QueueRate
+from django_tenantqueue.models import Figure, Job, QueueRate
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.spread import BOUNDS
 from django_tenantqueue.states import State
@@ -105,6 +106,29 @@ def test_workers_are_wanted_when_jobs_could_start():
     assert found["tenantqueue_wanted_threads",] == 17
     assert found["tenantqueue_wanted_workers",] == 5
     assert found["tenantqueue_worker_threads",] == 4
+
+
+def scans_of_the_history() -> int:
+    """Return how often this session has read partitions with finished jobs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(seq_scan + coalesce(idx_scan, 0)) FROM pg_stat_xact_user_tables "
+            "WHERE relname LIKE 'tenantqueue_job_history%'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_no_finished_job_is_read_by_a_scrape():
+    queue = make_queue()
+    make_job(queue)
+    make_job(queue, state=State.SUCCESS)
+    assert Job.objects.filter(final=True).count() == 1
+    before = scans_of_the_history()
+    assert before
+
+    scrape()
+
+    assert scans_of_the_history() == before
 
 
 def test_queues_are_named_when_their_jobs_wait_longest(monkeypatch):
