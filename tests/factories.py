@@ -232,8 +232,14 @@ class FakeWorker:
     surveys = False
     """It surveys before each claim."""
 
-    def __init__(self, filters: Filters | None = None, *, clock: Clock | None = None) -> None:
-        self.db = connect("default", "test")
+    def __init__(
+        self,
+        filters: Filters | None = None,
+        *,
+        clock: Clock | None = None,
+        db: psycopg.Connection[Any] | None = None,
+    ) -> None:
+        self.db = db or connect("default", "test")
         # A real worker stores again what a locked row has held up; this one waits for longer.
         self.db.execute("SET lock_timeout = '10s'")
         self.id = self._register()

@@ -50,17 +50,18 @@ def _measure(bench: Bench, seconds: float, jobs: int) -> list[Sample]:
     bench.make_queues(["wide"], paused=False)
     bench.vacuum()
     bench.settle()
-    without = _wait(bench, None, seconds)
+    without = rest(bench, None, seconds)
     with bench.fleet(WORKERS, seconds=0.0, supervised=True) as fleet:
         bench.wait_until_idle(fleet)
         time.sleep(2.0)
-        idle = _wait(bench, fleet, seconds)
+        idle = rest(bench, fleet, seconds)
         samples = _latencies(bench, fleet, jobs)
     bench.check_finished(WARM_UP + jobs)
     return [_share(idle, without), *samples]
 
 
-def _wait(bench: Bench, fleet: Fleet | None, seconds: float) -> Cost:
+def rest(bench: Bench, fleet: Fleet | None, seconds: float) -> Cost:
+    """Return what a time costs in which the fleet has nothing to do."""
     meter = bench.meter(fleet)
     time.sleep(seconds)
     if fleet is not None:

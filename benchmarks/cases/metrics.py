@@ -30,11 +30,10 @@ def run(bench: Bench) -> Iterator[Row]:
     history = bench.size(2_000_000, 20_000)
     _fill(bench, tenants, waiting)
     what = f"a scrape, {tenants:,} tenants, {waiting:,} waiting"
-    short = bench.rounds(lambda: _scrape(bench.size(20, 3)))
-    yield _row(f"{what}, no history", short)
+    yield _row(f"{what}, no history", _scrapes(bench))
     make_history(bench, history)
     bench.vacuum()
-    yield _row(f"{what}, {history:,} ended", bench.rounds(lambda: _scrape(bench.size(20, 3))))
+    yield _row(f"{what}, {history:,} ended", _scrapes(bench))
     bench.reset()
 
 
@@ -67,6 +66,13 @@ def _fill(bench: Bench, tenants: int, waiting: int) -> None:
     maintain.thin_figures("default")  # makes the counters
     assert FigureTotal.objects.count() > maintain.COUNTED_TASKS
     bench.vacuum()
+
+
+def _scrapes(bench: Bench) -> list[Sample]:
+    """Scrape, once what was filled is on the disk."""
+    bench.server.checkpoint()
+    bench.settle()
+    return bench.rounds(lambda: _scrape(bench.size(20, 3)))
 
 
 def _scrape(times: int) -> Sample:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 """The label of all tasks that have no counters of their own."""
+UPPER_BOUNDS = (*map(str, BOUNDS), "+Inf")
 Sample = tuple[tuple[str, ...], float]
 """Labels and value."""
 
@@ -146,11 +148,8 @@ def counters(totals: Sequence[Total]) -> dict[str, list[Sample]]:
 
 def buckets(counts: Sequence[int]) -> list[tuple[str, float]]:
     """Return the cumulated counts by upper bound, as a histogram of Prometheus has them."""
-    found, seen = [], 0
-    for at, bound in enumerate([*map(str, BOUNDS), "+Inf"]):
-        seen += counts[at] if at < len(counts) else 0
-        found.append((bound, float(seen)))
-    return found
+    missing = [0] * (len(UPPER_BOUNDS) - len(counts))
+    return list(zip(UPPER_BOUNDS, map(float, accumulate([*counts, *missing])), strict=False))
 
 
 def _task(total: Total) -> str:

@@ -160,6 +160,9 @@ class Schedule(models.Model):
                 condition=Q(failures__gt=0),
                 name="tenantqueue_schedule_failing",
             ),
+            models.Index(
+                fields=("id",), condition=~Q(source="admin"), name="tenantqueue_schedule_code"
+            ),
         )
         constraints = (
             models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_schedule_unique"),

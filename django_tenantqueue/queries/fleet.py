@@ -69,9 +69,12 @@ class Startable:
     oldest_wait_seconds: float | None
 
 
+REASONS = ("paused", "slots", "rate")
+
+
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Queues with ready jobs that cannot start. `reason`: "paused", "slots" or "rate"."""
+    """Queues with ready jobs that cannot start. `reason`: one of REASONS."""
 
     reason: str
     queues: int
@@ -125,16 +128,6 @@ def count_startable(using: str, *, most: int, visits: int) -> Startable:
     with read_in_order(using):
         rows = fetch(using, "count_startable", {"most": most, "visits": visits})
     return Startable(*rows[0])
-
-
-def count_blocked(using: str, *, most: int, visits: int) -> list[Blocked]:
-    """Count ready jobs that cannot start, up to `most` of each reason.
-
-    Looks at up to `visits` (lane, queue).
-    """
-    with read_in_order(using):
-        rows = fetch(using, "count_blocked", {"most": most, "visits": visits})
-    return [Blocked(*row) for row in rows]
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
@@ -199,3 +192,36 @@ def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list
     with read_in_order(using):
         rows = fetch(using, "list_busy_queues", params)
     return [BusyQueue(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Queues with ready jobs: what blocks them, what could start, and those that wait longest."""
+
+    blocked: Sequence[Blocked]
+    startable: Startable
+    queues: Sequence[BusyQueue]
+
+
+def read_backlog(
+    using: str, *, most: int, startable: int, listed: int, visits: int, active: int
+) -> Backlog:
+    """Return what count_startable() and list_busy_queues() do, and what is blocked, in one walk.
+
+    Up to `most` blocked jobs of each reason, `startable` jobs and `listed` queues.
+    """
+    params = {
+        "most": most,
+        "startable": startable,
+        "listed": listed,
+        "visits": visits,
+        "active": active,
+    }
+    with read_in_order(using):
+        rows = fetch(using, "read_backlog", params)
+    queues, jobs, could, waits = rows[0][:4]
+    return Backlog(
+        [Blocked(*one) for one in zip(REASONS, queues, jobs, strict=True)],
+        Startable(could, waits),
+        [BusyQueue(*row[4:]) for row in rows if row[4] is not None],
+    )

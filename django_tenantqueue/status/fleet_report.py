@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
-from ..queries.fleet import HeldCounts, JobCounts, RunningClaim
+from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
+from ..queries.workers import connection_budget
 from . import figures
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
@@ -23,7 +25,9 @@ from .problems import (
     NAMED,
     Problem,
     problem_of_clocks,
+    problem_of_connections,
     problem_of_halted,
+    problem_of_unserved,
     problem_of_untaken,
     problems_of_claims,
     problems_of_duties,
@@ -33,8 +37,9 @@ from .problems import (
     problems_of_tasks,
     problems_of_workers,
 )
+from .queue_loads import untaken_queues
 from .schedules import read_troubles
-from .workers import SILENT, DutyReport, WorkerState, list_duties, list_running, state_of
+from .workers import SILENT, DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
 COUNTED_TO = figures.COUNTED_TO * 10
 """Jobs of all queues are counted up to here."""
@@ -126,7 +131,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Eleven statements, whose cost does not grow with the history or the backlog.
+    Up to thirteen statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -145,6 +150,10 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         share=FAILING_SHARE,
         most=NAMED,
     )
+    going_on = [worker for worker in workers if worker.state not in LEAVING_OR_SILENT]
+    takers = Takers([(w.queues, w.exclude_queues, w.tenants) for w in going_on])
+    ready = {(queue.tenant, queue.name) for queue in stuck}
+    unserved = untaken_queues(using, takers, most=VISITED) if going_on else []
     return FleetReport(
         read_at=counts.read_at,
         database=using,
@@ -153,13 +162,15 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         duties=duties,
         counts=counts,
         counted_to=COUNTED_TO,
-        need=need_of(using, [(worker.state, worker) for worker in workers]),
+        need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
         problems=[
             *problems_of_workers(
                 [worker.state for worker in workers],
                 counted_text(counts.ready, COUNTED_TO) if counts.ready else "",
                 stuck,
             ),
+            *problem_of_unserved([queue for queue in unserved if queue not in ready]),
+            *([] if get_settings().pooler else problem_of_connections(*connection_budget(using))),
             *problem_of_clocks(
                 {
                     worker.host: worker.clock_ahead_seconds
@@ -217,7 +228,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
 
 def read_need(using: str) -> Need:
     """Read whether workers are short: two statements, for autoscalers."""
-    return need_of(using, read_states(using))
+    return need_of(read_states(using), _count_startable(using))
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
@@ -226,10 +237,15 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def need_of(using: str, workers: Iterable[tuple[WorkerState, Worker | WorkerReport]]) -> Need:
-    """Read whether these workers are short: one statement."""
+def _count_startable(using: str) -> Startable:
+    return queries.count_startable(using, most=STARTABLE, visits=VISITED)
+
+
+def need_of(
+    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], startable: Startable
+) -> Need:
+    """Return whether these workers are short."""
     going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
-    startable = queries.count_startable(using, most=STARTABLE, visits=VISITED)
     return Need(
         startable=startable.jobs,
         oldest_wait_seconds=startable.oldest_wait_seconds,

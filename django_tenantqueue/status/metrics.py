@@ -12,17 +12,10 @@ from django.db.models import Sum
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
-from ..queries.fleet import (
-    Blocked,
-    BusyQueue,
-    JobCounts,
-    count_blocked,
-    count_jobs,
-    list_busy_queues,
-)
+from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, read_backlog
 from ..queries.lists import read_in_order
 from ..queries.totals import Total, read_totals
-from .fleet_report import COUNTED_TO, VISITED, Need, need_of, read_states
+from .fleet_report import COUNTED_TO, STARTABLE, VISITED, Need, need_of, read_states
 from .queue_loads import loads
 from .workers import WorkerState
 
@@ -76,19 +69,24 @@ def read_metrics(using: str) -> Metrics:
     with read_in_order(using):
         counts = count_jobs(using, most=COUNTED_TO)
         states = read_states(using)
-        need = need_of(using, states)
-        blocked = count_blocked(using, most=COUNTED_TO, visits=VISITED)
-        queues = list_busy_queues(using, most=QUEUES, visits=VISITED, active=ACTIVE)
-        found = loads(using, [queue.id for queue in queues])
+        backlog = read_backlog(
+            using,
+            most=COUNTED_TO,
+            startable=STARTABLE,
+            listed=QUEUES,
+            visits=VISITED,
+            active=ACTIVE,
+        )
+        found = loads(using, [queue.id for queue in backlog.queues])
     limited = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=counts,
-        blocked=blocked,
-        need=need,
+        blocked=backlog.blocked,
+        need=need_of(states, backlog.startable),
         workers={state: by_state[state] for state in WorkerState},
         slots=limited.aggregate(all=Sum("num_slots"))["all"] or 0,
-        queues=queues,
+        queues=backlog.queues,
         loads=found,
         totals=read_totals(using) if get_settings().figures else [],
     )

@@ -95,6 +95,26 @@ def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
     return [Problem(text % {"queues": _named(untaken)}, "queues", filter="trouble=no-worker")]
 
 
+def problem_of_unserved(queues: Sequence[tuple[str | None, str]]) -> list[Problem]:
+    """Return that no worker takes these queues, which have no ready jobs; tenant None: any."""
+    if not queues:
+        return []
+    text = gettext("queues that no running worker takes: %(queues)s")
+    names = [name if tenant is None else _name(tenant, name) for tenant, name in queues]
+    return [Problem(text % {"queues": listed_text(names)}, "queues")]
+
+
+def problem_of_connections(allowed: int, needed: int) -> list[Problem]:
+    """Return that the workers may open more connections than the server allows."""
+    if needed <= allowed:
+        return []
+    text = gettext(
+        "the workers may open %(needed)d database connections, and the server allows %(allowed)d: "
+        "use fewer threads, raise max_connections, or put a pooler before the server"
+    )
+    return [Problem(text % {"needed": needed, "allowed": allowed}, "workers")]
+
+
 def problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
     """Return that queues with ready jobs are paused or have no slots."""
     halted = [queue for queue in stuck if queue.halted]

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from django.db.models import F
 from django.db.models.functions import Now
 
+from ..calls.sources import registered_tasks
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from .figures import COUNTED_TO
+from .workers import Takers
 
 
 def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
@@ -19,6 +21,23 @@ def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
         TenantQueue.objects.using(using).filter(name__in=wanted).values_list("name", flat=True)
     )
     return [name for name in wanted if name not in known]
+
+
+def untaken_queues(using: str, takers: Takers, *, most: int) -> list[tuple[str | None, str]]:
+    """Return tenant and name of the queues that no worker takes, with jobs or without.
+
+    Looks at the `most` newest ones that are not retired, and at the names that tasks of this
+    process declare, which no tenant may have yet (None).
+    """
+    if takers.take_all:
+        return []
+    rows = TenantQueue.objects.using(using).filter(retired=False).order_by("-pk")
+    known = list(rows.values_list("tenant", "name")[:most])
+    found: list[tuple[str | None, str]] = sorted(q for q in known if not takers.take(*q))
+    options = [task.options for task in registered_tasks().values()]
+    declared = {one.queue for one in options if one.queue} - {name for _, name in known}
+    found += [(None, name) for name in sorted(declared) if not takers.take(None, name)]
+    return found
 
 
 def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:

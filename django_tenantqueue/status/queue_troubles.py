@@ -21,7 +21,7 @@ from .fleet_report import VISITED
 from .job_pages import queue_ids
 from .overview import ACTIVE, failure_rate
 from .queue_loads import loads
-from .workers import SILENT
+from .workers import SILENT, Takers
 
 LATE_SECONDS = 60.0
 """Wait of a queue's first job from which the queue is late."""
@@ -39,22 +39,6 @@ class Trouble(TextChoices):
     PAUSED = "paused", _("paused")
     NO_SLOTS = "no-slots", _("no slots")
     NO_WORKER = "no-worker", _("no worker")
-
-
-@dataclass(frozen=True, slots=True)
-class Takers:
-    """The queues that workers serve which are alive and go on: (queues, excluded, tenants)."""
-
-    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
-
-    def take(self, tenant: str, name: str) -> bool:
-        """Return whether some worker takes the jobs of a queue."""
-        return any(
-            (not queues or name in queues)
-            and name not in excluded
-            and (not tenants or tenant in tenants)
-            for queues, excluded, tenants in self.filters
-        )
 
 
 @dataclass(frozen=True, slots=True)

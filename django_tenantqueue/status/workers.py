@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -44,6 +45,27 @@ class DutyReport:
     acted_at: datetime | None
     acted_seconds_ago: float | None
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """The queues that workers serve which are alive and go on: (queues, excluded, tenants)."""
+
+    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
+
+    @property
+    def take_all(self) -> bool:
+        """Whether some worker takes the jobs of all queues."""
+        return any(not any(names) for names in self.filters)
+
+    def take(self, tenant: str | None, name: str) -> bool:
+        """Return whether some worker takes the jobs of a queue; tenant None: of any tenant."""
+        return any(
+            (not queues or name in queues)
+            and name not in excluded
+            and (tenant is None or not tenants or tenant in tenants)
+            for queues, excluded, tenants in self.filters
+        )
 
 
 def state_of(worker: Worker, now: datetime, claims: int | None = None) -> WorkerState:

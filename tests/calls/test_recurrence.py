@@ -21,6 +21,8 @@ from django_tenantqueue.calls.recurrence import (
 )
 from django_tenantqueue.exceptions import InvalidOption
 
+from .year import OFFSETS, daily
+
 YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 END = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -88,14 +90,20 @@ def test_daily_tick_comes_once_when_its_hour_comes_twice(
         assert days[day] == [first]
 
 
-@pytest.mark.parametrize("zone", [row[0] for row in ZONES])
-def test_hourly_ticks_follow_the_clock_of_the_world_when_clocks_are_turned(zone: str) -> None:
-    every = times("cron", "*/30 * * * *", zone).ticks(YEAR - timedelta(microseconds=1))
-    ticks = list(takewhile(lambda tick: tick < END, every))
-    gaps = {later - earlier for earlier, later in pairwise(ticks)}
+@pytest.mark.parametrize("zone", OFFSETS)
+def test_ticks_stay_apart_as_they_are_when_clocks_are_turned(zone: str) -> None:
+    recurrence = times("cron", "*/30 * * * *", zone)
+    for turned, _ahead in OFFSETS[zone]:
+        ticks = list(islice(recurrence.ticks(turned - timedelta(days=1, microseconds=1)), 2 * 48))
 
-    assert len(ticks) == 365 * 48
-    assert gaps == {timedelta(minutes=30)}
+        assert ticks[0] == turned - timedelta(days=1)
+        assert {later - earlier for earlier, later in pairwise(ticks)} == {timedelta(minutes=30)}
+
+
+@pytest.mark.parametrize("zone", OFFSETS)
+@pytest.mark.parametrize(("hour", "minute"), [(0, 30), (1, 45), (2, 15), (2, 30), (23, 30)])
+def test_ticks_of_a_year_are_those_of_a_table(zone: str, hour: int, minute: int) -> None:
+    assert year_of(f"{minute} {hour} * * *", zone) == daily(zone, hour, minute)
 
 
 def test_two_times_of_a_gap_are_one_tick() -> None:

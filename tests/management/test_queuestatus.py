@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
+from django.test import override_settings
 from django.utils import timezone
 
+from django_tenantqueue import task
+from django_tenantqueue.calls import sources
 from django_tenantqueue.management.status_text import WIDTH
+from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.states import State
 from django_tenantqueue.status import fleet_report
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
@@ -199,6 +203,37 @@ def test_ready_jobs_that_no_worker_takes_are_named() -> None:
         "! ready jobs that no worker takes, in acme/reports: "
         "start one with manage.py runworker that takes them"
     ) in rows()
+
+
+def test_queues_that_no_worker_takes_are_named_before_they_have_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sources, "_tasks", {})
+    for queue in ("mail", "nightly", "excluded"):
+        task(name=f"tests.{queue}", queue=queue)(lambda: None)
+    make_worker(queues=["default", "mail"], tenants=["acme"])
+    make_worker(exclude_queues=["nightly", "excluded"], tenants=["zeta"])
+    make_worker(draining=True)
+    for tenant, name in (("acme", "default"), ("acme", "mail"), ("zeta", "reports")):
+        make_queue(tenant, name)
+    make_queue("acme", "old", retired=True)
+    make_queue("acme", "reports")
+    make_queue("other", "excluded")
+    problem = "queues that no running worker takes: acme/reports, other/excluded, nightly"
+
+    assert read_json()["problems"] == [problem]
+    make_job(TenantQueue.objects.get(tenant="acme", name="reports"))
+    assert problem.replace("acme/reports, ", "") in read_json()["problems"]
+    make_worker()
+    assert read_json()["problems"] == []
+
+
+def test_workers_that_need_too_many_connections_are_a_problem() -> None:
+    make_worker(threads=5000)
+
+    assert "the workers may open 5003 database connections, and the server" in printed()
+    with override_settings(TENANTQUEUE={"POOLER": True}):
+        assert read_json()["problems"] == []
 
 
 def test_nothing_is_wider_than_a_terminal() -> None:

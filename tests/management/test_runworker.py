@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from django_tenantqueue.management.commands.runworker import Command, _all, _start_text
 from django_tenantqueue.worker.config import WorkerConfig
+from tests.factories import make_worker
 
 
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"})
@@ -87,6 +88,27 @@ def test_clock_that_agrees_is_not_told() -> None:
     command = Command(stderr=StringIO())
 
     command._warn_of_clock(WorkerConfig("default", "web"))
+
+    assert not command.stderr._out.getvalue()
+
+
+@pytest.mark.django_db
+def test_connections_of_all_workers_are_counted_at_the_start() -> None:
+    make_worker(threads=5000)
+    command = Command(stderr=StringIO())
+
+    command._warn_of_connections(WorkerConfig("default", "web", processes=2, threads=3))
+
+    told = command.stderr._out.getvalue()
+    assert "may open 10 database connections and the other workers 5003; the server" in told
+
+
+@pytest.mark.django_db
+@override_settings(TENANTQUEUE={"POOLER": True})
+def test_connections_are_not_counted_behind_a_pooler() -> None:
+    command = Command(stderr=StringIO())
+
+    command._warn_of_connections(WorkerConfig("default", "web", threads=5000))
 
     assert not command.stderr._out.getvalue()
 

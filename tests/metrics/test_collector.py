@@ -6,6 +6,7 @@ import sys
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import Unsupported
@@ -13,11 +14,11 @@ from django_tenantqueue.metrics import collector
 from django_tenantqueue.metrics.collector import buckets, registry
 from django_tenantqueue.metrics.families import FAMILIES
 from django_tenantqueue.metrics.serve import render
-from django_tenantqueue.models import Figure, Job, QueueRate, Worker
+from django_tenantqueue.models import Figure, Job, QueueRate
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.spread import BOUNDS
 from django_tenantqueue.states import State
-from tests.factories import make_figure, make_job, make_jobs, make_queue, make_worker
+from tests.factories import make_figure, make_job, make_queue, make_worker
 
 pytest.importorskip("prometheus_client")
 pytestmark = pytest.mark.django_db
@@ -107,6 +108,29 @@ def test_workers_are_wanted_when_jobs_could_start():
     assert found["tenantqueue_worker_threads",] == 4
 
 
+def scans_of_the_history() -> int:
+    """Return how often this session has read partitions with finished jobs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(seq_scan + coalesce(idx_scan, 0)) FROM pg_stat_xact_user_tables "
+            "WHERE relname LIKE 'tenantqueue_job_history%'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_no_finished_job_is_read_by_a_scrape():
+    queue = make_queue()
+    make_job(queue)
+    make_job(queue, state=State.SUCCESS)
+    assert Job.objects.filter(final=True).count() == 1
+    before = scans_of_the_history()
+    assert before
+
+    scrape()
+
+    assert scans_of_the_history() == before
+
+
 def test_queues_are_named_when_their_jobs_wait_longest(monkeypatch):
     monkeypatch.setattr("django_tenantqueue.status.metrics.QUEUES", 2)
     now = timezone.now()
@@ -173,28 +197,6 @@ def test_names_are_escaped_when_they_are_hostile():
     escaped = tenant.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     assert f'tenant="{escaped}"' in line
     assert line.endswith("} 1.0")
-
-
-def test_fleet_grows_and_shrinks_when_an_autoscaler_follows_the_wanted_workers():
-    capped, free = make_queue(num_slots=1), make_queue(num_slots=None)
-    make_job(capped, state=State.RUNNING)
-    make_jobs(capped, 10_000)
-    make_jobs(free, 2_500)
-    ready = Job.objects.filter(queue=free, state=State.CREATED)
-    sizes = []
-    for _ in range(20):
-        wanted = int(scrape()["tenantqueue_wanted_workers",])
-        sizes.append(min(max(wanted, 5), 60))
-        Worker.objects.all().delete()
-        ids = list(ready.order_by("pk").values_list("pk", flat=True)[: 8 * sizes[-1]])
-        for number in range(sizes[-1]):
-            make_worker(threads=8, jobs_running=len(ids[number :: sizes[-1]]))
-        ready.filter(pk__in=ids).delete()
-
-    assert max(sizes) == 60
-    assert sizes[-1] == 5
-    assert not ready.exists()
-    assert Job.objects.filter(queue=capped, state=State.CREATED).count() == 10_000
 
 
 def test_counters_are_left_out_when_figures_are_off(settings):

@@ -16,9 +16,10 @@ from django_tenantqueue.models import Job, Schedule, TenantQueue
 from django_tenantqueue.operations import firing
 from django_tenantqueue.operations.firing import fire_schedules, seconds_to_next_schedule
 from django_tenantqueue.operations.room import forget_rooms
-from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.operations.schedules import make_schedule, tune_schedule
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.worker.connection import connect
+from tests.calls.year import END, START, daily
 from tests.factories import make_queue
 from tests.testapp.tasks import echo, noop
 
@@ -67,20 +68,69 @@ def test_job_is_enqueued_when_a_tick_comes() -> None:
 
 @pytest.mark.heavy
 def test_each_tick_of_a_year_is_fired_once_when_clocks_are_turned() -> None:
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    row = make_schedule(
-        "nightly", echo, "30 2 * * *", time_zone="Europe/Berlin", args=[Placeholder("scheduled_at")]
-    )
-    row.tick_at = row.next_at = row.recurrence.next(start)
-    row.save()
+    times = {
+        "Europe/Berlin": (2, 30),
+        "America/New_York": (1, 30),
+        "Australia/Lord_Howe": (2, 15),
+        "America/Santiago": (0, 30),
+        "Asia/Kolkata": (23, 30),
+    }
+    for zone, (hour, minute) in times.items():
+        row = make_schedule(
+            zone,
+            echo,
+            f"{minute} {hour} * * *",
+            time_zone=zone,
+            args=[Placeholder("scheduled_at")],
+            catch_up="all",
+        )
+        row.tick_at = row.next_at = row.recurrence.next(START - timedelta(microseconds=1))
+        row.save()
 
-    while (due := again(row).next_at) is not None and due.year == 2026:
-        assert fire(due) == 1
+    now = START
+    while now < END:
+        now = min(now + timedelta(days=7), END)
+        fire(now - timedelta(microseconds=1))
 
-    times = [run.args["args"][0]["value"] for run in Job.objects.order_by("pk")]
-    assert len(times) == len(set(times)) == 365
-    assert "2026-03-29T01:00:00+00:00" in times
-    assert "2026-10-25T00:30:00+00:00" in times
+    fired = [job.args["args"][0]["value"] for job in Job.objects.order_by("pk")]
+    table = [moment for zone, time in times.items() for moment in daily(zone, *time)]
+    assert sorted(fired) == sorted(moment.isoformat() for moment in table)
+
+
+def rows_read() -> int:
+    """Return how many rows of schedules this session has read, up to a constant."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables "
+            "WHERE relname = 'tenantqueue_schedule'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_edit_acts_at_the_next_tick_and_no_other_schedule_is_read() -> None:
+    row = make_schedule("edited", noop, "0 0 1 1 *", time_zone="UTC", catch_up="once")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO tenantqueue_schedule (name, tenant, task, args, kwargs, queue, kind, "
+            "expression, time_zone, tick_at, next_at) SELECT 's-' || n, '', task, args, kwargs, "
+            "queue, kind, expression, time_zone, '2099-01-01', '2099-01-01' "
+            "FROM tenantqueue_schedule, generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE tenantqueue_schedule")
+
+    tune_schedule(row.pk, expression="0 0 * * *")
+
+    with transaction.atomic():
+        before = rows_read()
+        assert seconds_to_next_schedule("default") <= 86_400
+        tick = again(row).next_at
+        assert tick is not None
+        past = tick - timedelta(days=1)
+        Schedule.objects.filter(pk=row.pk).update(tick_at=past, next_at=past)
+        assert (fire_schedules("default"), fire_schedules("default")) == (1, 0)
+        assert rows_read() - before < 20
+    assert again(row).next_at == tick
+    assert Job.objects.count() == 1
 
 
 @pytest.mark.parametrize(

@@ -313,9 +313,15 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
-    "count_blocked": [
+    "read_backlog": [
         Case(
-            lambda _: {"most": 10_000, "visits": 2000},
+            lambda _: {
+                "most": 10_000,
+                "startable": 1000,
+                "listed": 20,
+                "visits": 2000,
+                "active": 10_000,
+            },
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             3 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
@@ -723,7 +729,14 @@ CASES: dict[str, list[Case]] = {
             (*SCHEDULE_DUE, *HOT_KEY),
             3000,
             settings=ORDERED,
-        )
+        ),
+        # there is room for all that are due: the walk stops at those that are not
+        Case(
+            lambda _: {"most": 1000, "now": None},
+            (*SCHEDULE_DUE, *HOT_KEY),
+            3000,
+            settings=ORDERED,
+        ),
     ],
     "move_schedules": [
         Case(

@@ -274,6 +274,8 @@ class Command(BaseCommand):
             ) from None
 
     def _warn_of_connections(self, config: WorkerConfig) -> None:
+        if get_settings().pooler:
+            return  # what it allows is not known
         allowed, fleet = connection_budget(config.database)
         own = config.processes * (config.threads + 1) + 2 + bool(config.metrics_port)
         if own + fleet > allowed:

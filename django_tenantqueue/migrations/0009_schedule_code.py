@@ -1,0 +1,16 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("tenantqueue", "0008_schedule")]
+
+    operations = [
+        migrations.AddIndex(
+            model_name="schedule",
+            index=models.Index(
+                condition=models.Q(("source", "admin"), _negated=True),
+                fields=["id"],
+                name="tenantqueue_schedule_code",
+            ),
+        ),
+    ]

@@ -1,0 +1,140 @@
+-- Queues with ready jobs in one walk. First which cannot start any, and their jobs, up to `most` of
+-- each reason: paused, slots (all are taken), rate (it is used up). Then what would start if there
+-- were more workers, up to `startable`: see count_startable.sql. At last `listed` queues: see
+-- list_busy_queues.sql. Order: lane by lane, and by queue inside a lane; after `visits` of these
+-- steps no further one is looked at, and at most `active` active jobs are counted. Locks: none.
+-- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of
+-- their rates.
+WITH RECURSIVE
+-- include: ready_queues
+, seen AS MATERIALIZED (
+    SELECT
+        visit.lane, visit.queue_id, first.waits, least(free.slots, free.starts) AS room,
+        CASE
+            WHEN queue.paused THEN 'paused'
+            WHEN free.slots < 1 THEN 'slots'
+            WHEN free.starts < 1 THEN 'rate'
+        END AS reason
+    FROM visit
+    CROSS JOIN LATERAL (
+        SELECT
+            q.id, q.paused, q.num_slots, q.max_per_second, statement_timestamp() AS as_of,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = visit.queue_id
+        OFFSET 0
+    ) queue
+    CROSS JOIN LATERAL (
+        SELECT
+            queue.num_slots - count(*) AS slots,
+            CASE
+                WHEN queue.max_per_second IS NOT NULL
+                THEN floor(
+                    queue.burst -
+-- include: debt
+                )::bigint
+            END AS starts
+        FROM (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE queue.num_slots IS NOT NULL AND NOT queue.paused
+                AND j.queue_id = queue.id AND j.state IN ('queued', 'running')
+            LIMIT queue.num_slots
+        ) taken
+        OFFSET 0
+    ) free
+    CROSS JOIN LATERAL (
+        SELECT
+            extract(epoch FROM statement_timestamp() - greatest(j.created_at, j.run_at)) AS waits
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id = visit.queue_id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT 1
+    ) first
+), blocked AS (
+    SELECT
+        (SELECT count(DISTINCT s.queue_id) FROM seen s WHERE s.reason = kind.reason) AS queues,
+        (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM seen s
+                CROSS JOIN LATERAL (
+                    SELECT
+                    FROM tenantqueue_job_hot j
+                    WHERE j.state = 'created' AND j.lane = s.lane AND j.queue_id = s.queue_id
+                    LIMIT %(most)s::integer
+                ) job
+                WHERE s.reason = kind.reason
+                LIMIT %(most)s::integer
+            ) counted
+        ) AS jobs
+    FROM unnest(ARRAY['paused', 'slots', 'rate']) WITH ORDINALITY AS kind (reason, place)
+    ORDER BY kind.place
+), startable AS (
+    SELECT s.queue_id, s.room, job.waits
+    FROM seen s
+    CROSS JOIN LATERAL (
+        SELECT
+            CASE
+                WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
+                    AND j.monitor_id IS NULL
+                THEN greatest(
+                    0,
+                    extract(epoch FROM statement_timestamp() - greatest(j.created_at, j.run_at))
+                )::float8
+            END AS waits
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND j.lane = s.lane AND j.queue_id = s.queue_id
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT greatest(0, least(s.room, %(startable)s::integer))
+    ) job
+    WHERE s.reason IS NULL
+    LIMIT %(startable)s::integer
+), of_queue AS (
+    -- a queue with jobs in several lanes has its free slots once
+    SELECT least(count(*), max(startable.room)) AS jobs, max(startable.waits) AS waits
+    FROM startable
+    GROUP BY startable.queue_id
+), late AS (
+    SELECT s.queue_id, max(s.waits) AS waits
+    FROM seen s
+    GROUP BY s.queue_id
+), busy AS (
+    SELECT one.queue_id, count(*) AS active
+    FROM (
+        SELECT j.queue_id
+        FROM tenantqueue_job_hot j
+        WHERE j.state IN ('queued', 'running')
+        LIMIT %(active)s
+    ) one
+    GROUP BY one.queue_id
+), longest AS (
+    SELECT queue_id, late.waits, coalesce(busy.active, 0)::integer AS active
+    FROM late
+    FULL JOIN busy USING (queue_id)
+    ORDER BY late.waits DESC NULLS LAST, busy.active DESC NULLS LAST, queue_id
+    LIMIT %(listed)s
+)
+SELECT
+    ARRAY(SELECT b.queues FROM blocked b) AS queues, ARRAY(SELECT b.jobs FROM blocked b) AS jobs,
+    total.jobs, total.waits, listed.*
+FROM (
+    SELECT coalesce(sum(o.jobs), 0)::integer AS jobs, max(o.waits) AS waits
+    FROM of_queue o
+) total
+LEFT JOIN (
+    SELECT
+        queue.*, longest.active,
+        CASE WHEN longest.waits IS NOT NULL THEN greatest(0, longest.waits)::float8 END AS waits,
+        (SELECT count(*) FROM visit) >= %(visits)s::integer
+        OR coalesce((SELECT sum(busy.active) FROM busy), 0) >= %(active)s::integer AS capped
+    FROM longest
+    CROSS JOIN LATERAL (
+        SELECT q.id, q.tenant, q.name, q.num_slots, q.weight, q.paused
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = longest.queue_id
+        OFFSET 0
+    ) queue
+) listed ON true
+ORDER BY listed.waits DESC NULLS LAST, listed.active DESC, listed.id
