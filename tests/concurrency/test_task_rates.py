@@ -34,7 +34,7 @@ def starts_of(ids: list[int]) -> list:
 @pytest.mark.heavy
 @pytest.mark.parametrize(("rate", "burst"), [(100.0, 10), (25.0, 1)])
 def test_rate_is_kept_when_many_workers_race(worker_factory, threads, rate, burst):
-    ids = [job_id for _ in range(3) for job_id in make_jobs(make_queue(num_slots=20), 20)]
+    ids = [job_id for _ in range(3) for job_id in make_jobs(make_queue(num_slots=20), 12)]
     rate_task(NOOP, rate, burst)
     all_done = Event()
 

@@ -1,5 +1,5 @@
--- Let jobs leave the line of one task, as many as its cap and its rate let start. They take their
--- slots and starts when they are claimed. With `waits`, a job counts for a second after its release.
+-- Let jobs leave the line of one task, as many as its cap and its rate let start. They take slots
+-- and starts when they are claimed. With `waits`, a job counts for a second after its release.
 -- Queues take turns: in each lane the walk starts behind the queue `start` and goes around. It
 -- skips a paused queue, and one that has had a released job for longer than a second.
 -- `from_…` is where an unfinished walk continues.

@@ -1,8 +1,8 @@
 -- Give claimed jobs a slot and a start of their tasks, in the order of `ids`, or put them into the
 -- lines. A job of a task with a rate comes behind those of its queue in the line. In the line the
 -- attempt is not counted, and the claim number stays raised.
--- It follows lock_gates.sql in a READ COMMITTED transaction, so its snapshot sees all that was taken
--- before. Without that lock (`locked` is false) all jobs go into the line.
+-- It follows lock_gates.sql in a READ COMMITTED transaction, so its snapshot sees all that was
+-- taken before. Without that lock (`locked` is false) all jobs go into the line.
 -- The answer omits a job that was lost or locked. Fenced by (worker, claim_seq). Locks: the job
 -- rows, SKIP LOCKED. Indexes: the primary key, tenantqueue_job_task_inside,
 -- tenantqueue_job_task_line.

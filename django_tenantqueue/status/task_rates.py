@@ -1,0 +1,34 @@
+"""Tasks whose jobs wait for their rates."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext
+
+from ..models import TaskControl
+from ..queries.tasks import count_tasks
+from .figures import COUNTED_TO, counted_text
+
+LISTED = 5
+"""Tasks that are named. Halved or doubled: shorter or longer sentences."""
+LOOKED_AT = 20
+"""Tasks with a rate that are looked at. Halved: some are not named. Doubled: twice the reads."""
+
+
+def tasks_at_their_rates(using: str) -> list[str]:
+    """Return of tasks with a rate what it holds, those with the longest lines first."""
+    controls = TaskControl.objects.using(using).filter(max_per_second__isnull=False, paused=False)
+    found = {control.pk: control for control in controls.order_by("name")[:LOOKED_AT]}
+    if not found:
+        return []
+    loads = count_tasks(using, list(found), most=COUNTED_TO)
+    longest = sorted((load for load in loads if load.line), key=lambda load: -load.line)
+    text = gettext("task %(task)s may start %(rate)s jobs in a second, %(jobs)s wait")
+    return [
+        text
+        % {
+            "task": found[load.control_id].name,
+            "rate": f"{found[load.control_id].max_per_second:g}",
+            "jobs": counted_text(load.line, COUNTED_TO),
+        }
+        for load in longest[:LISTED]
+    ]
