@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
 
+from django_tenantqueue import task
+from django_tenantqueue.calls import sources
+from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job, TaskControl, TaskRate
 from django_tenantqueue.operations.control import tune_queue
+from django_tenantqueue.operations.declared import add_rates
 from django_tenantqueue.operations.gates import Sweep
 from django_tenantqueue.operations.task_control import (
     cap_task,
@@ -294,3 +299,51 @@ def test_bad_rate_is_refused(rate, burst) -> None:
     with pytest.raises(ValidationError):
         rate_task(NOOP, rate, burst)
     assert not TaskControl.objects.exists()
+
+
+# rates of the code
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the tasks of the process, which a test changes."""
+    tasks = dict(sources.registered_tasks())
+    monkeypatch.setattr(sources, "_tasks", tasks)
+    return tasks
+
+
+def declare(**rate: Any) -> None:
+    @task(name="tests.slow", **rate)
+    def slow() -> None:
+        """Do nothing."""
+
+
+@pytest.mark.usefixtures("declared")
+def test_rate_of_the_code_gets_a_control_and_operators_keep_it() -> None:
+    declare(max_per_second=5, burst=2)
+
+    assert add_rates("default") == ["tests.slow"]
+
+    made = TaskControl.objects.get()
+    assert (made.name, made.max_per_second, made.burst) == ("tests.slow", 5.0, 2)
+    tune_control(made.pk, max_per_second=None)
+    assert add_rates("default") == []
+    made.refresh_from_db()
+    assert made.max_per_second is None
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize(
+    ("rate", "told"),
+    [
+        ({"max_per_second": 0}, "max_per_second=0: it must be a number from 0.0001"),
+        ({"max_per_second": True}, "max_per_second=True"),
+        ({"max_per_second": "5"}, "max_per_second='5'"),
+        ({"max_per_second": 5, "burst": 0}, "burst=0: it must be an int from 1"),
+        ({"burst": 5}, "burst=5 needs max_per_second"),
+        ({"rate_limit": "5/s"}, "use max_per_second=… of @task"),
+    ],
+)
+def test_rate_of_the_code_is_refused_when_it_is_wrong(rate: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidOption, match=told):
+        declare(**rate)
