@@ -9,7 +9,7 @@ import pytest
 
 from django_tenantqueue.models import Job, TaskControl, TaskRate
 from django_tenantqueue.operations import task_gate
-from django_tenantqueue.operations.gates import Sweep
+from django_tenantqueue.operations.gates import Sweep, release
 from django_tenantqueue.operations.task_control import cap_task, rate_task, tune_control
 from tests.factories import FakeWorker, make_jobs, make_queue, states_of
 from tests.intervals import breaches_of_rate
@@ -217,3 +217,18 @@ def test_rate_is_edited_from_none_and_back_while_a_worker_runs():
         while len(starts_of(ids)) < len(ids):
             for running in loop.take(1):
                 loop.end(running, gates=running.claimed.gates)
+
+
+def test_job_that_is_set_aside_when_its_start_comes_due_is_released_at_once(worker):
+    """No timer is left then: the one of the last start has found no line."""
+    rate_task(NOOP, NEVER, 1)
+    make_jobs(make_queue(), 1)
+    assert len(claim(worker)) == 1
+    (late,) = make_jobs(make_queue(), 1)
+    assert claim(worker) == []
+
+    keys = worker.claimer.passed_over.step(worker.db)
+    TaskRate.objects.update(debt=0.0)
+
+    assert release(worker.db, keys).ready == 1
+    assert states_of([late]) == {late: "created"}
