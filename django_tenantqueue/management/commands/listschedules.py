@@ -12,7 +12,6 @@ from ...models import Schedule
 from ...status.figures import duration_text
 from ..printing import PrintingCommand
 
-
 COLUMNS = (
     *("id", "name", "tenant", "queue", "task", "kind", "expression", "time_zone", "enabled"),
     *("next_at", "last_at", "failures", "last_error"),
