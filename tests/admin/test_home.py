@@ -60,15 +60,17 @@ def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
 
 
 def test_page_names_tasks_whose_jobs_wait_for_their_rates(admin_client):
-    for name, rate in (("app.slow", 0.5), ("app.free", 5), ("app.any", None)):
+    rates = {"app.slow": 0.01, "app.slower": 0.001, "app.soon": 5, "app.free": 5, "app.any": None}
+    for name, rate in rates.items():
         TaskControl.objects.create(name=name, max_per_second=rate)
-    for name in ("app.slow", "app.slow", "app.any"):
+    for name in ("app.slow", "app.slow", "app.slower", "app.soon", "app.any"):
         make_job(state=State.HELD, held_by="task", name=name)
 
     response = home(admin_client)
 
-    assert "Task app.slow may start 0.5 jobs in a second, 2 wait" in text_of(response)
-    assert text_of(response).count("jobs in a second") == 1
+    slower = "Task app.slower may start 0.001 jobs in a second, 1 wait"
+    assert f"{slower} Task app.slow may start 0.01 jobs in a second, 2 wait" in text_of(response)
+    assert text_of(response).count("jobs in a second") == 2
     assert f'{url_of("taskcontrol", "changelist")}">Task app.slow' in response.content.decode()
 
 

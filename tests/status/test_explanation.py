@@ -501,11 +501,13 @@ def test_rate_of_the_task_is_spent(make: Callable[..., Job]) -> None:
     assert one.target == Target("task", control.pk, "tests.slow")
 
 
-def test_rate_of_the_task_with_a_start_left_is_no_cause() -> None:
+def test_rate_of_the_task_with_a_start_left_holds_its_line_alone() -> None:
     make_worker()
     TaskControl.objects.create(name="tests.slow", max_per_second=0.001)
 
     assert codes(make_job(name="tests.slow")) == []
+    one = cause(held(name="tests.slow", held_by="task"), Code.TASK_RATE_SPENT)
+    assert one.sentence == "Its task may start 0.001 jobs in a second, of all tenants."
 
 
 def test_task_with_a_free_slot_is_no_cause() -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
-from ...gates import EXCLUSIVE, SESSION, USER
+from ...gates import EXCLUSIVE, SESSION, TASK, USER
 from ...models import Job, Session, TaskControl, UserCap
 from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
@@ -157,10 +157,15 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
         remedy = gettext("It goes on when one of its jobs has ended. Or raise the task's cap.")
         yield Cause(Code.TASK_FULL, told % control.num_slots, remedy, target)
     seconds = seconds_to_start(using, job.name) if busy and not control.paused else None
-    if seconds:
-        told = gettext(
-            "Its task may start %(rate)s jobs in a second, of all tenants: the next one in "
-            "%(time)s."
+    # in the line it waits for those before it, even at a moment in which a start is due
+    if seconds or (seconds is not None and job.held_by == TASK):
+        told = (
+            gettext(
+                "Its task may start %(rate)s jobs in a second, of all tenants: the next one in "
+                "%(time)s."
+            )
+            if seconds
+            else gettext("Its task may start %(rate)s jobs in a second, of all tenants.")
         ) % {"rate": f"{control.max_per_second:g}", "time": duration_text(seconds)}
         remedy = gettext("It starts later by itself. A higher rate of the task starts jobs faster.")
         yield Cause(Code.TASK_RATE_SPENT, told, remedy, target)
