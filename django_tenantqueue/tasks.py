@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 
 from .calls import foreign, sources
 from .calls.call import Call
-from .calls.options import Options, check_seconds, unknown_option
+from .calls.options import Options, check_seconds, read_rate, unknown_option
 from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
@@ -34,6 +34,7 @@ Seconds = float | timedelta
 Backoff = Seconds | Callable[[int, BaseException], Seconds]
 _TASK_OPTIONS = (
     *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
+    *("max_per_second", "burst"),
 )
 
 
@@ -117,6 +118,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         hooks: object | None = None,
         secret: bool | str | Sequence[str] | None = None,
         schedule: str | Cron | Every | None = None,
+        max_per_second: float | None = None,
+        burst: int | None = None,
         **options: Any,
     ) -> None:
         self.func = func
@@ -164,6 +167,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self.schedule = None if schedule is None else read_when(self.name, schedule)
         if self.schedule is not None:
             self.check_call(self.schedule.args, self.schedule.kwargs)
+        self.rate = None if max_per_second is None else read_rate(max_per_second, burst)
+        if burst is not None and self.rate is None:
+            raise InvalidOption(f"{self.name}: burst={burst!r} needs max_per_second")
         update_wrapper(self, func)
         sources.register_task(self)
 

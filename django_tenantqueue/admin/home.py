@@ -26,6 +26,7 @@ from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
 from ..status.problems import Problem
 from ..status.queue_troubles import LATE_SECONDS
+from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
@@ -97,6 +98,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "problems": [
             *(_problem(request, found) for found in overview.report.problems),
             *late_problems(line.queue for line in overview.queues),
+            *(_rates(request) if overview.report.whole else ()),
         ],
         "tiles": _tiles(
             overview,
@@ -127,6 +129,12 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
     if url and problem.filter:
         url = f"{url}?{problem.filter}"
     return {"text": text[:1].upper() + text[1:], "url": url}
+
+
+def _rates(request: HttpRequest) -> list[dict[str, str]]:
+    """Return which tasks have more jobs than their rates let start."""
+    found = tasks_at_their_rates(get_settings().database)
+    return [_problem(request, Problem(text, "tasks")) for text in found]
 
 
 def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:

@@ -1,4 +1,4 @@
-"""Tasks that are paused or capped on the whole fleet."""
+"""Tasks that are paused, capped or slowed down on the whole fleet."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .live_admin import TunedAdmin
 
 @admin.register(TaskControl)
 class TaskControlAdmin(TunedAdmin[TaskControl]):
-    """The kill switch of a task, and its cap over all tenants."""
+    """The kill switch of a task, and its cap and rate over all tenants."""
 
     export_name = "task-controls"
     empty_list = EmptyList(
         _("No task is controlled."),
-        _("Add one to pause its jobs on all workers, or to cap how many run at once."),
+        _("Add one to pause its jobs on all workers, or to limit how many run at once or start."),
     )
-    list_display = ("name", "trouble", "num_slots", "running", "line", "paused")
+    list_display = ("name", "trouble", "num_slots", "max_per_second", "running", "line", "paused")
     list_display_links = ("name",)
-    list_editable = ("paused", "num_slots")
+    list_editable = ("paused", "num_slots", "max_per_second")
     list_filter = ("paused",)
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
@@ -53,7 +53,10 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     readonly_fields = ("running", "line", "created_at")
     fieldsets = (
         (None, {"fields": ("name",)}),
-        (_("Read by the next claim"), {"fields": ("paused", "num_slots")}),
+        (
+            _("Read by the next claim"),
+            {"fields": ("paused", "num_slots", "max_per_second", "burst")},
+        ),
         (_("Now"), {"fields": ("running", "line", "created_at")}),
     )
 
@@ -66,9 +69,8 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     def insert(self, row: TaskControl) -> None:
         """Write a new control, and let it take effect."""
         super().insert(row)
-        operations.tune_control(
-            row.pk, using=self.using, paused=row.paused, num_slots=row.num_slots
-        )
+        values = {name: getattr(row, name) for name in operations.TUNABLE}
+        operations.tune_control(row.pk, using=self.using, **values)
 
     def save_model(self, request: HttpRequest, obj: TaskControl, form: Any, change: bool) -> None:
         """Write a control; say so when nothing is known by the name of a new one."""
@@ -100,6 +102,8 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
         labels = self.troubles(control, load.line)
         if control.num_slots and load.inside >= control.num_slots and load.line:
             labels.append(badge("scheduled", gettext("full")))
+        if control.max_per_second is not None and load.line:
+            labels.append(badge("scheduled", gettext("rate used up")))
         return badges(labels)
 
     @admin.display(description=_("running"))

@@ -47,7 +47,7 @@ _ATTEMPTS = "max_attempts=…, which counts the first run, too"
 _IN_TASK = "current_job() inside the task"
 _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (its process is killed)"
 _ONCE = "unique=Unique('until_executed')"
-_RATE = "max_per_second of the tenant queue, in the admin or with control.tune_queue()"
+_RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
 _RESULT = "nothing: a result is stored with its job"
 _CALLBACK = "hooks=…, or the callback of a ConcurrentJobMonitor"
 

@@ -138,6 +138,16 @@ def check_seconds(name: str, value: Any) -> float:
     return float(value)
 
 
+def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
+    """Return the rate of a task and its burst; raise InvalidOption."""
+    is_number = isinstance(max_per_second, int | float) and not isinstance(max_per_second, bool)
+    if not is_number or not 0.0001 <= max_per_second <= 1_000_000:
+        raise InvalidOption(
+            f"max_per_second={max_per_second!r}: it must be a number from 0.0001 to 1,000,000"
+        )
+    return float(max_per_second), None if burst is None else _whole("burst", burst, 1, 1_000_000)
+
+
 def _gate(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidOption(f"{name}={value!r}: it must be a str or an int")

@@ -48,6 +48,7 @@ class RegisteredTask(Protocol):
     hooks: object | None
     source: Source
     schedule: Cron | Every | None
+    rate: tuple[float, int | None] | None
 
     def wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""

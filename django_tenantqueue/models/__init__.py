@@ -15,7 +15,7 @@ from .queue import TenantQueue
 from .rate import QueueRate
 from .schedule import Schedule
 from .session import Session, UserCap
-from .task_control import TaskControl
+from .task_control import TaskControl, TaskRate
 from .unique_key import UniqueKey
 from .worker import Worker
 
@@ -33,6 +33,7 @@ __all__ = [
     "Schedule",
     "Session",
     "TaskControl",
+    "TaskRate",
     "TenantQueue",
     "UniqueKey",
     "UserCap",

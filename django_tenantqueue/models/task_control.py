@@ -1,6 +1,8 @@
-"""Controls of tasks: what operators pause, or cap, on the whole fleet."""
+"""Controls of tasks: what operators pause, cap, or slow down, on the whole fleet."""
 
 from __future__ import annotations
+
+import math
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -34,6 +36,20 @@ class TaskControl(models.Model):
         validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
         help_text=_("How many of its jobs may run at once, of all tenants together. Empty: any."),
     )
+    max_per_second = models.FloatField(
+        _("starts per second"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0001), MaxValueValidator(1_000_000)],
+        help_text=_("How many of its jobs may start in a second, of all tenants. Empty: any."),
+    )
+    burst = models.IntegerField(
+        _("burst"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text=_("How many may start at once after a pause. Empty: those of one second."),
+    )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
@@ -46,7 +62,48 @@ class TaskControl(models.Model):
                 condition=Q(num_slots__isnull=True) | Q(num_slots__gte=0, num_slots__lte=1_000_000),
                 name="tenantqueue_taskcontrol_num_slots",
             ),
+            models.CheckConstraint(
+                condition=Q(max_per_second__gte=0.0001, max_per_second__lte=1_000_000),
+                name="tenantqueue_taskcontrol_max_per_second",
+            ),
+            models.CheckConstraint(
+                condition=Q(burst__gte=1, burst__lte=1_000_000),
+                name="tenantqueue_taskcontrol_burst",
+            ),
         )
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def burst_size(self) -> int | None:
+        """How many may start at once; None without `max_per_second`. The view agrees."""
+        if self.max_per_second is None:
+            return None
+        return self.burst or max(1, math.ceil(self.max_per_second))
+
+
+class TaskRate(models.Model):
+    """How much of a task's burst is used up, written under the lock of the task's gate.
+
+    Apart from the control, which every claim reads: it would leave a dead version for each start.
+    """
+
+    control = models.OneToOneField(
+        TaskControl,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        db_constraint=False,
+        related_name="+",
+        verbose_name=_("task control"),
+    )
+    debt = models.FloatField(_("debt"))
+    """Starts that `max_per_second` had not made up for at `as_of`, also above a lowered burst."""
+    as_of = models.DateTimeField(_("as of"))
+
+    class Meta:
+        verbose_name = _("task rate")
+        verbose_name_plural = _("task rates")
+
+    def __str__(self) -> str:
+        return f"{self.pk}: {self.debt:g}"

@@ -1,4 +1,4 @@
-"""Bring the rows of schedules in line with what code declares: `@task(schedule=…)`."""
+"""Bring rows in line with what code declares: `@task(schedule=…)`, `@task(max_per_second=…)`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from django.core.exceptions import ValidationError
 from django.db import connections, transaction
 
 from ..calls.sources import registered_tasks
-from ..models import Schedule
+from ..models import Schedule, TaskControl
 from ..queries.locks import LockKey
 from .schedules import add_schedule, columns_of, write_schedule
+from .task_control import rate_task
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -78,3 +79,17 @@ def _mark(using: str, row: Schedule, source: str) -> None:
     if row.source != source:
         row.source = source
         row.save(using=using, update_fields=["source"])
+
+
+def add_rates(using: str) -> list[str]:
+    """Give tasks that declare a rate a control, where they have none; return which.
+
+    An existing control stays as it is: from then on operators edit the rate.
+    """
+    rates = {task.name: task.rate for task in registered_tasks().values() if task.rate}
+    controls = TaskControl.objects.using(using).filter(name__in=rates)
+    known = set(controls.values_list("name", flat=True)) if rates else set()
+    added = sorted(set(rates) - known)
+    for name in added:
+        rate_task(name, *rates[name], using=using)
+    return added

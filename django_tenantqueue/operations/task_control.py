@@ -1,4 +1,4 @@
-"""Pause tasks, or cap how many of their jobs run at once, on the whole fleet."""
+"""Pause tasks, or limit how many of their jobs run at once or start, on the whole fleet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import gates
 from .changes import Edit, merged, record_rows
 from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
 
-TUNABLE = ("paused", "num_slots")
+TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
 
@@ -59,6 +59,23 @@ def cap_task(
     return _set(name, unknown, using, num_slots=num_slots)
 
 
+def rate_task(
+    name: str,
+    max_per_second: float | None,
+    burst: int | None = None,
+    *,
+    unknown: bool = False,
+    using: str | None = None,
+) -> TaskControl:
+    """Let at most `max_per_second` jobs of a task start in a second, of all tenants together.
+
+    `burst`: how many may start at once after a pause; None: those of one second, at least one. No
+    rate: None. A job whose claim was under way starts all the same.
+    Raises InvalidOption as pause_task() does, and Django's ValidationError for a bad number.
+    """
+    return _set(name, unknown, using, max_per_second=max_per_second, burst=burst)
+
+
 def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskControl:
     alias = _alias(using)
     if not unknown:
@@ -83,7 +100,7 @@ def check_name(name: str, *, using: str | None = None) -> None:
 
 
 def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -> None:
-    """Change columns of a control: paused, num_slots.
+    """Change columns of a control: paused, num_slots, max_per_second, burst.
 
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; TaskControl.DoesNotExist.

@@ -1,8 +1,9 @@
-"""The gate of tasks that are paused or capped. It stands behind the claim.
+"""The gate of tasks that are paused, capped or have a rate. It stands behind the claim.
 
-A claim says of each job whether its task has a control. The worker then takes a slot of the task
-for the job, under a lock, or puts the job into the line of the task, where claims do not read. When
-a job ends, as many jobs leave the line as there are free slots, queue by queue.
+A claim says of each job whether its task has a control. The worker then takes a slot or a start of
+the task for the job, under a lock, or puts the job into the line of the task, where claims do not
+read. When a job ends, or the rate brings a start, as many jobs leave the line as may start, queue
+by queue.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ class Taken:
     held: list[ClaimedJob] = field(default_factory=list)
     left: list[ClaimedJob] = field(default_factory=list)
     """Another session has locked or taken them. The caller gives them back."""
+    due: dict[str, float] = field(default_factory=dict)
+    """Tasks with a rate, and in how many seconds it brings their next starts."""
 
 
 def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
-    """Give claimed jobs slots of their tasks, or put them into the lines.
+    """Give claimed jobs slots and starts of their tasks, or put them into the lines.
 
     When the lock on a task is not available within 50 ms, all go into the line.
     """
@@ -67,6 +70,8 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
     found = {verdict.job_id: verdict for verdict in verdicts}
     for job in jobs:
         verdict = found.get(job.id)
+        if verdict is not None and verdict.due_seconds is not None:
+            taken.due[job.name] = verdict.due_seconds
         if verdict is None:
             taken.left.append(job)
         elif not verdict.is_granted:
@@ -82,7 +87,7 @@ def take(where: Where, worker_id: int, jobs: Sequence[ClaimedJob]) -> Taken:
 def release_tasks(
     where: Where, names: Collection[str], *, waits: bool = True, most: int = 100
 ) -> Released:
-    """Let up to `most` jobs leave the line of each of these tasks, as many as its cap allows.
+    """Let up to `most` jobs leave the line of each of these tasks, as many as its limits allow.
 
     With `waits`, a job that was released less than a second ago counts as if it had its slot.
     """
@@ -109,7 +114,7 @@ def _note(done: Released, jobs: Iterable[LeftLine]) -> None:
 
 
 def let_through(using: str, names: Collection[str]) -> Released:
-    """Let a first batch of jobs of these tasks go, with or without a cap.
+    """Let a first batch of jobs of these tasks go, with or without a limit.
 
     `later` of the answer names the earlier gates that jobs have returned to.
     """
@@ -139,8 +144,8 @@ def sweep(using: str, look: Where | None = None) -> Released:
     look = look or using
     queries.mark_task_jobs(look)
     found = queries.find_task_lines(look, most=ROWS_PER_STEP)
-    done = release_tasks(using, [name for name, is_capped in found if is_capped], waits=False)
-    if free := [name for name, is_capped in found if not is_capped]:
+    done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)
+    if free := [name for name, is_limited in found if not is_limited]:
         _note(done, queries.open_task_lines(using, free, most=ROWS_PER_STEP))
     if done.ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=done.ready)

@@ -1,4 +1,4 @@
-"""Statements about tasks that are paused or capped."""
+"""Statements about tasks that are paused, capped or have a rate."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Verdict:
     job_id: int
     is_granted: bool
     is_open: bool
+    due_seconds: float | None
+    """When the rate of the task brings the next starts: 0 is now; None: it has no rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ class TaskLoad:
 def take_task_slots(
     where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool
 ) -> list[Verdict]:
-    """Give claimed jobs slots of their tasks, or put them into the line.
+    """Give claimed jobs slots and starts of their tasks, or put them into the lines.
 
     With `locked` it follows lock_gates() of the tasks in a READ COMMITTED transaction. Without it,
-    all jobs of capped and paused tasks go into the line.
+    all jobs of controlled tasks go into the line.
     """
     params = {
         "worker": worker_id,
@@ -78,7 +80,7 @@ def take_task_slots(
 def release_task(
     where: Where, name: str, place: Place, *, waits: bool, most: int, steps: int
 ) -> tuple[list[LeftLine], Place]:
-    """Let jobs of a capped task go, as many as it has free slots.
+    """Let jobs of a task go, as many as its cap and its rate let start.
 
     Return them and where the next release begins.
     """
@@ -166,17 +168,22 @@ def set_aside(
     return [JobGates.read(gates) for (gates,) in fetch(where, "set_aside", params)]
 
 
-def is_closed(using: str, name: str) -> bool:
-    """Whether a task may start no job now: it is paused, or has no free slot."""
+def seconds_to_start(using: str, name: str) -> float | None:
+    """Return when the rate of a task brings its next starts: 0 is now; None: it has no rate."""
+    statement = (
+        "SELECT greatest(0, (batch - starts) / max_per_second)::float8 "
+        "FROM tenantqueue_taskstart WHERE name = %s"
+    )
     with connections[using].cursor() as cursor:
-        cursor.execute("SELECT FROM tenantqueue_closedtask WHERE name = %s", [name])
-        return bool(cursor.rowcount)
+        cursor.execute(statement, [name])
+        row = cursor.fetchone()
+    return None if row is None else float(row[0])
 
 
 def find_task_lines(where: Where, *, most: int) -> list[tuple[str, bool]]:
-    """Return the tasks that have a line and are not paused, and whether they are capped."""
+    """Return the tasks that have a line and are not paused, and whether they have a cap or rate."""
     rows = fetch(where, "find_task_lines", {"most": most})
-    return [(name, is_capped) for name, is_capped in rows]
+    return [(name, is_limited) for name, is_limited in rows]
 
 
 def mark_task_jobs(where: Where) -> int:

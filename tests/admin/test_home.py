@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from django_tenantqueue.models import Change, TenantQueue
+from django_tenantqueue.models import Change, TaskControl, TenantQueue
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from tests.admin.conftest import text_of, url_of
@@ -57,6 +57,21 @@ def test_late_queue_is_a_problem_with_a_link_to_the_late_ones(admin_client):
     assert "Ready jobs have waited for over a minute: acme/reports (full)" in text_of(response)
     link = f'{url_of("tenantqueue", "changelist")}?trouble=late">Ready jobs have waited'
     assert link in response.content.decode()
+
+
+def test_page_names_tasks_whose_jobs_wait_for_their_rates(admin_client):
+    rates = {"app.slow": 0.01, "app.slower": 0.001, "app.soon": 5, "app.free": 5, "app.any": None}
+    for name, rate in rates.items():
+        TaskControl.objects.create(name=name, max_per_second=rate)
+    for name in ("app.slow", "app.slow", "app.slower", "app.soon", "app.any"):
+        make_job(state=State.HELD, held_by="task", name=name)
+
+    response = home(admin_client)
+
+    slower = "Task app.slower may start 0.001 jobs in a second, 1 wait"
+    assert f"{slower} Task app.slow may start 0.01 jobs in a second, 2 wait" in text_of(response)
+    assert text_of(response).count("jobs in a second") == 2
+    assert f'{url_of("taskcontrol", "changelist")}">Task app.slow' in response.content.decode()
 
 
 def test_problem_leads_to_the_rows_in_trouble(admin_client):

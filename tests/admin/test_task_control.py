@@ -99,6 +99,25 @@ def test_task_is_resumed_and_capped_in_the_list(admin_client: Client) -> None:
     assert len(run_pending()) == len(jobs)
 
 
+def test_rate_is_set_by_a_new_control_and_edited_in_the_list(admin_client: Client) -> None:
+    add(admin_client, max_per_second="0.001", burst="2")
+    jobs = [noop.delay() for _ in range(5)]
+    assert len(run_pending()) == 2
+    assert f"{noop.name} rate used up 0 3" in text_of(admin_client.get(LIST))
+
+    values = form_values(admin_client.get(LIST), "form-TOTAL_FORMS")
+    response = admin_client.post(LIST, {**values, "form-0-max_per_second": "", "_save": "Save"})
+
+    assert response.status_code == 302, text_of(response)
+    assert TaskControl.objects.get().max_per_second is None
+    assert len(run_pending()) == 3
+    assert set(states(jobs)) == {"success"}
+
+
+def test_rate_below_the_least_is_refused(admin_client: Client) -> None:
+    assert "greater than or equal to 0.0001" in text_of(add(admin_client, max_per_second="0"))
+
+
 def test_operator_sees_a_conflict_when_somebody_was_faster(admin_client: Client) -> None:
     cap_task(noop.name, 3)
     values = form_values(admin_client.get(LIST), "form-TOTAL_FORMS")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import datetime
 
 import pytest
 
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations.control import tune_queue
+from django_tenantqueue.operations.task_control import rate_task
 from tests.intervals import breaches_of_rate
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
@@ -71,3 +73,25 @@ def test_jobs_start_at_once_when_the_rate_is_raised(workers: Workers):
 
     jobs = wait_for_end(ids)
     assert_within(1.0, jobs[-1].queued_at - tuned_at)
+
+
+@pytest.mark.heavy
+def test_rate_of_a_task_is_kept_and_reached_when_a_worker_is_killed(workers: Workers):
+    rate_task(noop.name, 20.0, 2)
+    for tenant in ("acme", "zeta"):
+        make_queue(tenant, num_slots=50)
+    doomed = workers.start()
+    workers.start()
+
+    ids = [
+        job_id
+        for tenant in ("acme", "zeta")
+        for job_id in noop.using(tenant=tenant).enqueue_many([()] * 25)
+    ]
+    done = Job.objects.filter(pk__in=ids).finished()
+    wait_until(lambda: done.count() >= 10, what="some have ended")
+    doomed.send_all(signal.SIGKILL)
+
+    starts = sorted(job.queued_at for job in wait_for_end(ids))
+    assert breaches_of_rate(starts, 20.0, 2) == []
+    assert_within(MOST_LATE * 2.4 + 1.0, starts[-1] - starts[0])

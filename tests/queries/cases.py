@@ -521,7 +521,7 @@ CASES: dict[str, list[Case]] = {
                 "seqs": array(1 for _ in filled.held),
                 "locked": True,
             },
-            (*HOT_KEY, *TASK_INSIDE),
+            (*HOT_KEY, *TASK_INSIDE, *TASK_LINE),
             4000,
             worker=True,
         )

@@ -30,7 +30,7 @@ OTHER_WORKER = 2
 
 TABLES = (
     "tenantqueue_job, tenantqueue_tenantqueue, tenantqueue_queuerate, tenantqueue_session, "
-    "tenantqueue_taskcontrol, tenantqueue_uniquekey, "
+    "tenantqueue_taskcontrol, tenantqueue_taskrate, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
     "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_figuretotal, "
     "tenantqueue_change, tenantqueue_schedule"
@@ -182,6 +182,15 @@ GATED = (
     (
         "INSERT INTO tenantqueue_taskcontrol (name, num_slots, created_at) "
         f"VALUES ({NAME}, 5, now())"
+    ),
+    # the tasks of the cases have a rate, too
+    (
+        "UPDATE tenantqueue_taskcontrol SET max_per_second = 1000, burst = 100 "
+        f"WHERE name IN ('task-7', {NAME})"
+    ),
+    (
+        "INSERT INTO tenantqueue_taskrate (control_id, debt, as_of) SELECT c.id, 1, now() "
+        "FROM tenantqueue_taskcontrol c WHERE c.max_per_second IS NOT NULL"
     ),
 )
 HISTORY = (

@@ -19,6 +19,7 @@ from django_tenantqueue.models import (
     QueueRate,
     Session,
     TaskControl,
+    TaskRate,
     TenantQueue,
     UserCap,
 )
@@ -26,7 +27,7 @@ from django_tenantqueue.operations import control, monitor_control, sessions
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
 from django_tenantqueue.status.explanation import Cause, Code, Explanation, explain
-from django_tenantqueue.status.explanation.answer import sorted_causes
+from django_tenantqueue.status.explanation.answer import Target, sorted_causes
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -482,6 +483,31 @@ def test_task_holds_ready_and_held_jobs(
     gate = {"held_by": "task"} if make is held else {}
 
     assert codes(make(name="tests.capped", **gate)) == [code]
+
+
+@pytest.mark.parametrize("make", [make_job, held])
+def test_rate_of_the_task_is_spent(make: Callable[..., Job]) -> None:
+    make_worker()
+    control = TaskControl.objects.create(name="tests.slow", max_per_second=0.001, num_slots=5)
+    TaskRate.objects.create(control=control, debt=1.0, as_of=timezone.now())
+    gate = {"held_by": "task"} if make is held else {}
+    job = make(name="tests.slow", **gate)
+
+    assert codes(job) == ["task_rate_spent"]
+
+    one = cause(job, Code.TASK_RATE_SPENT)
+    told = "Its task may start 0.001 jobs in a second, of all tenants: the next one in 1"
+    assert one.sentence.startswith(told)
+    assert one.target == Target("task", control.pk, "tests.slow")
+
+
+def test_rate_of_the_task_with_a_start_left_holds_its_line_alone() -> None:
+    make_worker()
+    TaskControl.objects.create(name="tests.slow", max_per_second=0.001)
+
+    assert codes(make_job(name="tests.slow")) == []
+    one = cause(held(name="tests.slow", held_by="task"), Code.TASK_RATE_SPENT)
+    assert one.sentence == "Its task may start 0.001 jobs in a second, of all tenants."
 
 
 def test_task_with_a_free_slot_is_no_cause() -> None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from ...conf import get_settings
 from ...models import Schedule
 from ...status.figures import duration_text
+from ..printing import PrintingCommand
+
+COLUMNS = (
+    *("id", "name", "tenant", "queue", "task", "kind", "expression", "time_zone", "enabled"),
+    *("next_at", "last_at", "failures", "last_error"),
+)
+"""What JSON tells of each schedule."""
 
 
-class Command(BaseCommand):
+class Command(PrintingCommand):
     """Prints the schedules, those that run next first."""
 
     help = "List the schedules: when each runs next and ran last, and its error."
@@ -21,6 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
+        super().add_arguments(parser)
         add = parser.add_argument
         add("--tenant", help="only those of this tenant")
         add("--failing", action="store_true", help="only those that failed at their last tick")
@@ -33,6 +40,10 @@ class Command(BaseCommand):
             rows = rows.filter(tenant=options["tenant"])
         if options["failing"]:
             rows = rows.filter(failures__gt=0)
+        if self.wants_json(options):
+            found = list(rows.order_by("next_at", "pk").values(*COLUMNS))
+            self.print_json({"schedules": found})
+            return
         now = timezone.now()
         for row in rows.order_by("next_at", "pk").iterator(chunk_size=1000):
             if not row.enabled:

@@ -20,7 +20,7 @@ from ...checks import check_database
 from ...conf import get_settings
 from ...exceptions import Unsupported
 from ...metrics.serve import MetricsPort
-from ...operations.declared import sync_schedules
+from ...operations.declared import add_rates, sync_schedules
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
 from ...status.clock import CLOCK_SECONDS, clock_text
@@ -244,7 +244,7 @@ class Command(BaseCommand):
         self._warn_of_connections(config)
         self._warn_of_clock(config)
         self._warn_of_log(config)
-        self._sync_schedules(config)
+        self._sync_declared(config)
         verbose = options["verbosity"] > 0
         if verbose:
             for line in start_lines(config):
@@ -303,12 +303,13 @@ class Command(BaseCommand):
                 )
             )
 
-    def _sync_schedules(self, config: WorkerConfig) -> None:
-        """Write the schedules that code declares; a worker runs without them, too."""
+    def _sync_declared(self, config: WorkerConfig) -> None:
+        """Write the schedules and rates that code declares; a worker runs without them, too."""
         try:
             sync_schedules(config.database)
+            add_rates(config.database)
         except DatabaseError as error:
-            text = f"the schedules of the code are not synchronised: {str(error).strip()}"
+            text = f"schedules and rates of the code are not synchronised: {str(error).strip()}"
             self.stderr.write(self.style.WARNING(text))
 
     def _config(self, options: dict[str, Any]) -> WorkerConfig:

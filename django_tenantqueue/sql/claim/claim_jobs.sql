@@ -110,7 +110,8 @@ WITH
         EXISTS (
             SELECT
             FROM tenantqueue_taskcontrol c
-            WHERE c.name = job.name AND (c.paused OR c.num_slots IS NOT NULL)
+            WHERE c.name = job.name
+                AND (c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
         ) AS is_controlled,
         date_part('epoch', job.queued_at - greatest(job.run_at, job.created_at)) AS waited
 )

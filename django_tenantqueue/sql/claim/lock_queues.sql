@@ -97,7 +97,7 @@ SELECT
     EXISTS (
         SELECT
         FROM tenantqueue_taskcontrol c
-        WHERE c.paused OR c.num_slots IS NOT NULL
+        WHERE c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL
     ) AS has_controls,
     pg_stat_get_tuples_updated(to_regclass('tenantqueue_tenantqueue')) AS edits,
     pg_stat_get_xact_tuples_returned(to_regclass('tenantqueue_job_ready'))

@@ -1,5 +1,5 @@
 -- Lock gates until the commit, in one order for all: no other session releases them meanwhile.
--- The first statement of a release. `has_controls`: some tasks are paused or capped.
+-- The first statement of a release. `has_controls`: some tasks have a control.
 -- Locks: advisory, by the hash of the key. Two keys of one hash share a lock. Another release waits
 -- for it until the lock_timeout of its transaction.
 SELECT
@@ -7,7 +7,7 @@ SELECT
     EXISTS (
         SELECT
         FROM tenantqueue_taskcontrol c
-        WHERE c.paused OR c.num_slots IS NOT NULL
+        WHERE c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL
     ) AS has_controls
 FROM (
     SELECT DISTINCT hashtext(given.key) AS hash

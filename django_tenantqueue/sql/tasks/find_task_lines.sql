@@ -1,4 +1,4 @@
--- Up to `most` tasks that have a line and are not paused, and whether each has a cap.
+-- Up to `most` tasks that have a line and are not paused, and whether each has a cap or a rate.
 -- Locks: none. Index: tenantqueue_job_task_line.
 WITH RECURSIVE step AS (
     (
@@ -20,10 +20,10 @@ WITH RECURSIVE step AS (
     ) next
     WHERE step.nth < %(most)s::integer
 )
-SELECT step.name, c.num_slots IS NOT NULL AS is_capped
+SELECT step.name, coalesce(c.num_slots, c.max_per_second) IS NOT NULL AS is_limited
 FROM step
 LEFT JOIN LATERAL (
-    SELECT c.num_slots, c.paused
+    SELECT c.num_slots, c.max_per_second, c.paused
     FROM tenantqueue_taskcontrol c
     WHERE c.name = step.name
     OFFSET 0

@@ -6,7 +6,8 @@ WITH free AS MATERIALIZED (
     WHERE NOT EXISTS (
         SELECT
         FROM tenantqueue_taskcontrol c
-        WHERE c.name = given.name AND (c.paused OR c.num_slots IS NOT NULL)
+        WHERE c.name = given.name
+            AND (c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
         OFFSET 0
     )
 ), leaving AS MATERIALIZED (

@@ -1,26 +1,34 @@
--- Let jobs leave the line of one capped task, as many as it has free slots. They take their slots
--- when they are claimed. With `waits`, a job counts for a second after its release.
+-- Let jobs leave the line of one task, as many as its cap and its rate let start. They take slots
+-- and starts when they are claimed. With `waits`, a job counts for a second after its release.
 -- Queues take turns: in each lane the walk starts behind the queue `start` and goes around. It
 -- skips a paused queue, and one that has had a released job for longer than a second.
 -- `from_…` is where an unfinished walk continues.
--- Locks: the jobs that leave, SKIP LOCKED. take_task_slots.sql keeps the cap. Indexes:
+-- Locks: the jobs that leave, SKIP LOCKED. take_task_slots.sql keeps the limits. Indexes:
 -- tenantqueue_job_task_line, tenantqueue_job_task_inside, the primary key for the update.
 WITH RECURSIVE control AS MATERIALIZED (
     SELECT least(
         %(most)s::integer,
-        c.num_slots - (
-            SELECT count(*)
-            FROM tenantqueue_job_hot j
-            WHERE j.name = %(name)s::text AND j.task_at IS NOT NULL
-                AND j.state IN ('created', 'queued', 'running')
-                AND (
-                    j.state <> 'created'
-                    OR %(waits)s::boolean AND j.task_at > clock_timestamp() - interval '1 second'
-                )
-        )
+        c.num_slots - inside.running - inside.released,
+        (
+            SELECT CASE WHEN s.starts < s.batch THEN 0 ELSE floor(s.starts)::integer END
+            FROM tenantqueue_taskstart s
+            WHERE s.control_id = c.id
+        ) - inside.released
     ) AS room
     FROM tenantqueue_taskcontrol c
-    WHERE c.name = %(name)s::text AND c.num_slots IS NOT NULL AND NOT c.paused
+    CROSS JOIN LATERAL (
+        SELECT
+            count(*) FILTER (WHERE j.state <> 'created') AS running,
+            count(*) FILTER (
+                WHERE j.state = 'created' AND %(waits)s::boolean
+                    AND j.task_at > clock_timestamp() - interval '1 second'
+            ) AS released
+        FROM tenantqueue_job_hot j
+        WHERE j.name = %(name)s::text AND j.task_at IS NOT NULL
+            AND j.state IN ('created', 'queued', 'running')
+    ) inside
+    WHERE c.name = %(name)s::text AND NOT c.paused
+        AND (c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
 ), walk AS (
     SELECT
         %(from_lane)s::integer AS lane, %(from_queue)s::integer AS queue_id,

@@ -1,7 +1,7 @@
 -- Move jobs of closed tasks (tenantqueue_closedtask) into the lines of their tasks. It reads the
 -- first `most` jobs of each gate (`kind` is monitor, user or exclusive) or of each lane of a queue
 -- (`kind` is ready). No slot, start or attempt is spent. The answer names the gates that have room
--- now. A job keeps its turn in its session.
+-- now, and the task, whose next start may have come due. A job keeps its turn in its session.
 -- Locks: the jobs that move, SKIP LOCKED. Indexes: tenantqueue_job_monitor_line,
 -- tenantqueue_job_user_line, tenantqueue_job_exclusive_line, tenantqueue_job_ready, the primary
 -- key.
@@ -67,5 +67,5 @@ SET state = 'held', held_by = 'task', task_at = NULL
 -- not a join: planned for few rows, it would read all of them for each
 WHERE job.id = ANY (ARRAY(SELECT locked.id FROM locked))
 RETURNING jsonb_build_array(
-    job.monitor_id::text, NULL, job.user_key, job.exclusive_key
+    job.monitor_id::text, NULL, job.user_key, job.exclusive_key, false, NULL, job.name
 )::text AS gates

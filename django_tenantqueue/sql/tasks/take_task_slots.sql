@@ -1,55 +1,85 @@
--- Give claimed jobs of paused and capped tasks a slot of their task, in the order of `ids`, or put
--- them into its line. In the line the attempt is not counted, and the claim number stays raised.
--- It follows lock_gates.sql in a READ COMMITTED transaction, so its snapshot sees all slots taken
--- before. Without that lock (`locked` is false) all jobs go into the line.
--- The answer omits a job that was lost, or whose row another session has locked.
--- Fenced by (worker, claim_seq). Locks: the job rows, SKIP LOCKED. Indexes: the primary key,
--- tenantqueue_job_task_inside.
+-- Give claimed jobs a slot and a start of their tasks, in the order of `ids`, or put them into the
+-- lines. A job of a task with a rate comes behind those of its queue in the line. In the line the
+-- attempt is not counted, and the claim number stays raised.
+-- It follows lock_gates.sql in a READ COMMITTED transaction, so its snapshot sees all that was
+-- taken before. Without that lock (`locked` is false) all jobs go into the line.
+-- The answer omits a job that was lost or locked. Fenced by (worker, claim_seq). Locks: the job
+-- rows, SKIP LOCKED. Indexes: the primary key, tenantqueue_job_task_inside,
+-- tenantqueue_job_task_line.
 WITH given AS MATERIALIZED (
     SELECT g.*
     FROM unnest(%(ids)s::bigint[], %(seqs)s::integer[]) WITH ORDINALITY AS g (id, claim_seq, nth)
-), target AS MATERIALIZED (
-    SELECT
-        job.id, job.name,
-        row_number() OVER (PARTITION BY job.name ORDER BY given.nth) AS nth_of_task
+), met AS MATERIALIZED (
+    SELECT job.*, given.nth
     FROM given
     CROSS JOIN LATERAL (
-        SELECT j.id, j.name
+        SELECT j.id, j.name, j.lane, j.queue_id, j.priority
         FROM tenantqueue_job_hot j
         WHERE j.id = given.id AND j.claim_seq = given.claim_seq AND j.worker_id = %(worker)s::bigint
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
+), rate AS MATERIALIZED (
+    SELECT s.*
+    FROM (SELECT DISTINCT met.name FROM met) task
+    CROSS JOIN LATERAL (
+        SELECT s.*
+        FROM tenantqueue_taskstart s
+        WHERE s.name = task.name
+        OFFSET 0
+    ) s
+), target AS MATERIALIZED (
+    SELECT
+        job.id, job.name, job.is_behind,
+        row_number() OVER (PARTITION BY job.name, job.is_behind ORDER BY job.nth) AS nth_of_task
+    FROM (
+        SELECT
+            met.id, met.name, met.nth,
+            met.name = ANY (ARRAY(SELECT rate.name FROM rate)) AND EXISTS (
+                SELECT
+                FROM tenantqueue_job_hot j
+                WHERE j.held_by = 'task' AND j.name = met.name AND j.lane = met.lane
+                    AND j.queue_id = met.queue_id AND (j.priority, j.id) < (met.priority, met.id)
+                OFFSET 0
+            ) AS is_behind
+        FROM met
+        OFFSET 0
+    ) job
 ), control AS MATERIALIZED (
     SELECT
-        met.name, c.name IS NULL AS is_open,
+        task.name, c.name IS NULL AS is_open,
         CASE
             WHEN NOT %(locked)s::boolean OR c.paused THEN 0
-            WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
-                SELECT count(*)
-                FROM tenantqueue_job_hot j
-                WHERE j.name = met.name AND j.task_at IS NOT NULL
-                    AND j.state IN ('queued', 'running')
-                    -- a sweep may have counted one of these before: see mark_task_jobs.sql
-                    AND j.id <> ALL (ARRAY(SELECT target.id FROM target))
+            ELSE least(
+                CASE WHEN c.num_slots IS NOT NULL THEN c.num_slots - (
+                    SELECT count(*)
+                    FROM tenantqueue_job_hot j
+                    WHERE j.name = task.name AND j.task_at IS NOT NULL
+                        AND j.state IN ('queued', 'running')
+                        -- a sweep may have counted one of these before: see mark_task_jobs.sql
+                        AND j.id <> ALL (ARRAY(SELECT met.id FROM met))
+                ) END,
+                (SELECT floor(rate.starts)::integer FROM rate WHERE rate.name = task.name)
             )
         END AS room
-    FROM (SELECT DISTINCT target.name FROM target) met
+    FROM (SELECT DISTINCT met.name FROM met) task
     LEFT JOIN LATERAL (
         SELECT c.name, c.paused, c.num_slots
         FROM tenantqueue_taskcontrol c
-        WHERE c.name = met.name AND (c.paused OR c.num_slots IS NOT NULL)
+        WHERE c.name = task.name
+            AND (c.paused OR c.num_slots IS NOT NULL OR c.max_per_second IS NOT NULL)
         OFFSET 0
     ) c ON true
 ), verdict AS MATERIALIZED (
     SELECT
-        judged.id, judged.is_open,
-        judged.is_open OR judged.nth_of_task <= judged.room AS is_granted
+        judged.id, judged.is_open, judged.as_of,
+        judged.is_open OR NOT judged.is_behind AND judged.nth_of_task <= judged.room AS is_granted
     FROM (
         -- no join: the planner would expect one row, and read all jobs for each one
         SELECT
-            target.id, target.nth_of_task,
+            target.id, target.nth_of_task, target.is_behind,
             (SELECT control.is_open FROM control WHERE control.name = target.name) AS is_open,
-            (SELECT control.room FROM control WHERE control.name = target.name) AS room
+            (SELECT control.room FROM control WHERE control.name = target.name) AS room,
+            (SELECT rate.as_of FROM rate WHERE rate.name = target.name) AS as_of
         FROM target
         OFFSET 0
     ) judged
@@ -59,13 +89,14 @@ WITH given AS MATERIALIZED (
         held_by = CASE WHEN NOT verdict.is_granted THEN 'task' END,
         task_at = CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
         worker_id = CASE WHEN verdict.is_granted THEN job.worker_id END,
-        queued_at = CASE WHEN verdict.is_granted THEN job.queued_at END,
+        -- with a rate, the moment that it counts with
+        queued_at = CASE WHEN verdict.is_granted THEN coalesce(verdict.as_of, job.queued_at) END,
         attempt = CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
     FROM verdict
     WHERE job.id = verdict.id
         -- not redundant: see finish_jobs.sql
         AND job.id = ANY (%(ids)s::bigint[])
-    RETURNING job.id, job.queue_id, verdict.is_granted, verdict.is_open
+    RETURNING job.id, job.name, job.queue_id, verdict.is_granted, verdict.is_open
 ), returned AS (
     UPDATE tenantqueue_queuerate AS rate
     SET debt = greatest(0, rate.debt - held.jobs)
@@ -76,6 +107,26 @@ WITH given AS MATERIALIZED (
         GROUP BY settled.queue_id
     ) held
     WHERE rate.queue_id = held.queue_id
+), start AS MATERIALIZED (
+    SELECT rate.*, granted.jobs
+    FROM rate
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE settled.is_granted) AS jobs
+        FROM settled
+        WHERE settled.name = rate.name
+    ) granted
+), spent AS (
+    INSERT INTO tenantqueue_taskrate AS stored (control_id, debt, as_of)
+    SELECT start.control_id, start.owed + start.jobs, start.as_of
+    FROM start
+    WHERE start.jobs > 0
+    ON CONFLICT (control_id) DO UPDATE SET debt = excluded.debt, as_of = excluded.as_of
 )
-SELECT settled.id, settled.is_granted, settled.is_open
+SELECT
+    settled.id, settled.is_granted, settled.is_open,
+    (
+        SELECT greatest(0, (start.batch - start.starts + start.jobs) / start.max_per_second)
+        FROM start
+        WHERE start.name = settled.name
+    )::float8 AS due_seconds
 FROM settled

@@ -50,6 +50,7 @@ class Code(StrEnum):
     MONITOR_INTERVAL = "monitor_interval"
     QUEUE_BOUNDS_MONITOR = "queue_bounds_monitor"
     TASK_FULL = "task_full"
+    TASK_RATE_SPENT = "task_rate_spent"
     QUEUE_FULL = "queue_full"
     RATE_SPENT = "rate_spent"
     WORKERS_FULL = "workers_full"

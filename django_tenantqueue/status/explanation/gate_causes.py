@@ -9,12 +9,13 @@ from datetime import datetime
 from django.utils.translation import gettext, ngettext
 
 from ...conf import get_settings
-from ...gates import EXCLUSIVE, SESSION, USER
+from ...gates import EXCLUSIVE, SESSION, TASK, USER
 from ...models import Job, Session, TaskControl, UserCap
 from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
-from ...queries.tasks import is_closed
+from ...queries.tasks import count_tasks, seconds_to_start
 from ...states import State
+from ..figures import duration_text
 from .answer import NAMED, Cause, Code, Target
 from .who import who_set
 from .words import numbers, target_of, until_text
@@ -147,7 +148,7 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
             target,
             done_by=who_set(control, "num_slots", 0),
         )
-    elif busy and not control.paused and control.num_slots and is_closed(using, job.name):
+    elif busy and not control.paused and control.num_slots and _is_full(using, control):
         told = ngettext(
             "Its task has reached its cap: %d job may run at once, of all tenants.",
             "Its task has reached its cap: %d jobs may run at once, of all tenants.",
@@ -155,3 +156,22 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
         )
         remedy = gettext("It goes on when one of its jobs has ended. Or raise the task's cap.")
         yield Cause(Code.TASK_FULL, told % control.num_slots, remedy, target)
+    seconds = seconds_to_start(using, job.name) if busy and not control.paused else None
+    # in the line it waits for those before it, even at a moment in which a start is due
+    if seconds or (seconds is not None and job.held_by == TASK):
+        told = (
+            gettext(
+                "Its task may start %(rate)s jobs in a second, of all tenants: the next one in "
+                "%(time)s."
+            )
+            if seconds
+            else gettext("Its task may start %(rate)s jobs in a second, of all tenants.")
+        ) % {"rate": f"{control.max_per_second:g}", "time": duration_text(seconds)}
+        remedy = gettext("It starts later by itself. A higher rate of the task starts jobs faster.")
+        yield Cause(Code.TASK_RATE_SPENT, told, remedy, target)
+
+
+def _is_full(using: str, control: TaskControl) -> bool:
+    """Whether as many jobs of a task run as its cap allows."""
+    most = control.num_slots or 0
+    return any(load.inside >= most for load in count_tasks(using, [control.pk], most=most))

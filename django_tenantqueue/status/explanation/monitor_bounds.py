@@ -10,6 +10,7 @@ from datetime import datetime
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
+from ...gates import TASK
 from ...models import ConcurrentJobMonitor, Job, TenantQueue
 from ...queries.explain import MonitorGate, read_monitor_gate
 from ...queries.lists import read_in_order
@@ -195,7 +196,7 @@ def _outside(
         for cause in user_causes(using, group.gate or "", busy=True):
             yield Bound(cause, group.jobs)
     for group in parts.get("task", [])[:1]:
-        for cause in task_causes(using, Job(name=group.gate or ""), busy=True):
+        for cause in task_causes(using, Job(name=group.gate or "", held_by=TASK), busy=True):
             yield Bound(cause, group.jobs)
     yield from _backoff(retrying)
     if not ready and retrying and retrying[0].first_id in jobs:

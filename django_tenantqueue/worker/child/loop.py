@@ -314,7 +314,7 @@ class ClaimLoop:
             or self._ended
             or self.claimed_jobs.to_give_back
             or not self.completions.is_empty
-            or self._release_after_finish.next_at is not None
+            or self._release_after_finish.is_postponed
         )
 
     def return_unstarted(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
 
-from ...gates import MONITOR, JobGates
+from ...gates import MONITOR, TASK, JobGates
 from ...operations.gates import keys_of, release
 from ...operations.unique import keys_to_free
 from ...queries.finish import Failed, Finished
@@ -37,6 +37,8 @@ class ReleaseAfterFinish:
         self._unique: list[tuple[str, int]] = []
         self._postponed: set[str] = set()
         self._postponed_until = 0.0
+        self._starts: dict[str, float] = {}
+        """Tasks with a rate, and when it brings their next starts (monotonic time)."""
 
     def note(self, ended: Ended, *, but: str = "") -> None:
         """Take jobs whose ends are stored; gates of the kind `but` are handled elsewhere."""
@@ -54,7 +56,21 @@ class ReleaseAfterFinish:
     @property
     def next_at(self) -> float | None:
         """When the next release is due (monotonic time); None when there is none."""
-        return self._postponed_until if self._postponed else None
+        due = [*self._starts.values(), *([self._postponed_until] if self._postponed else [])]
+        return min(due, default=None)
+
+    @property
+    def is_postponed(self) -> bool:
+        """Whether a monitor is still to be fed. The sweep releases tasks for a worker that ends."""
+        return bool(self._postponed)
+
+    def wait_for_starts(self, due: Mapping[str, float], now: float) -> None:
+        """Take tasks and in how many seconds their rates bring the next starts.
+
+        The worker that made the last starts makes the next ones in time; no other one looks.
+        """
+        for name, seconds in due.items():
+            self._starts[name] = now + seconds
 
     def postpone(self, monitors: Iterable[str], now: float) -> None:
         """Take monitors that another session is feeding, which may not see what has ended here."""
@@ -73,9 +89,13 @@ class ReleaseAfterFinish:
         if self._unique:
             unique, self._unique = self._unique, []
             free_keys(connection, unique)
-        if self._postponed and self._postponed_until <= time.monotonic():
+        now = time.monotonic()
+        if self._postponed and self._postponed_until <= now:
             self.note_keys({MONITOR: self._postponed})
             self._postponed = set()
+        for name in [name for name, at in self._starts.items() if at <= now]:
+            del self._starts[name]
+            self.note_keys({TASK: {name}})
         if not self._keys:
             return Released()
         keys, self._keys = self._keys, {}

@@ -173,6 +173,7 @@ class RoundTrip:
             return
         controlled = [job for job in jobs if job.is_controlled]
         taken = take(connection, self._claimer.worker_id, controlled)
+        self.release_after_finish.wait_for_starts(taken.due, time.monotonic())
         for job in (*taken.held, *taken.left):
             self._claimer.places.finished(job.queue_id)
         freed = keys_of(JobGates.read(job.gates) for job in taken.held if job.gates)

@@ -1,0 +1,41 @@
+"""Tasks whose jobs wait for their rates."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext
+
+from ..models import TaskControl
+from ..queries.tasks import count_tasks
+from .figures import COUNTED_TO, counted_text
+from .queue_troubles import LATE_SECONDS
+
+LISTED = 5
+"""Tasks that are named. Halved or doubled: shorter or longer sentences."""
+LOOKED_AT = 20
+"""Tasks with a rate that are looked at. Halved: some are not named. Doubled: twice the reads."""
+
+
+def tasks_at_their_rates(using: str) -> list[str]:
+    """Return of tasks with a rate what it holds, those with the longest waits first.
+
+    Left out are those whose jobs all start within LATE_SECONDS.
+    """
+    controls = TaskControl.objects.using(using).filter(max_per_second__isnull=False, paused=False)
+    found = {control.pk: control for control in controls.order_by("name")[:LOOKED_AT]}
+    if not found:
+        return []
+    waits = [
+        (load.line / (found[load.control_id].max_per_second or 1.0), load)
+        for load in count_tasks(using, list(found), most=COUNTED_TO)
+    ]
+    late = [(s, load) for s, load in waits if s > LATE_SECONDS or load.line >= COUNTED_TO]
+    text = gettext("task %(task)s may start %(rate)s jobs in a second, %(jobs)s wait")
+    return [
+        text
+        % {
+            "task": found[load.control_id].name,
+            "rate": f"{found[load.control_id].max_per_second:g}",
+            "jobs": counted_text(load.line, COUNTED_TO),
+        }
+        for _seconds, load in sorted(late, key=lambda wait: -wait[0])[:LISTED]
+    ]
