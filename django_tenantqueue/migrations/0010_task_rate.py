@@ -59,7 +59,7 @@ OR c.max_per_second IS NOT NULL AND EXISTS (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenantqueue", "0008_schedule")]
+    dependencies = [("tenantqueue", "0009_schedule_code")]
     operations = [
         migrations.AddField(
             model_name="taskcontrol",
