@@ -29,6 +29,7 @@ from .framework import (
     normalize_json,
     task_enqueued,
 )
+from .results import change, new_result, result_of, worker_ids
 from .running import find_declared, registered
 
 P = ParamSpec("P")
@@ -168,44 +169,30 @@ class TenantQueueBackend(BaseTaskBackend):
             options = replace(options, tenant=get_tenant() or options.tenant or "")
         declared = registered(task)
         source = replace(declared.source, source_id=self.alias)
-        result = TaskResult(
-            task=task,
-            id="",
-            status=TaskResultStatus.READY,
-            enqueued_at=timezone.now(),
-            started_at=None,
-            finished_at=None,
-            last_attempted_at=None,
-            args=call[0],
-            kwargs=call[1],
-            backend=self.alias,
-            errors=[],
-            worker_ids=[],
-        )
+        result = new_result(task, self.alias, timezone.now(), args=call[0], kwargs=call[1])
         if get_settings().eager:
             job = run_now(source, options, tuple(call[0]), call[1])
-            changes = {
-                "status": TaskResultStatus.SUCCESSFUL,
-                "started_at": job.started_at,
-                "last_attempted_at": job.started_at,
-                "finished_at": job.finished_at,
-                "worker_ids": ["eager"],
-                "_return_value": job.result_data,
-            }
+            change(
+                result,
+                status=TaskResultStatus.SUCCESSFUL,
+                started_at=job.started_at,
+                finished_at=job.finished_at,
+                last_attempted_at=job.started_at,
+                worker_ids=worker_ids(1, None),
+                _return_value=job.result_data,
+            )
         else:
             job = enqueue(source, options, tuple(call[0]), call[1], task=declared)
             if job.duplicate:
-                return self.get_result(str(job.pk))
-            changes = {}
-        for name, value in {**changes, "id": str(job.pk)}.items():
-            object.__setattr__(result, name, value)
+                twin: Any = self.get_result(str(job.pk))
+                return twin  # type: ignore[no-any-return]
+        change(result, id=str(job.pk))
         task_enqueued.send(type(self), task_result=result)
         return result
 
     def get_result(self, result_id: str) -> TaskResult[..., Any]:
         """Return the result of that id. Raises TaskResultDoesNotExist."""
         from ...models import Job
-        from .results import result_of
 
         text = str(result_id)
         job = None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.utils.dateparse import parse_datetime
 
-from ...models import Job
 from ...states import Priority, State
 from .framework import (
     TASK_MAX_PRIORITY,
@@ -20,6 +19,12 @@ from .framework import (
     task_backends,
 )
 
+if TYPE_CHECKING:
+    from ...models import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 STATUSES = {
     State.SUCCESS: TaskResultStatus.SUCCESSFUL,
     State.ERROR: TaskResultStatus.FAILED,
@@ -27,6 +32,31 @@ STATUSES = {
     State.RUNNING: TaskResultStatus.RUNNING,
 }
 """Of the states; a job in another one is ready."""
+
+
+def new_result(
+    task: Task[P, R],
+    alias: str,
+    now: datetime,
+    *,
+    args: list[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+) -> TaskResult[P, R]:
+    """Return the result of a job that is enqueued now."""
+    return TaskResult(
+        task=task,
+        id="",
+        status=TaskResultStatus.READY,
+        enqueued_at=now,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=args or [],
+        kwargs=kwargs or {},
+        backend=alias,
+        errors=[],
+        worker_ids=[],
+    )
 
 
 def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
@@ -54,11 +84,10 @@ def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
     return result
 
 
-def change(result: TaskResult[..., Any], **values: Any) -> TaskResult[..., Any]:
-    """Change attributes of a result, which is frozen for users, and return it."""
+def change(result: TaskResult[..., Any], **values: Any) -> None:
+    """Change attributes of a result, which is frozen for users."""
     for name, value in values.items():
         object.__setattr__(result, name, value)
-    return result
 
 
 def alias_of(source_id: str, task: Task[..., Any]) -> str:

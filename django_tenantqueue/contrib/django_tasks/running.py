@@ -29,6 +29,7 @@ from .framework import (
     task_finished,
     task_started,
 )
+from .results import alias_of, change, new_result, result_of, worker_ids
 
 if TYPE_CHECKING:
     from ...calls.recurrence import Cron, Every
@@ -148,36 +149,26 @@ def _needs_row(task: Task[..., Any]) -> bool:
 def _begun(task: Task[..., Any], running: RunningJob) -> TaskResult[..., Any]:
     """Return the result of a run that begins: of the row, if anything needs it."""
     from ...models import Job
-    from .results import alias_of, change, result_of, worker_ids
 
-    begun_at = timezone.now() - timedelta(seconds=running.age_seconds)
+    now = timezone.now()
+    begun_at = now - timedelta(seconds=running.age_seconds)
     job = None
-    if running.id > 0 and _needs_row(task):
+    if running.id > 0 and _needs_row(task):  # eager mode stores nothing
         using = get_settings().database
         job = Job.objects.using(using).select_related("queue").find(running.id)
-    if job is None:  # in eager mode, or for the log
-        return TaskResult(
-            task=task,
-            id=str(running.id),
-            status=TaskResultStatus.RUNNING,
-            enqueued_at=begun_at,
-            started_at=begun_at,
-            finished_at=None,
-            last_attempted_at=begun_at,
-            args=[],
-            kwargs={},
-            backend=alias_of(running.claimed.source_id, task),
-            errors=[],
-            worker_ids=worker_ids(running.attempt, None),
-        )
-    result = result_of(job, task)
-    return change(
+    if job is None:
+        result = new_result(task, alias_of(running.claimed.source_id, task), now)
+        change(result, id=str(running.id))
+    else:
+        result = result_of(job, task)
+    change(
         result,
         status=TaskResultStatus.RUNNING,
-        started_at=begun_at if running.attempt == 1 else result.started_at or begun_at,
+        started_at=(result.started_at if running.attempt > 1 else None) or begun_at,
         last_attempted_at=begun_at,
-        worker_ids=worker_ids(running.attempt, job.worker_id),
+        worker_ids=worker_ids(running.attempt, None if job is None else job.worker_id),
     )
+    return result
 
 
 def _given(result: TaskResult[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -204,8 +195,6 @@ def _has_failed(result: TaskResult[..., Any], running: RunningJob, error: BaseEx
 
 
 def _end(result: TaskResult[..., Any], status: TaskResultStatus, value: Any = None) -> None:
-    from .results import change
-
     change(result, status=status, finished_at=timezone.now(), _return_value=value)
 
 
