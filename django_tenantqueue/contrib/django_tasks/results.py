@@ -123,7 +123,7 @@ def _error(entry: Mapping[str, Any]) -> TaskError:
 
 def _first_start(job: Job) -> datetime | None:
     """Return when the first attempt began; what is known of another one, when its error is gone."""
-    if job.attempt > 1:
+    if job.attempt > 1 or job.started_at is None:
         for entry in job.kept_errors:
             if entry.get("attempt") == 1 and (start := _start_of(entry)):
                 return start

@@ -81,14 +81,15 @@ def registered(task: Task[..., Any]) -> DeclaredTask:
 
 def find_declared(path: str) -> DeclaredTask | None:
     """Return the task at a path, which is imported; None when that is no task of the framework."""
-    known = registered_tasks().get(path)
-    if known is not None:
-        return known if isinstance(known, DeclaredTask) else None
-    try:
-        found = import_string(path)
-    except ImportError:
-        return None
-    return registered(found) if isinstance(found, Task) and found.module_path == path else None
+    if path not in registered_tasks():
+        try:
+            found = import_string(path)
+        except (ImportError, ValueError):
+            return None
+        if isinstance(found, Task) and found.module_path == path:
+            return registered(found)
+    known = registered_tasks().get(path)  # the import has registered what has another name there
+    return known if isinstance(known, DeclaredTask) else None
 
 
 def _run_sync(task: Task[..., Any]) -> Callable[..., Any]:
