@@ -121,6 +121,11 @@ def tell_in_second_attempt(context: Any) -> dict[str, Any]:
 
 
 @task
+def report_nothing() -> None:
+    """Do nothing."""
+
+
+@task
 def report(steps: int) -> None:
     """Report progress."""
     current_job().progress(steps, steps, "done")
@@ -128,3 +133,8 @@ def report(steps: int) -> None:
 
 def plain() -> None:
     """Be no task."""
+
+
+def elsewhere(value: Any) -> Any:
+    """Return the argument."""
+    return value

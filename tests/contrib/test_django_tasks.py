@@ -15,7 +15,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django import VERSION
 from django.core.checks import run_checks
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue import Unique, use_tenant
@@ -31,8 +32,9 @@ from django_tenantqueue.contrib.django_tasks.framework import (
     task_finished,
     task_started,
 )
-from django_tenantqueue.exceptions import UnknownTask
+from django_tenantqueue.exceptions import UnknownQueue, UnknownTask
 from django_tenantqueue.models import Job, TaskControl
+from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.control import cancel
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
@@ -526,14 +528,14 @@ def test_outcome_is_the_same_when_a_receiver_fails():
         task_started.disconnect(receive)
 
 
-def test_run_reads_no_row_when_only_the_framework_listens(django_assert_num_queries: Any):
-    functions.add.enqueue(1)
-    noop.delay()
-    run_pending(most=2)
-    from django_tenantqueue.contrib.django_tasks.running import _needs_row
-
-    assert not _needs_row(functions.add)
-    assert _needs_row(functions.tell)
+def test_run_reads_no_row_when_only_the_framework_listens():
+    counts = []
+    for enqueue in (noop.delay, functions.report_nothing.enqueue, functions.tell.enqueue):
+        enqueue()
+        with CaptureQueriesContext(connection) as queries:
+            run_pending()
+        counts.append(len(queries))
+    assert counts[0] == counts[1] == counts[2] - 1
 
 
 # tenants, sessions, uniqueness
@@ -613,6 +615,45 @@ def test_task_is_found_when_it_stands_under_another_name():
 def test_path_is_rejected_when_it_names_no_task(path: str):
     with pytest.raises(UnknownTask):
         find_task(path)
+
+
+def test_job_waits_when_no_worker_knows_its_task():
+    job = Job.objects.get(pk=functions.add.enqueue(1).id)
+    Job.objects.filter(pk=job.pk).update(source_method="tests.contrib.functions.gone")
+
+    with pytest.raises(LookupError, match="not known here"):
+        run_pending()
+
+    assert job.refresh().state == State.CREATED
+
+
+def test_job_is_enqueued_again_by_an_operator():
+    first = functions.tell.using(backend="limited", priority=3).enqueue(1)
+    again = enqueue_again(Job.objects.get(pk=first.id), (2,), {})
+
+    told = ended(functions.tell.get_result(str(again.pk))).return_value
+    assert (told["args"], told["priority"], told["attempt"]) == ([2], 3, 1)
+    with pytest.raises(TypeError):
+        enqueue_again(Job.objects.get(pk=functions.add.enqueue(1).id), (1, 2, 3), {})
+
+
+def test_strict_queues_know_the_queues_that_tasks_name(settings: Any):
+    settings.TENANTQUEUE = {"STRICT_QUEUES": True}
+    functions.echo.using(tenant="strict").enqueue(1)  # it declares "mail"
+    with pytest.raises(UnknownQueue, match="Did you mean 'mail'"):
+        functions.echo.using(tenant="strict", queue_name="mial").enqueue(1)
+
+
+def test_task_of_another_backend_runs_here_when_using_says_so(settings: Any):
+    dummy = framework.BaseTaskBackend.__module__.replace("base", "dummy.DummyBackend")
+    settings.TASKS = {**settings.TASKS, "dummy": {"BACKEND": dummy}}
+    declared = task(backend="dummy")(functions.elsewhere)
+    assert not isinstance(declared, TenantQueueTask)
+
+    result = ended(declared.using(backend="default").enqueue(1))
+
+    assert (result.return_value, result.backend) == (1, "default")
+    assert find_task("tests.contrib.functions.elsewhere").options.queue in (None, "default")
 
 
 def test_signature_is_without_the_context():

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations.control import cancel
+from django_tenantqueue.states import State
+from tests.contrib.project import mails
 from tests.contrib.project.exercise import exercise
 
-from .workers import Workers
+from .workers import Workers, wait_for_state, wait_until
 
 
 def told(name: str, value: Any, **changes: Any) -> dict[str, Any]:
@@ -63,3 +67,25 @@ def test_project_of_django_tasks_db_runs_when_its_backend_and_worker_are_ours(
     assert len(lines) == 8
     assert {int(pid) for _, pid, *_ in lines} == {child.pid for child in runner.children()}
     assert os.getpid() not in {int(pid) for _, pid, *_ in lines}
+
+
+@pytest.mark.parametrize("error", ["TimeLimitExceeded", "Cancelled"])
+def test_signal_names_what_has_interrupted_a_coroutine(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+):
+    log = tmp_path / "signals"
+    monkeypatch.setenv("PROJECT_LOG", str(log))
+    workers.start(module="tests.contrib.project.settings", settings={"CANCEL_GRACE": 0})
+    timeout = 0.3 if error == "TimeLimitExceeded" else None
+    result = mails.linger.using(timeout=timeout).enqueue(60)
+    job = Job.objects.get(pk=result.id)
+    if error == "Cancelled":
+        wait_for_state(job, State.RUNNING)
+        cancel([job.pk])
+
+    wait_until(lambda: job.refresh().is_final, what="the job has ended")
+
+    result.refresh()
+    name = f"django_tenantqueue.exceptions.{error}"
+    assert [found.exception_class_path for found in result.errors] == [name]
+    assert log.read_text().splitlines()[-1].split()[2:] == [result.id, "FAILED", name]

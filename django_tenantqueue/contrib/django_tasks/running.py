@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,7 +18,7 @@ from django.utils.module_loading import import_string
 from ...calls.options import Options
 from ...calls.sources import Source, register_task, registered_tasks
 from ...conf import get_settings
-from ...exceptions import Cancelled, ClaimLost, Permanent
+from ...exceptions import Cancelled, ClaimLost, Permanent, TimeLimitExceeded
 from .framework import (
     Task,
     TaskContext,
@@ -184,6 +185,9 @@ def _has_failed(result: TaskResult[..., Any], running: RunningJob, error: BaseEx
     is_last = running.attempt >= running.max_attempts or running.cancel_requested
     if not is_last and not isinstance(error, Permanent | Cancelled):
         return False
+    if isinstance(error, asyncio.CancelledError):  # stored as what has interrupted it
+        said = Cancelled() if running.cancel_requested else TimeLimitExceeded(str(error))
+        error = said.with_traceback(error.__traceback__)
     kind = type(error)
     result.errors.append(
         TaskError(

@@ -15,7 +15,10 @@ else:
 def write(name: str, task_result: Any) -> None:
     if path := os.environ.get("PROJECT_LOG"):
         with open(path, "a") as log:
-            log.write(f"{name} {os.getpid()} {task_result.id} {task_result.status}\n")
+            log.write(
+                f"{name} {os.getpid()} {task_result.id} {task_result.status}"
+                f" {' '.join(error.exception_class_path for error in task_result.errors)}\n"
+            )
 
 
 def on_start(task_result: Any, **kwargs: Any) -> None:

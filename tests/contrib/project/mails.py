@@ -33,6 +33,12 @@ def attempt(context: Any) -> list[Any]:
 
 
 @task
+async def linger(seconds: float) -> None:
+    """Wait."""
+    await asyncio.sleep(seconds)
+
+
+@task
 def bounce(address: str) -> None:
     """Fail."""
     raise ConnectionRefusedError(address)

@@ -1,5 +1,6 @@
 """Settings of the project. PROJECT_BACKEND is the line that the switch changes."""
 
+import json
 import os
 
 import environ
@@ -21,3 +22,4 @@ INSTALLED_APPS = [
 if VERSION < (6, 0):
     INSTALLED_APPS.append("django_tasks")
 TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": ["default", "mail"]}}
+TENANTQUEUE = json.loads(os.environ.get("TEST_TENANTQUEUE", "{}"))
