@@ -34,5 +34,7 @@ class TenantQueueConfig(AppConfig):
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")
         for backend in getattr(settings, "TASKS", {}).values():
-            with suppress(ImportError):  # Django names the backend that is missing
-                import_string(backend.get("BACKEND", ""))  # ours then finds the tasks of its jobs
+            path = backend.get("BACKEND", "")
+            if not path.startswith("django."):
+                with suppress(ImportError):  # Django names the backend that is missing
+                    import_string(path)  # ours then finds the tasks of its jobs
