@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
 from django.apps import apps
@@ -109,7 +110,7 @@ class TenantQueueBackend(BaseTaskBackend):
                 )
             )
         try:
-            self._defaults()
+            _ = self._defaults  # raises what is wrong
             for name in self.queues:
                 check_queue("queue", name)
         except InvalidOption as error:
@@ -122,6 +123,7 @@ class TenantQueueBackend(BaseTaskBackend):
             )
         return found
 
+    @cached_property
     def _defaults(self) -> Options:
         for name in self.options:
             if name not in JOB_OPTIONS:
@@ -131,7 +133,7 @@ class TenantQueueBackend(BaseTaskBackend):
     def job_options(self, task: Task[..., Any]) -> Options:
         """Return the options of the task's jobs. Raises InvalidOption."""
         given = {name: getattr(task, name, None) for name in JOB_OPTIONS}
-        return self._defaults().merged(
+        return self._defaults.merged(
             {
                 **{name: value for name, value in given.items() if value is not None},
                 "queue": task.queue_name,
