@@ -26,7 +26,7 @@ def run(bench: Bench) -> Iterator[Row]:
         yield Row("django_tasks", f"{kind}, {jobs:,} jobs", "jobs/s", [r[kind] for r in rates])
     if find_spec("django_tasks_db") is None:
         return
-    few = bench.size(2_000, 300)
+    few = bench.size(500, 100)
     pairs = bench.rounds(lambda: (_ours(bench, "sync", jobs), _theirs(bench, few)))
     yield Row("django_tasks", f"django-tasks-db, {few:,} jobs", "jobs/s", [p[1] for p in pairs])
     yield Row(
