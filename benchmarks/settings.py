@@ -1,6 +1,7 @@
 """Django settings of the benchmark and of the workers it starts: the defaults, on $DATABASE_URL."""
 
 import os
+from importlib.util import find_spec
 
 import environ
 
@@ -23,3 +24,12 @@ INSTALLED_APPS = [
     "benchmarks.bench_app",
 ]
 TENANTQUEUE: dict[str, object] = {}
+TASKS: dict[str, dict[str, object]] = {
+    "default": {
+        "BACKEND": "django_tenantqueue.contrib.django_tasks.TenantQueueBackend",
+        "QUEUES": [],
+    }
+}
+if find_spec("django_tasks_db"):
+    INSTALLED_APPS.append("django_tasks_db")
+    TASKS["db"] = {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": []}

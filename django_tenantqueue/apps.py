@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import Tags, register
-from django.utils.module_loading import autodiscover_modules
+from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
 
 
@@ -31,3 +33,8 @@ class TenantQueueConfig(AppConfig):
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")
+        for backend in getattr(settings, "TASKS", {}).values():
+            path = backend.get("BACKEND", "")
+            if not path.startswith("django."):
+                with suppress(ImportError):  # Django names the backend that is missing
+                    import_string(path)  # ours then finds the tasks of its jobs

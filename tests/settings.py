@@ -53,3 +53,14 @@ TEMPLATES = [
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 TENANTQUEUE: dict[str, object] = {}
+TASKS = {
+    "default": {
+        "BACKEND": "django_tenantqueue.contrib.django_tasks.TenantQueueBackend",
+        "QUEUES": [],
+    },
+    "limited": {
+        "BACKEND": "django_tenantqueue.contrib.django_tasks.TenantQueueBackend",
+        "QUEUES": ["default", "mail"],
+        "OPTIONS": {"tenant": "office", "max_attempts": 3, "timeout": 60},
+    },
+}

@@ -6,6 +6,7 @@ NAMES = (
     "unique",
     "latency",
     "noop",
+    "django_tasks",
     "caps",
     "monitors",
     "sessions",

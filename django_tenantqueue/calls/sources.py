@@ -42,13 +42,16 @@ class RegisteredTask(Protocol):
 
     name: str
     func: Callable[..., Any]
-    options: Options
     is_async: bool
     atomic: bool
     hooks: object | None
     source: Source
     schedule: Cron | Every | None
     rate: tuple[float, int | None] | None
+
+    @property
+    def options(self) -> Options:
+        """The options of its jobs."""
 
     def wants_retry(self, error: BaseException) -> bool:
         """Whether to retry a run that raised `error`."""
@@ -95,6 +98,7 @@ NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", Fals
 """What the end of a monitor runs that has no callback."""
 
 _tasks: dict[str, RegisteredTask] = {}
+_finders: list[Callable[[str], RegisteredTask | None]] = []
 
 
 class DelayableMark:
@@ -106,6 +110,11 @@ def register_task(task: RegisteredTask) -> None:
     _tasks[task.name] = task
 
 
+def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
+    """Let `finder` look for tasks under names that are not registered here; None: it has none."""
+    _finders.append(finder)
+
+
 def registered_tasks() -> Mapping[str, RegisteredTask]:
     """Return all tasks of this process by name."""
     return _tasks
@@ -113,13 +122,15 @@ def registered_tasks() -> Mapping[str, RegisteredTask]:
 
 def find_task(name: str) -> RegisteredTask:
     """Return the task of that name; raise UnknownTask."""
-    try:
-        return _tasks[name]
-    except KeyError:
+    found = _tasks.get(name)
+    for finder in _finders if found is None else ():
+        found = found or finder(name)
+    if found is None:
         raise UnknownTask(
             f"no task is named {name!r} here: is its app in INSTALLED_APPS, and is it defined in "
             "the app's tasks module?"
-        ) from None
+        )
+    return found
 
 
 def describe_named(name: str) -> tuple[Source, RegisteredTask | None]:

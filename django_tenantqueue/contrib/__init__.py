@@ -1,1 +1,1 @@
-"""Ties to other packages. Each needs the extra of its name."""
+"""Bridges to other packages. Each needs the extra of its name; nothing outside imports them."""

@@ -1,0 +1,136 @@
+"""Results of the framework, made of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from django.utils.dateparse import parse_datetime
+
+from ...states import Priority, State
+from .framework import (
+    TASK_MAX_PRIORITY,
+    TASK_MIN_PRIORITY,
+    Task,
+    TaskError,
+    TaskResult,
+    TaskResultStatus,
+    task_backends,
+)
+
+if TYPE_CHECKING:
+    from ...models import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STATUSES = {
+    State.SUCCESS: TaskResultStatus.SUCCESSFUL,
+    State.ERROR: TaskResultStatus.FAILED,
+    State.CANCELLED: TaskResultStatus.FAILED,
+    State.RUNNING: TaskResultStatus.RUNNING,
+}
+"""Of the states; a job in another one is ready."""
+
+
+def new_result(
+    task: Task[P, R],
+    alias: str,
+    now: datetime,
+    *,
+    args: list[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+) -> TaskResult[P, R]:
+    """Return the result of a job that is enqueued now."""
+    return TaskResult(
+        task=task,
+        id="",
+        status=TaskResultStatus.READY,
+        enqueued_at=now,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=args or [],
+        kwargs=kwargs or {},
+        backend=alias,
+        errors=[],
+        worker_ids=[],
+    )
+
+
+def result_of(job: Job, task: Task[..., Any]) -> TaskResult[..., Any]:
+    """Return the result of a job, whose queue was read along, and whose function is `task`'s.
+
+    Raises LookupError when the cache has dropped what it returned.
+    """
+    errors = job.kept_errors
+    result = TaskResult(
+        task=_as_enqueued(job, task),
+        id=str(job.pk),
+        status=STATUSES.get(State(job.state), TaskResultStatus.READY),
+        enqueued_at=job.created_at,
+        started_at=_first_start(job),
+        finished_at=job.finished_at,
+        last_attempted_at=job.started_at or (_start_of(errors[-1]) if errors else None),
+        args=job.args.get("args", []),
+        kwargs=job.args.get("kwargs", {}),
+        backend=alias_of(job.source_id, task),
+        errors=[_error(entry) for entry in errors],
+        worker_ids=worker_ids(job.attempt - (job.state == State.QUEUED), job.worker_id),
+    )
+    if result.status == TaskResultStatus.SUCCESSFUL:
+        change(result, _return_value=job.result)
+    return result
+
+
+def change(result: TaskResult[..., Any], **values: Any) -> None:
+    """Change attributes of a result, which is frozen for users."""
+    for name, value in values.items():
+        object.__setattr__(result, name, value)
+
+
+def alias_of(source_id: str, task: Task[..., Any]) -> str:
+    """Return the alias of the backend that enqueued a job; the task's own when it is gone."""
+    return source_id if source_id in task_backends.settings else task.backend
+
+
+def worker_ids(attempt: int, last: int | None) -> list[str]:
+    """Return the ids of the workers of each attempt. Only that of the last one is kept."""
+    known = [] if last is None or not attempt else [str(last)]
+    return ["unknown"] * (attempt - len(known)) + known
+
+
+def _as_enqueued(job: Job, task: Task[..., Any]) -> Task[..., Any]:
+    alias = alias_of(job.source_id, task)
+    names = task_backends[alias].queues
+    priority = max(TASK_MIN_PRIORITY, min(TASK_MAX_PRIORITY, Priority.DEFAULT - job.priority))
+    return task.using(
+        backend=alias,
+        priority=priority,
+        queue_name=job.queue.name if not names or job.queue.name in names else None,
+        run_after=job.run_at if job.run_at > job.created_at else None,
+    )
+
+
+def _error(entry: Mapping[str, Any]) -> TaskError:
+    name = str(entry.get("class", ""))
+    return TaskError(
+        exception_class_path=name if "." in name else f"builtins.{name}",
+        traceback=str(entry.get("traceback", "")),
+    )
+
+
+def _first_start(job: Job) -> datetime | None:
+    """Return when the first attempt began; what is known of another one, when its error is gone."""
+    if job.attempt > 1 or job.started_at is None:
+        for entry in job.kept_errors:
+            if entry.get("attempt") == 1 and (start := _start_of(entry)):
+                return start
+    return job.started_at
+
+
+def _start_of(entry: Mapping[str, Any]) -> datetime | None:
+    """Return when the attempt of an error began."""
+    ended = parse_datetime(str(entry.get("at")))
+    return None if ended is None else ended - timedelta(seconds=entry.get("seconds") or 0.0)

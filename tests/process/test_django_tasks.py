@@ -1,0 +1,91 @@
+"""A project of Django's task framework that comes from another backend, with a real worker."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations.control import cancel
+from django_tenantqueue.states import State
+from tests.contrib.project import mails
+from tests.contrib.project.exercise import exercise
+
+from .workers import Workers, wait_for_state, wait_until
+
+
+def told(name: str, value: Any, **changes: Any) -> dict[str, Any]:
+    return {
+        "status": "SUCCESSFUL",
+        "value": value,
+        "attempts": 1,
+        "args": [],
+        "kwargs": {},
+        "errors": 0,
+        "priority": 0,
+        "queue": "default",
+        "deferred": False,
+        "backend": "default",
+        "path": f"tests.contrib.project.mails.{name}",
+        "times": [True] * 4,
+        **changes,
+    }
+
+
+def test_project_of_django_tasks_db_runs_when_its_backend_and_worker_are_ours(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log = tmp_path / "signals"
+    monkeypatch.setenv("PROJECT_LOG", str(log))
+    runner = workers.start(module="tests.contrib.project.settings")
+
+    found = exercise()
+
+    bounced = {"error": "ConnectionRefusedError", "traceback": True}
+    assert found == {
+        "send": told(
+            "send", "a@example.com: Hello", args=["a@example.com"], kwargs={"subject": "Hello"}
+        ),
+        "fetch": told("fetch", {"number": 7, "list": [1, 2]}, args=[7], priority=-5, queue="mail"),
+        "attempt": told("attempt", [1, "RUNNING", "attempt"]),
+        "bounce": told(
+            "bounce", None, status="FAILED", args=["b@example.com"], errors=1, **bounced
+        ),
+        "late": told(
+            *("send", None),
+            status="READY",
+            attempts=0,
+            args=["later"],
+            deferred=True,
+            times=[True, False, False, False],
+        ),
+    }
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len(lines) == 8
+    assert {int(pid) for _, pid, *_ in lines} == {child.pid for child in runner.children()}
+    assert os.getpid() not in {int(pid) for _, pid, *_ in lines}
+
+
+@pytest.mark.parametrize("error", ["TimeLimitExceeded", "Cancelled"])
+def test_signal_names_what_has_interrupted_a_coroutine(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+):
+    log = tmp_path / "signals"
+    monkeypatch.setenv("PROJECT_LOG", str(log))
+    workers.start(module="tests.contrib.project.settings", settings={"CANCEL_GRACE": 0})
+    timeout = 0.3 if error == "TimeLimitExceeded" else None
+    result = mails.linger.using(timeout=timeout).enqueue(60)
+    job = Job.objects.get(pk=result.id)
+    if error == "Cancelled":
+        wait_for_state(job, State.RUNNING)
+        cancel([job.pk])
+
+    wait_until(lambda: job.refresh().is_final, what="the job has ended")
+
+    result.refresh()
+    name = f"django_tenantqueue.exceptions.{error}"
+    assert [found.exception_class_path for found in result.errors] == [name]
+    assert log.read_text().splitlines()[-1].split()[2:] == [result.id, "FAILED", name]
