@@ -22,4 +22,7 @@ INSTALLED_APPS = [
     "django_tenantqueue",
     "benchmarks.bench_app",
 ]
-TENANTQUEUE: dict[str, object] = {}
+TENANTQUEUE: dict[str, object] = {
+    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
+    "HTTP_SECRETS": "benchmarks.bench_app.tasks.secrets_of",
+}

@@ -20,6 +20,7 @@ NAMES = (
     "pages",
     "metrics",
     "bulk",
+    "http",
     "fleet",
     "held",
 )

@@ -48,7 +48,7 @@ class Answer:
             content = json.loads(text)
             encode_result(content)
         except (ValueError, RecursionError, ResultRefused):
-            return clean_text(text, len(text))
+            return clean_text(text, 4 * len(text))
         return content
 
     def excerpt(self) -> str:

@@ -45,6 +45,8 @@ async def post(
     sent, too. `timeout`: seconds for the whole request; default: HTTP_TIMEOUT.
     """
     running, settings = current_job(), get_settings()
+    # the value of a placeholder may be an int
+    headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
     try:
         check_request(url, payload, rule=rule, headers=headers, timeout=timeout)
         body = encode_payload(payload)
@@ -53,10 +55,7 @@ async def post(
     client = await _client()
     hosts = await _hosts(client, settings, running.tenant)
     secrets = await _secrets(client, settings, running.tenant)
-    sent = {
-        **{name.lower(): str(value) for name, value in (headers or {}).items()},
-        **webhook_headers(running.id, body, int(time.time()), secrets),
-    }
+    sent = {**headers, **webhook_headers(running.id, body, int(time.time()), secrets)}
     seconds = min(timeout or settings.http_timeout, running.claimed.timeout_seconds or 86_400)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     with client.breaker.attempt((running.tenant, origin)) as attempt:

@@ -83,8 +83,9 @@ class _Checking(DjangoJSONEncoder):
 def encode_payload(payload: object, encoder: type[DjangoJSONEncoder] = DjangoJSONEncoder) -> bytes:
     """Return the body of a request. Raises InvalidArgument for what JSON cannot carry."""
     try:
-        text = json.dumps(payload, cls=encoder, ensure_ascii=False, separators=(",", ":"))
-        return text.encode()
+        return json.dumps(
+            payload, cls=encoder, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"payload: it cannot be sent as JSON: {error}") from None
 
