@@ -67,6 +67,7 @@ def read_hosts(entries: tuple[str, ...]) -> Hosts:
     return Hosts(tuple(names), tuple(networks))
 
 
+@lru_cache(maxsize=10_000)
 def read_address(text: str) -> Address | None:
     """Return the address that a text is, an IPv4 one for those that stand for it in IPv6."""
     try:

@@ -12,7 +12,7 @@ from ..execution.current_job import current_job
 from ..tasks import Task
 from .addresses import Hosts, read_hosts
 from .answer import judge
-from .request import check_request, encode_payload, shown
+from .request import check_call, check_request, encode_payload, shown
 from .signing import webhook_headers
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class HTTPTask(Task[P, R]):
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError, or InvalidArgument for a request that cannot be sent."""
         super().check_call(args, kwargs)
-        check_request(*args, **kwargs)
+        check_call(*args, **kwargs)
 
 
 async def post(
@@ -48,7 +48,7 @@ async def post(
     # the value of a placeholder may be an int
     headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
     try:
-        check_request(url, payload, rule=rule, headers=headers, timeout=timeout)
+        check_request(url, rule=rule, headers=headers, timeout=timeout)
         body = encode_payload(payload)
     except InvalidArgument as error:
         raise Permanent(str(error)) from None

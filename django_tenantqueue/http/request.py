@@ -21,17 +21,17 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 
 
+def check_call(url: object, payload: object = None, **rest: object) -> None:
+    """Raise InvalidArgument for a call whose placeholders have no values yet."""
+    check_request(url, **rest)
+    encode_payload(payload, _Checking)
+
+
 def check_request(
-    url: object,
-    payload: object = None,
-    *,
-    rule: object = "status",
-    headers: object = None,
-    timeout: object = None,
+    url: object, *, rule: object = "status", headers: object = None, timeout: object = None
 ) -> None:
     """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
     _check_url(url)
-    encode_payload(payload, _Checking)
     if rule not in RULES:
         raise InvalidArgument(f"rule={rule!r}: it must be {' or '.join(map(repr, RULES))}")
     if headers is not None and not isinstance(headers, Mapping):

@@ -232,6 +232,7 @@ def test_body_decides_by_the_rule_of_fireworq(
         (b'"\\ud800"', '"\\ud800"'),
         (b"\x00\xff", "\\x00\ufffd"),
         (b"NaN", "NaN"),
+        (b"1e999", "1e999"),
         (b"[" * 50_000, "[" * 50_000),
     ],
 )
