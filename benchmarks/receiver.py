@@ -107,6 +107,10 @@ class _Connection(asyncio.Protocol):
         self._receiver.connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
+        if data.startswith(b"\x16"):  # a client that wants TLS
+            self._transport.write(b"no TLS here")
+            self._transport.close()
+            return
         self._buffer += data
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:

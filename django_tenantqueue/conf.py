@@ -301,7 +301,7 @@ def read_network(entry: str) -> IPv4Network | IPv6Network | None:
 def check_host_entry(whose: str, entry: object) -> None:
     """Raise InvalidOption unless HTTP_ALLOWED_HOSTS may have this entry."""
     if isinstance(entry, str) and (
-        read_network(entry) is not None or re.fullmatch(r"[\w*.-]+", entry)
+        read_network(entry) is not None or re.fullmatch(r"[\w*.-]+", entry, re.ASCII)
     ):
         return
     raise InvalidOption(

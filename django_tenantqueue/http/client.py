@@ -166,9 +166,11 @@ def _explained(error: Exception) -> str:
     """Return what went wrong, without the URL, which messages of the library show whole."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "the name of its host cannot be resolved"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        cause = getattr(error, "certificate_error", error)
-        return f"TLS failed: {getattr(cause, 'verify_message', None) or type(cause).__name__}"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        cause = error.certificate_error
+        return f"its certificate is not accepted: {getattr(cause, 'verify_message', cause)}"
+    if isinstance(error, ssl.SSLError):
+        return f"no connection by TLS: {getattr(error, 'os_error', error)}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection: {error.strerror or error.os_error}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | OSError):

@@ -11,7 +11,6 @@ from benchmarks.receiver import Reply
 from django_tenantqueue.exceptions import Postpone
 from django_tenantqueue.http import breaker as module
 from django_tenantqueue.http.breaker import Breaker
-from django_tenantqueue.http.client import Client
 
 from .conftest import LOCAL, Endpoint
 from .test_job import error_of
@@ -104,6 +103,12 @@ def test_number_of_remembered_endpoints_is_bounded(monkeypatch: pytest.MonkeyPat
     assert [tenant for tenant, _ in breaker._troubles] == ["b", "c"]
 
 
+def share_breaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all clients share one: each job of run_pending() has an event loop of its own."""
+    shared = Breaker()
+    monkeypatch.setattr("django_tenantqueue.http.client.Breaker", lambda: shared)
+
+
 @pytest.mark.parametrize(
     ("reply", "rule", "is_counted"),
     [
@@ -124,15 +129,13 @@ def test_job_keeps_its_attempts_while_another_tries(
     is_counted: bool,
 ):
     settings.TENANTQUEUE = {**LOCAL, "HTTP_BREAKER_FAILURES": 1}
-    shared = Breaker()  # each job of run_pending() has an event loop of its own
-    monkeypatch.setattr("django_tenantqueue.http.client.Breaker", lambda: shared)
+    share_breaker(monkeypatch)
     endpoint.replies = [reply]
     arguments = {"rule": rule, "timeout": 0.05 if reply.after is None else 5}
 
     endpoint.send(**arguments)
     job = endpoint.send(**arguments)
 
-    assert Client().breaker is shared
     if is_counted:
         state, kind, message = error_of(job)
         assert (state, kind, job.attempt) == ("scheduled", "Postpone", 0)
@@ -140,3 +143,15 @@ def test_job_keeps_its_attempts_while_another_tries(
         assert len(endpoint.received) == 1
     else:
         assert len(endpoint.received) == 2
+
+
+def test_breaker_is_that_of_the_tenant(
+    endpoint: Endpoint, settings: Any, monkeypatch: pytest.MonkeyPatch
+):
+    settings.TENANTQUEUE = {**LOCAL, "HTTP_BREAKER_FAILURES": 1}
+    share_breaker(monkeypatch)
+    endpoint.replies = [Reply(500), Reply()]
+
+    states = [endpoint.send(tenant=tenant).state for tenant in ("acme", "other")]
+
+    assert states == ["scheduled", "success"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import ssl
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import aiohttp
 import pytest
 from django.utils import timezone
 from django.utils.http import http_date
@@ -18,8 +22,9 @@ from benchmarks.receiver import Reply
 from django_tenantqueue import Placeholder
 from django_tenantqueue.exceptions import InvalidArgument
 from django_tenantqueue.http import http_job
-from django_tenantqueue.http.client import Client
+from django_tenantqueue.http.client import Client, _explained
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
+from django_tenantqueue.status.masking import MASK, mask_of_job
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
 
@@ -68,6 +73,21 @@ def test_placeholders_and_headers_are_sent(endpoint: Endpoint):
     assert request.headers["x-job"] == str(job.pk)
 
 
+def test_values_of_secret_headers_are_masked_where_jobs_are_shown(endpoint: Endpoint):
+    job = endpoint.send(headers={"Authorization": "Bearer hunter2", "X-Plain": "yes"})
+
+    shown = mask_of_job(job).call(job.args)["kwargs"]["headers"]
+    assert shown == {"Authorization": MASK, "X-Plain": "yes"}
+
+
+def test_request_is_sent_at_once_in_eager_mode(endpoint: Endpoint, settings: Any):
+    settings.TENANTQUEUE = {**LOCAL, "EAGER": True}
+
+    job = http_job.delay(endpoint.url, {"n": 1})
+
+    assert (job.result, len(endpoint.received)) == ({"status": 200, "body": {}}, 1)
+
+
 def test_job_may_be_a_detail_of_a_monitor(endpoint: Endpoint):
     details = [http_job.call(endpoint.url, {"n": number}) for number in range(3)]
     ConcurrentJobMonitor.objects.start("hooks", details, parallel=2)
@@ -75,15 +95,6 @@ def test_job_may_be_a_detail_of_a_monitor(endpoint: Endpoint):
     run_pending()
 
     assert sorted(json.loads(request.body)["n"] for request in endpoint.received) == [0, 1, 2]
-
-
-def test_cookies_of_one_answer_are_not_sent_with_the_next_request(endpoint: Endpoint):
-    endpoint.replies = [Reply(headers={"Set-Cookie": "tenant=acme"})]
-
-    endpoint.send()
-    endpoint.send()
-
-    assert "cookie" not in endpoint.received[1].headers
 
 
 @pytest.mark.parametrize(
@@ -279,6 +290,43 @@ def test_closed_port_is_retried(endpoint: Endpoint):
     assert "http://127.0.0.1:1/hook: no connection: " in text
 
 
+def test_server_without_tls_is_retried(endpoint: Endpoint):
+    state, kind, text = error_of(endpoint.send(url=endpoint.url.replace("http", "https")))
+
+    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert "/hook: no connection by TLS: " in text
+
+
+def test_certificate_that_is_not_accepted_is_named():
+    key = ("127.0.0.1", 443, True, True, None, None, None)
+    wrong = ssl.SSLCertVerificationError("verify")
+    wrong.verify_message = "certificate has expired"
+
+    said = _explained(aiohttp.ClientConnectorCertificateError(key, wrong))
+
+    assert said == "its certificate is not accepted: certificate has expired"
+
+
+def test_connection_that_takes_too_long_is_retried(
+    endpoint: Endpoint, settings: Any, monkeypatch: pytest.MonkeyPatch
+):
+    settings.TENANTQUEUE = {**LOCAL, "HTTP_CONNECT_TIMEOUT": 0.05}
+    given_up = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: given_up.wait(5) or [])
+    close = Client.close
+
+    async def give_up(client: Client) -> None:
+        given_up.set()
+        await close(client)
+
+    monkeypatch.setattr(Client, "close", give_up)
+
+    state, kind, text = error_of(endpoint.send(url="http://slow.example/hook"))
+
+    assert (state, kind) == ("scheduled", "RequestFailed")
+    assert text == "http://slow.example/hook: no connection within 0.05 s"
+
+
 def test_missing_package_is_named(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "django_tenantqueue.http.client", None)
 
@@ -367,20 +415,20 @@ def test_answer_of_a_callable_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatc
 
 
 def test_error_of_a_callable_is_not_kept(monkeypatch: pytest.MonkeyPatch):
-    answers = iter([1 / 1])
+    said: list[Exception | list[str]] = [LookupError("no such tenant"), [NEW]]
 
-    def fail_once(tenant: str) -> float:
-        return next(answers)
+    def say(tenant: str) -> list[str]:
+        answer = said.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    monkeypatch.setattr(f"{__name__}.secrets_of", fail_once)
+    monkeypatch.setattr(f"{__name__}.secrets_of", say)
 
-    async def ask() -> float:
+    async def ask() -> object:
         client = Client()
-        next(answers)
-        with pytest.raises(RuntimeError):  # StopIteration in a coroutine
+        with pytest.raises(LookupError):
             await client.ask(f"{__name__}.secrets_of", "acme")
-        monkeypatch.setattr(f"{__name__}.secrets_of", lambda tenant: 2.0)
-        found: float = await client.ask(f"{__name__}.secrets_of", "acme")
-        return found
+        return await client.ask(f"{__name__}.secrets_of", "acme")
 
-    assert asyncio.run(ask()) == 2.0
+    assert asyncio.run(ask()) == [NEW]

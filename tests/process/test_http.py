@@ -88,7 +88,13 @@ def test_requests_are_repeated_with_their_ids_when_the_worker_is_killed(workers:
 
 
 def test_connections_are_kept_and_closed_at_the_end(workers: Workers):
-    with Receiver(lambda received: Reply()) as receiver:
+    headers = []
+
+    def answer(received: Received) -> Reply:
+        headers.append(received.headers)
+        return Reply(headers={"Set-Cookie": "tenant=acme"})
+
+    with Receiver(answer) as receiver:
         url = f"http://127.0.0.1:{receiver.port}/hook"
         runner = workers.start(settings=SETTINGS)
         for _ in range(3):
@@ -99,5 +105,6 @@ def test_connections_are_kept_and_closed_at_the_end(workers: Workers):
         wait_until(lambda: not receiver.connections, what="the connection was closed")
 
     assert receiver.connections_made == 1
+    assert not any("cookie" in sent for sent in headers)  # they belong to one tenant
     assert "Unclosed" not in runner.output
     assert Job.objects.filter(state="success").count() == 3
