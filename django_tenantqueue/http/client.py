@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ from yarl import URL
 from .. import __version__
 from ..conf import get_settings
 from ..exceptions import RequestFailed, RequestRejected
-from .addresses import Hosts, Networks, check_addresses
+from .addresses import Hosts, Networks, check_address, read_address
 from .answer import Answer
 from .breaker import Breaker
 from .request import shown
@@ -53,7 +53,8 @@ class CheckedResolver(ThreadedResolver):
     ) -> list[Any]:
         """Return all addresses. Raises AddressRefused when one of them may not be called."""
         found = await super().resolve(host, port, family)
-        check_addresses(self._networks, (entry["host"] for entry in found), host)
+        for entry in found:
+            check_address(self._networks, read_address(entry["host"]), host)
         return found
 
 
@@ -85,8 +86,13 @@ class Client:
         for session in self._sessions.values():
             await session.close()
 
-    async def ask(self, path: str, tenant: str) -> Any:
-        """Return what the callable of a setting says of a tenant, at most a minute old."""
+    async def ask(self, path: str | None, tenant: str) -> Sequence[str] | None:
+        """Return what the callable of a setting says of a tenant, at most a minute old.
+
+        None: there is no callable, or it says None.
+        """
+        if path is None:
+            return None
         now = time.monotonic()
         until, said = self._said.get((path, tenant), (0.0, None))
         if said is None or until < now:
@@ -95,7 +101,8 @@ class Client:
             said = asyncio.ensure_future(sync_to_async(import_string(path))(tenant))
             self._said[path, tenant] = now + KEPT_SECONDS, said
         try:
-            return await asyncio.shield(said)
+            answer: Sequence[str] | None = await asyncio.shield(said)
+            return answer
         except Exception:
             self._said.pop((path, tenant), None)
             raise
@@ -121,7 +128,7 @@ class Client:
             left -= 1
             before, target = target, _redirected(target, location)
             if target.origin() != before.origin():
-                headers = {name: headers[name] for name in headers if _is_safe_elsewhere(name)}
+                headers = {n: v for n, v in headers.items() if n.startswith("webhook-")}
             timeout = aiohttp.ClientTimeout(
                 total=max(0.001, end - time.monotonic()), connect=timeout.connect
             )
@@ -186,10 +193,6 @@ def _redirected(base: URL, location: str) -> URL:
     if target.scheme not in ("http", "https") or not target.raw_host or target.raw_user:
         raise RequestRejected(f"{shown(str(base))} redirects to something that is no URL of HTTP")
     return target
-
-
-def _is_safe_elsewhere(name: str) -> bool:
-    return name.startswith("webhook-")
 
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[Client], Client]] = (

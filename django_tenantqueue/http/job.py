@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..conf import Settings, get_settings
+from ..conf import get_settings
 from ..exceptions import InvalidArgument, Permanent, RequestFailed, Unsupported
 from ..execution.current_job import current_job
 from ..tasks import Task
-from .addresses import Hosts, read_hosts
+from .addresses import read_hosts
 from .answer import judge
 from .request import check_call, check_request, encode_payload, shown
 from .signing import webhook_headers
@@ -53,8 +53,9 @@ async def post(
     except InvalidArgument as error:
         raise Permanent(str(error)) from None
     client = await _client()
-    hosts = await _hosts(client, settings, running.tenant)
-    secrets = await _secrets(client, settings, running.tenant)
+    entries = await client.ask(settings.http_tenant_hosts, running.tenant)
+    hosts = read_hosts(tuple(settings.http_allowed_hosts if entries is None else entries))
+    secrets = await client.ask(settings.http_secrets, running.tenant) or ()
     sent = {**headers, **webhook_headers(running.id, body, int(time.time()), secrets)}
     seconds = min(timeout or settings.http_timeout, running.claimed.timeout_seconds or 86_400)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
@@ -79,20 +80,6 @@ async def _client() -> Client:
             "pip install 'django-tenantqueue[http]'"
         ) from None
     return await get_client()
-
-
-async def _hosts(client: Client, settings: Settings, tenant: str) -> Hosts:
-    entries: Sequence[str] | None = None
-    if settings.http_tenant_hosts is not None:
-        entries = await client.ask(settings.http_tenant_hosts, tenant)
-    return read_hosts(settings.http_allowed_hosts if entries is None else tuple(entries))
-
-
-async def _secrets(client: Client, settings: Settings, tenant: str) -> Sequence[str]:
-    if settings.http_secrets is None:
-        return ()
-    said: Sequence[str] | None = await client.ask(settings.http_secrets, tenant)
-    return said or ()
 
 
 http_job = HTTPTask(post, name="django_tenantqueue.http.http_job")
