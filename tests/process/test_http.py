@@ -3,14 +3,15 @@
 import random
 import signal
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from benchmarks.receiver import Received, Receiver, Reply
 from django_tenantqueue.http import http_job
-from django_tenantqueue.models import Job
 
-from .workers import Workers, make_queue, wait_for_end, wait_until
+from .tasks import leave_open, postpone
+from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
 
 SETTINGS = {
     "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
@@ -87,7 +88,7 @@ def test_requests_are_repeated_with_their_ids_when_the_worker_is_killed(workers:
     assert receiver.ids == dict.fromkeys((f"job_{job_id}" for job_id in ids), 2)
 
 
-def test_connections_are_kept_and_closed_at_the_end(workers: Workers):
+def test_connections_are_kept_and_closed_at_the_end(workers: Workers, tmp_path: Path):
     headers = []
 
     def answer(received: Received) -> Reply:
@@ -99,6 +100,8 @@ def test_connections_are_kept_and_closed_at_the_end(workers: Workers):
         runner = workers.start(settings=SETTINGS)
         for _ in range(3):
             wait_for_end([http_job.delay(url).pk])
+        # by what closes the connections, too
+        wait_for_end([leave_open.delay(str(tmp_path / "closed")).pk])
 
         runner.send(signal.SIGTERM)
         assert runner.end() == 0
@@ -107,4 +110,16 @@ def test_connections_are_kept_and_closed_at_the_end(workers: Workers):
     assert receiver.connections_made == 1
     assert not any("cookie" in sent for sent in headers)  # they belong to one tenant
     assert "Unclosed" not in runner.output
-    assert Job.objects.filter(state="success").count() == 3
+    assert (tmp_path / "closed").exists()
+
+
+def test_postponed_job_loses_no_attempt(workers: Workers, gate: Gate):
+    workers.start(settings=SETTINGS)
+    job = postpone.using(max_attempts=1, session="s").delay(str(gate))
+    wait_until(lambda: job.refresh().last_error, what="the job is postponed")
+    gate.open()
+
+    wait_for_end([job.pk])
+
+    assert (job.refresh().state, job.attempt) == ("success", 1)
+    assert [error["class"].rpartition(".")[2] for error in job.errors] == ["Postpone"]
