@@ -118,7 +118,7 @@ class Client:
         timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.http_connect_timeout)
         session = self.session(hosts.networks)
         end = time.monotonic() + seconds
-        target, left = URL(url), settings.http_redirects
+        target, left = _joined(URL(), url), settings.http_redirects
         while True:
             hosts.check(target.raw_host or "")
             answer = await self._send(session, target, body, headers, timeout)
@@ -126,7 +126,7 @@ class Client:
             if answer.status not in (307, 308) or not location or not left:
                 return answer
             left -= 1
-            before, target = target, _redirected(target, location)
+            before, target = target, _joined(target, location)
             if target.origin() != before.origin():
                 headers = {n: v for n, v in headers.items() if n.startswith("webhook-")}
             timeout = aiohttp.ClientTimeout(
@@ -185,13 +185,15 @@ def _explained(error: Exception) -> str:
     return f"the request failed ({type(error).__name__})"
 
 
-def _redirected(base: URL, location: str) -> URL:
+def _joined(base: URL, location: str) -> URL:
+    """Return a URL, or the one that a redirect of `base` leads to. Raises RequestRejected."""
     try:
         target = base.join(URL(location))
     except ValueError:
         target = URL()
     if target.scheme not in ("http", "https") or not target.raw_host or target.raw_user:
-        raise RequestRejected(f"{shown(str(base))} redirects to something that is no URL of HTTP")
+        whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
+        raise RequestRejected(f"{whose} is none that can be called")
     return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Any
 
@@ -12,6 +13,7 @@ from django_tenantqueue.conf import read_settings
 from django_tenantqueue.exceptions import AddressRefused, InvalidOption
 from django_tenantqueue.http import http_job
 from django_tenantqueue.http.addresses import is_public, read_address, read_hosts
+from django_tenantqueue.http.client import Client
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 
@@ -227,3 +229,33 @@ def test_listed_network_allows_its_addresses_alone():
 def test_entry_that_is_no_host_and_no_network_is_refused(entry: str):
     with pytest.raises(InvalidOption, match="HTTP_ALLOWED_HOSTS"):
         read_settings({"HTTP_ALLOWED_HOSTS": [entry]})
+
+
+def test_host_that_cannot_be_one_is_refused(endpoint: Endpoint):
+    state, kind, message = error_of(endpoint.send(url=f"http://{'é' * 70}.example/"))
+
+    assert (state, kind, message) == (
+        "error",
+        "RequestRejected",
+        "the url is none that can be called",
+    )
+
+
+def test_kept_connection_is_not_used_by_those_who_may_not_make_it(
+    endpoint: Endpoint, dns: dict[str, list[list[str]]]
+):
+    dns["hooks.example"] = [["127.0.0.1"]]
+    url = endpoint.url.replace("127.0.0.1", "hooks.example")
+
+    async def post() -> None:
+        client = Client()
+        try:
+            await client.post(url, b"1", {}, read_hosts(("*.example", "127.0.0.1")), 5)
+            with pytest.raises(AddressRefused):
+                await client.post(url, b"2", {}, read_hosts(("*.example",)), 5)
+        finally:
+            await client.close()
+
+    asyncio.run(post())
+
+    assert [request.body for request in endpoint.received] == [b"1"]
