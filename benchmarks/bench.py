@@ -174,9 +174,18 @@ class Bench:
 
     # workers
 
-    def workers(self, *, commands: int = 1, processes: int = 1) -> Workers:
+    def workers(
+        self, *, commands: int = 1, processes: int = 1, options: Sequence[str] = ()
+    ) -> Workers:
         """Start workers on the current database. Use as a context manager."""
-        return Workers(commands, processes, url=self._url, log=self.log, directory=self.directory)
+        return Workers(
+            commands,
+            processes,
+            options=options,
+            url=self._url,
+            log=self.log,
+            directory=self.directory,
+        )
 
     def fleet(
         self, workers: int, *, threads: int = 1, seconds: float, supervised: bool = False

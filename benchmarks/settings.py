@@ -23,7 +23,10 @@ INSTALLED_APPS = [
     "django_tenantqueue",
     "benchmarks.bench_app",
 ]
-TENANTQUEUE: dict[str, object] = {}
+TENANTQUEUE: dict[str, object] = {
+    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
+    "HTTP_SECRETS": "benchmarks.bench_app.tasks.secrets_of",
+}
 TASKS: dict[str, dict[str, object]] = {
     "default": {
         "BACKEND": "django_tenantqueue.contrib.django_tasks.TenantQueueBackend",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,12 +15,19 @@ from .server import process_cpu
 
 
 class Workers(Processes):
-    """`commands` times `manage.py runworker --processes N`, with nothing else on the line."""
+    """`commands` times `manage.py runworker --processes N`, and `options` if there are any."""
 
     what = "a worker"
 
     def __init__(
-        self, commands: int, processes: int, *, url: str, log: Path, directory: Path
+        self,
+        commands: int,
+        processes: int,
+        *,
+        options: Sequence[str] = (),
+        url: str,
+        log: Path,
+        directory: Path,
     ) -> None:
         super().__init__()
         self.children_wanted = commands * processes
@@ -27,6 +35,7 @@ class Workers(Processes):
         command = [
             *(sys.executable, "-m", "django", "runworker"),
             *("--processes", str(processes)),
+            *options,
         ]
         for number in range(commands):
             self.start(command, env, directory / f"worker-{number}.log")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .calls.recurrence import Cron, Every
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
-    from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Retry
+    from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Postpone, Retry
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
@@ -29,6 +29,7 @@ _HOMES = {
     "State": "states",
     "Retry": "exceptions",
     "Permanent": "exceptions",
+    "Postpone": "exceptions",
     "Cancelled": "exceptions",
     "ClaimLost": "exceptions",
     "DuplicateJob": "exceptions",
@@ -51,6 +52,7 @@ __all__ = [
     "Job",
     "Permanent",
     "Placeholder",
+    "Postpone",
     "Priority",
     "Retry",
     "State",

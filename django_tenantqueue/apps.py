@@ -24,7 +24,7 @@ class TenantQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import bulk, checks  # noqa: F401 - workers must know the task of bulk actions
+        from . import bulk, checks, http  # noqa: F401 - workers must know these tasks
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)

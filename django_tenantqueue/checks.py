@@ -91,6 +91,8 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
     named: list[tuple[str, Sequence[str]]] = [
         ("TENANT_RESOLVER", [settings.tenant_resolver] if settings.tenant_resolver else []),
         ("VISIBLE_TENANTS", [settings.visible_tenants] if settings.visible_tenants else []),
+        ("HTTP_TENANT_HOSTS", [settings.http_tenant_hosts] if settings.http_tenant_hosts else []),
+        ("HTTP_SECRETS", [settings.http_secrets] if settings.http_secrets else []),
         ("WRAPPERS", settings.wrappers),
         ("CONTEXT", settings.context),
     ]
@@ -110,9 +112,9 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
                     Error(
                         f"TENANTQUEUE[{name!r}] names {path!r}, which cannot be used: {error}",
                         hint="Give the dotted path of a callable: TENANT_RESOLVER takes no "
-                        "arguments, VISIBLE_TENANTS takes a user, WRAPPERS take the running job "
-                        "and return a context manager. For CONTEXT give a class with key, capture "
-                        "and apply.",
+                        "arguments, VISIBLE_TENANTS takes a user, HTTP_TENANT_HOSTS and "
+                        "HTTP_SECRETS take a tenant, WRAPPERS take the running job and return a "
+                        "context manager. For CONTEXT give a class with key, capture and apply.",
                         id="tenantqueue.E004",
                     )
                 )

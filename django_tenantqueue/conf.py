@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, get_args, get_origin, get_type_hints
 
 from django.conf import settings as django_settings
@@ -113,6 +115,31 @@ class Settings:
     """Days for which the list of changes keeps its entries; None keeps all."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
+    http_allowed_hosts: tuple[str, ...] = ("*",)
+    """Hosts that HTTP jobs may call. `*` stands for any text. An address that is not public
+    (loopback, private, link-local, metadata) is refused unless an entry names it, or a network that
+    has it, such as "10.1.0.0/16"."""
+    http_tenant_hosts: str | None = None
+    """Dotted path of a callable: tenant -> the list in place of `HTTP_ALLOWED_HOSTS`; None: no
+    other. Workers keep an answer for 60 seconds."""
+    http_secrets: str | None = None
+    """Dotted path of a callable: tenant -> list of secrets that sign its HTTP jobs, in the form
+    "whsec_…" of Standard Webhooks. All of them sign. Workers keep an answer for 60 seconds."""
+    http_timeout: float = 30.0
+    """Seconds that a request of an HTTP job takes at most, unless the job has a timeout of its own.
+    """
+    http_connect_timeout: float = 10.0
+    """Seconds until a connection must be made, with the look-up of its name and with TLS."""
+    http_redirects: int = 0
+    """Redirects (307 and 308) that a request follows at most. Each is checked like the first URL.
+    """
+    http_permanent_statuses: tuple[int, ...] = (410,)
+    """HTTP statuses after which a job is not retried, by the rule "status"."""
+    http_max_body: int = 65_536
+    """Bytes of an answer's body that are read and kept."""
+    http_breaker_failures: int | None = 10
+    """Failures in a row after which a worker process tries an endpoint with one job at a time.
+    None: never."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
     any text. Upper case and hyphens do not count."""
@@ -123,10 +150,13 @@ _cache: dict[str, Settings] = {}
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
     if get_origin(hint) is tuple:
+        kind = get_args(hint)[0]
         # a str is a sequence of str, too: read as one, "reports.*" would allow everything
-        if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
+        if isinstance(value, list | tuple) and all(isinstance(entry, kind) for entry in value):
             return tuple(value)
-        raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be a list of str")
+        raise InvalidOption(
+            f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be a list of {kind.__name__}"
+        )
     allowed = get_args(hint) or (hint,)
     if isinstance(value, bool):
         if bool in allowed:
@@ -163,6 +193,10 @@ _POSITIVE = (
     "default_hard_timeout",
     "default_timeout",
     "hard_timeout_grace",
+    "http_breaker_failures",
+    "http_connect_timeout",
+    "http_max_body",
+    "http_timeout",
     "max_errors",
     "max_result_bytes",
     "poll_interval",
@@ -183,6 +217,10 @@ _MOST = {
     "hard_timeout_grace": TEN_YEARS,
     "history_ahead": 120,
     "history_keep": 1200,
+    "http_connect_timeout": 3600,
+    "http_max_body": 10_000_000,
+    "http_redirects": 20,
+    "http_timeout": 86_400,
     "max_errors": 1000,
     "max_result_bytes": 100_000_000,
     "poll_interval": 3600,
@@ -235,15 +273,41 @@ def _check_values(made: Settings) -> None:
                 f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
                 "parts of them with *, without spaces around them"
             )
+    for entry in made.http_allowed_hosts:
+        check_host_entry("TENANTQUEUE['HTTP_ALLOWED_HOSTS']", entry)
     token = made.metrics_token
     if token is not None and (len(token) < 16 or not token.isascii() or " " in token):
         raise InvalidOption(
             "TENANTQUEUE['METRICS_TOKEN'] must be at least 16 ASCII characters without spaces"
         )
+    if made.http_redirects < 0:
+        raise InvalidOption(
+            f"TENANTQUEUE['HTTP_REDIRECTS'] is {made.http_redirects!r}: it must be 0 or more"
+        )
     for name in ("changes_keep", "history_ahead", "history_keep"):
         value = getattr(made, name)
         if value is not None and value < 1:
             raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be 1 or more")
+
+
+def read_network(entry: str) -> IPv4Network | IPv6Network | None:
+    """Return the network that an entry of HTTP_ALLOWED_HOSTS names; None: it names hosts."""
+    try:
+        return ip_network(entry)
+    except ValueError:
+        return None
+
+
+def check_host_entry(whose: str, entry: object) -> None:
+    """Raise InvalidOption unless HTTP_ALLOWED_HOSTS may have this entry."""
+    if isinstance(entry, str) and (
+        read_network(entry) is not None or re.fullmatch(r"[\w*.-]+", entry, re.ASCII)
+    ):
+        return
+    raise InvalidOption(
+        f"{whose} has {entry!r}: give the name of a host, with * for any text, an address or a "
+        "network, such as '10.1.0.0/16', without scheme and port"
+    )
 
 
 def get_settings() -> Settings:

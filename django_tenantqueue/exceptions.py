@@ -144,3 +144,22 @@ class Retry(TenantQueueError):
                 f"Retry(after={after!r}): give seconds or a timedelta between 0 and ten years"
             )
         self.after_seconds: float | None = seconds
+
+
+class Postpone(Retry):
+    """Raise it in a task to give the job back for `after` seconds. The attempt does not count."""
+
+    def __init__(self, message: str = "", *, after: float | timedelta) -> None:
+        super().__init__(message or "postponed by the task", after=after)
+
+
+class RequestFailed(Retry):
+    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried."""
+
+
+class RequestRejected(Permanent):
+    """The endpoint of an HTTP job answered that another attempt would not help."""
+
+
+class AddressRefused(Permanent):
+    """An HTTP job may not call its host, or an address of its host."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from .conf import get_settings
 from .execution.connection_state import open_blocks
 from .execution.current_job import RunningJob
-from .execution.outcome import Outcome
+from .execution.outcome import UNKNOWN_CLASS, Outcome
 from .execution.run import run_async, run_sync
 from .gates import JobGates
 from .models import Job, TenantQueue
@@ -119,10 +120,20 @@ def _admitted(using: str, claimed: ClaimedJob) -> ClaimedJob | None:
     return next(iter(take(using, TEST_WORKER, [claimed]).granted), None)
 
 
-def _give_back(using: str, claimed: ClaimedJob) -> None:
+def _give_back(
+    using: str, claimed: ClaimedJob, delay_seconds: float = 0.0, reason: str | None = None
+) -> None:
     wrapper = connections[using]
     wrapper.ensure_connection()
-    finish_queries.return_jobs(wrapper.connection, TEST_WORKER, [(claimed.id, claimed.claim_seq)])
+    claim = (claimed.id, claimed.claim_seq)
+    finish_queries.return_jobs(
+        wrapper.connection,
+        TEST_WORKER,
+        [claim],
+        delay_seconds=delay_seconds,
+        errors={} if reason is None else {claim: reason},
+        max_errors=get_settings().max_errors,
+    )
 
 
 def _run(using: str, claimed: ClaimedJob) -> None:
@@ -139,6 +150,11 @@ def _run(using: str, claimed: ClaimedJob) -> None:
             wrapper.savepoint_rollback(savepoint)
         else:
             wrapper.savepoint_commit(savepoint)
+    if outcome.give_back is not None:
+        _give_back(using, claimed, outcome.give_back, outcome.reason)
+        if json.loads(outcome.reason or "{}").get("class") == UNKNOWN_CLASS:
+            raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")
+        return
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []
     exchange_queries.exchange_in_transaction(
@@ -153,6 +169,3 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         if held := keys_to_free([(claimed.id, gates)]):
             free_keys(using, held)
         release(using, keys_of([gates]))
-    if outcome.give_back is not None:
-        _give_back(using, claimed)
-        raise LookupError(f"job {claimed.id} names {claimed.name!r}, which is not known here")

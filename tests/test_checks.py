@@ -114,6 +114,8 @@ def test_cache_is_warned_of_when_other_processes_do_not_see_it():
         {"TENANT_RESOLVER": "os.sep"},
         {"TENANT_RESOLVER": "os.path.join"},
         {"WRAPPERS": ["decimal.Decimal"]},
+        {"HTTP_SECRETS": "tests.nowhere.secrets_of"},
+        {"HTTP_TENANT_HOSTS": "tests.sample_tasks.nothing"},
     ],
     ids=str,
 )

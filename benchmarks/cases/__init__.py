@@ -22,6 +22,7 @@ NAMES = (
     "metrics",
     "bulk",
     "schedules",
+    "http",
     "fleet",
     "held",
 )

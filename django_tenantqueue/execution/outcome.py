@@ -19,6 +19,7 @@ from ..exceptions import (
     Cancelled,
     NotAllowed,
     Permanent,
+    Postpone,
     ResultRefused,
     Retry,
     TimeLimitExceeded,
@@ -45,7 +46,8 @@ class Outcome:
     """How a run ended: exactly one of the fields is set (and `reason` beside `give_back`).
 
     `stored`: an atomic task committed its own success. `give_back`: this process cannot run the
-    job; seconds until it may be tried again, and `reason` is the error that is kept with it (JSON).
+    job, or its task postponed it; seconds until it may be tried again, and `reason` is the error
+    that is kept with it (JSON).
     `lost`: another run owns the job now.
     """
 
@@ -215,13 +217,25 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
     )
 
 
+def _given_back(running: RunningJob, error: BaseException, seconds: float) -> Outcome:
+    return Outcome(give_back=seconds, reason=json.dumps(describe_error(error, running.attempt)))
+
+
 def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
     claimed = running.claimed
     if running.lost:
         return Outcome(lost=True)
     if isinstance(error, UnknownTask) and task is None:
-        reason = json.dumps(describe_error(error, claimed.attempt))
-        return Outcome(give_back=UNKNOWN_DELAY, reason=reason)
+        logger.warning(
+            "job %s: this worker does not know %r; given back",
+            claimed.id,
+            claimed.name,
+            extra=about(running),
+        )
+        return _given_back(running, error, UNKNOWN_DELAY)
+    if isinstance(error, Postpone) and not running.cancel_requested:
+        logger.info("job %s: postponed: %s", claimed.id, error, extra=about(running))
+        return _given_back(running, error, error.after_seconds or 0.0)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))
     again = claimed.attempt < claimed.max_attempts

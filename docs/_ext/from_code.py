@@ -54,7 +54,7 @@ def settings() -> str:
     parts = []
     for field in fields(Settings):
         key = field.name.upper()
-        kind = str(field.type).replace("tuple[str, ...]", "list of str")
+        kind = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
         default = list(field.default) if isinstance(field.default, tuple) else field.default
         parts.append(
             f"(setting-{field.name.replace('_', '-')})=\n### `{key}`\n\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from django_tenantqueue import signals, task
+from django_tenantqueue import Postpone, signals, task
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.outcome import judge
 from django_tenantqueue.execution.run import run_sync
@@ -148,3 +148,21 @@ def test_error_is_described_when_its_chain_text_or_class_is_odd(number):
 
     json.dumps(described, ensure_ascii=False).encode()
     assert "\x00" not in "".join(str(value) for value in described.values())
+
+
+def test_postponed_job_is_given_back(claimed_job):
+    running = RunningJob(claimed_job())
+
+    outcome = judge(running, None, Postpone("the endpoint rests", after=15))
+
+    assert outcome.give_back == 15
+    assert json.loads(outcome.reason or "")["message"] == "the endpoint rests"
+
+
+def test_postponed_job_ends_when_its_cancellation_was_requested(claimed_job):
+    running = RunningJob(claimed_job())
+    running.cancel_requested = True
+
+    outcome = judge(running, None, Postpone(after=15))
+
+    assert outcome.finished is not None

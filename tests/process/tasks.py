@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 from django.db import connection, transaction
 
-from django_tenantqueue import Permanent, Retry, Unique, current_job, task
+from django_tenantqueue import Permanent, Postpone, Retry, Unique, current_job, task
 from tests.testapp.models import Effect
 from tests.testapp.tasks import begin_interval, end_interval, noop, spin
 
@@ -39,6 +39,28 @@ def look(gate: str) -> None:
     """Fail while the gate is shut."""
     if not Path(gate).exists():
         raise ConnectionRefusedError("the gate is shut")
+
+
+@task
+async def postpone(gate: str) -> None:
+    """Postpone the job while the gate is shut."""
+    note_start(gate)
+    if not Path(gate).exists():
+        raise Postpone("the gate is shut", after=1)
+
+
+@task
+async def leave_open(path: str) -> None:
+    """Leave an asynchronous generator open, which writes a file when it is closed."""
+
+    async def generate():
+        try:
+            yield
+        finally:
+            Path(path).touch()
+
+    leave_open.generator = generate()
+    await anext(leave_open.generator)
 
 
 @task

@@ -183,12 +183,6 @@ class ClaimLoop:
             # nothing is left to store, as with an atomic task, but there is room for a job
             self.next_claim.hurry(self.round_trip.at + self.round_trip.group_seconds)
             if outcome.give_back is not None:
-                logger.warning(
-                    "job %s: this worker does not know %r; given back",
-                    claimed.id,
-                    claimed.name,
-                    extra=about(running),
-                )
                 self.claimed_jobs.to_return(running, outcome.give_back, outcome.reason)
             elif outcome.lost:
                 logger.warning(

@@ -1,0 +1,5 @@
+"""Jobs that POST JSON to an endpoint: `http_job.delay(url, payload)`. Needs the extra `[http]`."""
+
+from .job import http_job
+
+__all__ = ["http_job"]

@@ -1,0 +1,125 @@
+"""HTTP jobs of real workers: each ends as its rule says, also when the worker is killed."""
+
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.receiver import Received, Receiver, Reply
+from django_tenantqueue.http import http_job
+
+from .tasks import leave_open, postpone
+from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
+
+SETTINGS = {
+    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
+    "HTTP_TIMEOUT": 1.0,
+    "BACKOFF_BASE": 0.05,
+    "POLL_INTERVAL": 0.1,
+}
+JOBS = 1000
+SLOTS = ("--async-slots", "200")
+PERMANENT = 7
+
+
+@pytest.mark.heavy
+def test_every_job_ends_as_the_rule_says_when_answers_fail(workers: Workers):
+    """One answer in 100 is a 500, one in 200 never comes, one in 500 is cut."""
+    replies = [
+        *[Reply(500)] * 10,
+        *[Reply(after=None)] * 5,
+        *[Reply(body=b"{", cut=True)] * 2,
+        *[Reply(after=0.01)] * 983,
+    ]
+    random.Random(4).shuffle(replies)
+    said: dict[str, list[int]] = {}
+
+    def answer(received: Received) -> Reply:
+        if received.path == "/gone":
+            return Reply(410)
+        reply = Reply(after=0.01) if received.webhook_id in said else replies.pop()
+        is_whole = reply.status == 200 and reply.after is not None and not reply.cut
+        said.setdefault(received.webhook_id, []).append(200 if is_whole else 0)
+        return reply
+
+    with Receiver(answer) as receiver:
+        make_queue("acme", num_slots=None)
+        url = f"http://127.0.0.1:{receiver.port}"
+        calls = [(f"{url}/hook", {"n": number}) for number in range(JOBS)]
+        ids = http_job.using(tenant="acme").enqueue_many(calls)
+        gone = http_job.using(tenant="acme").enqueue_many([f"{url}/gone"] * PERMANENT)
+        workers.start(*SLOTS, settings=SETTINGS)
+        jobs = wait_for_end(ids)
+        ended = wait_for_end(gone)
+
+    assert Counter(job.state for job in jobs) == {"success": JOBS}
+    assert [(job.state, job.attempt) for job in ended] == [("error", 1)] * PERMANENT
+    assert set(said) == {f"job_{job_id}" for job_id in ids}
+    for job in jobs:
+        sent = said[f"job_{job.pk}"]
+        assert sent == [0] * (job.attempt - 1) + [200]  # nothing was posted after the success
+    assert sum(len(sent) > 1 for sent in said.values()) == 17
+    assert 20 < receiver.most["/hook"] <= 200
+
+
+@pytest.mark.heavy
+def test_requests_are_repeated_with_their_ids_when_the_worker_is_killed(workers: Workers):
+    hold = True
+
+    def answer(received: Received) -> Reply:
+        return Reply(after=None) if hold else Reply()
+
+    with Receiver(answer) as receiver:
+        make_queue("acme", num_slots=None)
+        url = f"http://127.0.0.1:{receiver.port}/hook"
+        settings = {**SETTINGS, "HTTP_TIMEOUT": 60.0}
+        first = workers.start(*SLOTS, settings=settings)
+        ids = http_job.using(tenant="acme").enqueue_many([url] * 150)
+        wait_until(lambda: len(receiver.ids) == len(ids), what="all are in flight")
+
+        first.send_all(signal.SIGKILL)
+        hold = False
+        workers.start(*SLOTS, settings=settings)
+        jobs = wait_for_end(ids)
+
+    assert Counter(job.state for job in jobs) == {"success": len(ids)}
+    assert receiver.ids == dict.fromkeys((f"job_{job_id}" for job_id in ids), 2)
+
+
+def test_connections_are_kept_and_closed_at_the_end(workers: Workers, tmp_path: Path):
+    headers = []
+
+    def answer(received: Received) -> Reply:
+        headers.append(received.headers)
+        return Reply(headers={"Set-Cookie": "tenant=acme"})
+
+    with Receiver(answer) as receiver:
+        url = f"http://127.0.0.1:{receiver.port}/hook"
+        runner = workers.start(settings=SETTINGS)
+        for _ in range(3):
+            wait_for_end([http_job.delay(url).pk])
+        # by what closes the connections, too
+        wait_for_end([leave_open.delay(str(tmp_path / "closed")).pk])
+
+        runner.send(signal.SIGTERM)
+        assert runner.end() == 0
+        wait_until(lambda: not receiver.connections, what="the connection was closed")
+
+    assert receiver.connections_made == 1
+    assert not any("cookie" in sent for sent in headers)  # they belong to one tenant
+    assert "Unclosed" not in runner.output
+    assert (tmp_path / "closed").exists()
+
+
+def test_postponed_job_loses_no_attempt(workers: Workers, gate: Gate):
+    workers.start(settings=SETTINGS)
+    job = postpone.using(max_attempts=1, session="s").delay(str(gate))
+    wait_until(lambda: job.refresh().last_error, what="the job is postponed")
+    gate.open()
+
+    wait_for_end([job.pk])
+
+    assert (job.refresh().state, job.attempt) == ("success", 1)
+    assert [error["class"].rpartition(".")[2] for error in job.errors] == ["Postpone"]
