@@ -43,6 +43,7 @@ class DeclaredTask:
     atomic = False
     hooks: object | None = None
     schedule: Cron | Every | None = None
+    rate: tuple[float, int | None] | None = None
 
     def __init__(self, task: Task[..., Any]) -> None:
         self.task = task
