@@ -23,6 +23,7 @@ class TenantQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from . import bulk, checks  # noqa: F401 - workers must know the task of bulk actions
+        from .alerts import delivery  # noqa: F401 - and the one of alerts
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
