@@ -78,7 +78,7 @@ class Fleet:
 
 
 def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> list[Sighting]:
-    """Return what a rule finds wrong. `known`: keys of its open alerts, which no bound leaves out."""
+    """Return what a rule finds wrong. `known`: the keys of its open alerts, found first."""
     kind = AlertRule.Kind
     match rule.kind:
         case kind.WAITING:
@@ -92,9 +92,8 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> list[Sig
         case kind.LATE_SCHEDULE:
             return list(_late(fleet, rule, known))
         case kind.HALTED_SESSION:
-            return list(
-                _stopped(fleet, rule, "session", "halted", gettext("The session is halted."))
-            )
+            text = gettext("The session is halted.")
+            return list(_stopped(fleet, rule, "session", "halted", text))
         case kind.STOPPED_MONITOR:
             text = gettext("The monitor has stopped after failures.")
             return list(_stopped(fleet, rule, "monitor", "stopped", text))
@@ -123,9 +122,8 @@ def _waiting(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
     counted = 0
     queues = iter(_queues(fleet, rule, known))
     while counted < COUNTED_JOBS and (part := list(islice(queues, COUNTED_AT_ONCE))):
-        loads = {
-            q.queue_id: q for q in count_queues(fleet.using, [q.id for q in part], most=most + 1)
-        }
+        read = count_queues(fleet.using, [queue.id for queue in part], most=most + 1)
+        loads = {load.queue_id: load for load in read}
         counted += sum(load.waiting for load in loads.values())
         for queue in part:
             if queue.id in loads and loads[queue.id].waiting > most:

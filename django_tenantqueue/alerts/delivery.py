@@ -19,7 +19,7 @@ NUM_SLOTS = 5
 
 
 def _deliver(rule_id: int, channel: str, message: Message) -> None:
-    """Send a message. What the rule says by now counts: a new address serves older messages, too."""
+    """Send a message. A new address of the rule counts for messages that wait, too."""
     rule = AlertRule.objects.using(get_settings().database).filter(pk=rule_id).first()
     if rule is None:
         raise Permanent(f"alert rule {rule_id} does not exist any more")

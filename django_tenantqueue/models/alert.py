@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from ..calls.recurrence import read_zone
 from ..exceptions import InvalidOption
 
-SECRET_PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"  # noqa: S105
 """What a secret of a webhook begins with. Base64 follows."""
 
 
