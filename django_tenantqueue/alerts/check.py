@@ -49,12 +49,14 @@ def seconds_to_next_check(using: str) -> float | None:
 def check_rules(using: str, now: datetime | None = None) -> int:
     """Check up to CHECK_RULES due rules; return how many there were.
 
-    Locks the rules, those that another session has locked are left. A rule whose check fails keeps
-    its error; the others go on. `now` is this process's clock if None.
+    Locks the rules, those that another session has locked are left. Rules that are due soon are
+    checked along, so that they share the reads. A rule whose check fails keeps its error; the
+    others go on. `now` is this process's clock if None.
     """
     moment = now or timezone.now()
+    soon = moment + timedelta(seconds=get_settings().alert_interval / 2)
     with transaction.atomic(using=using):
-        due = AlertRule.objects.using(using).filter(enabled=True, next_at__lte=moment)
+        due = AlertRule.objects.using(using).filter(enabled=True, next_at__lte=soon)
         rules = list(
             due.order_by("next_at").select_for_update(no_key=True, skip_locked=True)[:CHECK_RULES]
         )

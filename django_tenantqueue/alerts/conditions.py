@@ -222,7 +222,7 @@ def _failed(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
                 "time": rough_text(60.0 * rule.range_minutes),
                 "job": newest,
             }
-            yield Sighting(f"{name} {error}", f"{name}: {error}", text)
+            yield Sighting(f"{name} {error}", f"{name}: {error.rpartition('.')[2]}", text)
 
 
 def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:

@@ -179,7 +179,11 @@ def test_open_alert_is_told_again_when_the_rule_says_so() -> None:
 
 def test_what_opens_in_quiet_hours_is_told_after_them() -> None:
     rule = rule_on(
-        "wait", quiet_from=time(22), quiet_until=time(6), time_zone="Asia/Tokyo", repeat_minutes=None
+        "wait",
+        quiet_from=time(22),
+        quiet_until=time(6),
+        time_zone="Asia/Tokyo",
+        repeat_minutes=None,
     )
     first, second = make_queue("acme", "first"), make_queue("acme", "second")
     night = datetime(2026, 5, 1, 14, tzinfo=UTC)  # 23 o'clock there
