@@ -115,7 +115,7 @@ class Settings:
     metrics_open: bool = False
     """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
     changes_keep: int | None = 400
-    """Days for which the list of changes keeps its entries; None keeps all."""
+    """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     masked_arguments: tuple[str, ...] = SECRETS
