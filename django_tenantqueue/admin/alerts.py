@@ -39,7 +39,7 @@ class AlertRuleForm(SingleTuneForm):
     """A rule. Its secret is never shown: an empty input leaves it, a dash removes it."""
 
     class Meta:
-        widgets = {"emails": forms.Textarea({"rows": 2, "cols": 60})}  # noqa: RUF012
+        widgets = {"emails": forms.Textarea({"rows": 2, "cols": 60})}
 
     webhook_secret = forms.CharField(
         label=_("Signing secret"),

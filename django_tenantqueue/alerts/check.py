@@ -78,6 +78,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
         raw = connections[fleet.using].connection
         if raw is None or raw.closed:
             raise
+        rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
         error = clean_text(f"{type(failure).__name__}: {failure}", LONGEST_ERROR)
         logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
     pause = max(get_settings().alert_interval, (time.monotonic() - began) / SHARE)

@@ -55,9 +55,9 @@ def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
 def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
     """Change columns of a rule; it is checked again at once.
 
-    Only the named columns are written. The alerts of a rule that is disabled are resolved, and no
-    message tells it. Raises InvalidOption for another column and Django's ValidationError for bad
-    values; AlertRule.DoesNotExist.
+    Only the named columns are written. The alerts of a rule that is disabled, or gets another kind,
+    are resolved, and no message tells it. Raises InvalidOption for another column and Django's
+    ValidationError for bad values; AlertRule.DoesNotExist.
     """
     alias = _alias(using)
     check_columns(changes, TUNABLE)
@@ -73,7 +73,7 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
         row.full_clean(exclude=("id", "created_at", "next_at"))
         row.next_at = timezone.now()
         row.save(using=alias, update_fields=[*changed, "next_at"])
-        if not row.enabled:
+        if not row.enabled or "kind" in changed:
             _resolve(alias, [row.pk])
         record_edits(alias, [row], [_edit(before, changes, changed, old_url, row.shown_url)])
 

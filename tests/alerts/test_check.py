@@ -286,7 +286,7 @@ def test_alert_and_its_message_are_in_one_transaction(monkeypatch: pytest.Monkey
         patch.setattr(check, "enqueue_message", fail)
         look()
     rule.refresh_from_db()
-    assert rule.last_error == "OSError: the disk is full"
+    assert (rule.last_error, rule.hour_at) == ("OSError: the disk is full", None)
     assert not Alert.objects.exists()
 
     look()
@@ -341,6 +341,26 @@ def test_disabled_rule_resolves_its_alerts_and_tells_nothing() -> None:
 
     assert objects_of(rule) == []
     assert len(told()) == 1
+
+
+def test_rule_of_another_kind_begins_anew() -> None:
+    rule = rule_on("halted_session")
+    now = timezone.now()
+    Alert.objects.create(rule=rule, key="acme s", opened_at=now, seen_at=now, pending=False)
+    wait_for_jobs(make_queue("acme"))
+
+    tune_alert_rule(rule.pk, kind="wait")
+    look()
+
+    assert objects_of(rule) == ["acme / default"]
+    assert told() == [([("open", "acme / default")], 0, 0)]
+
+
+def test_fleet_without_rules_sends_one_statement() -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert seconds_to_next_check("default") is None
+
+    assert len(queries) == 1
 
 
 def test_old_alerts_are_pruned_but_open_ones_stay() -> None:
