@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -261,6 +263,27 @@ def test_second_leader_leaves_rules_that_the_first_one_has() -> None:
     assert check_rules("default") == 0
     assert objects_of(rule) == ["acme / default"]
     assert len(told()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_leaders_that_check_at_once_tell_each_alert_once() -> None:
+    for _ in range(5):
+        rule_on("wait")
+    wait_for_jobs(make_queue("acme"))
+    barrier = Barrier(4)
+
+    def lead() -> int:
+        barrier.wait()
+        try:
+            return check_rules("default")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        checked = [future.result() for future in [pool.submit(lead) for _ in range(4)]]
+
+    assert sum(checked) == 5
+    assert len(told()) == Alert.objects.count() == 5
 
 
 def test_object_has_one_open_alert_of_a_rule() -> None:

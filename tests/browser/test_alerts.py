@@ -71,8 +71,7 @@ def make_some() -> tuple[AlertRule, Alert]:
     return rule, alerts[0]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [420, 1400])
+@pytest.mark.parametrize(("width", "scheme"), [(420, "light"), (1400, "dark")])
 def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, scheme: str) -> None:
     rule, alert = make_some()
     page = open_page(RULES, viewport={"width": width, "height": 900}, color_scheme=scheme)
