@@ -32,7 +32,7 @@ COUNTED_AT_ONCE = 50
 """Queues whose waiting jobs one statement counts."""
 COUNTED_JOBS = 200_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
-shorter waits are found later. Doubled: the leader counts for twice as long, about 40 ms."""
+shorter waits are found later. Doubled: the leader counts for twice as long."""
 FIGURE_ROWS = 20_000
 """Rows of figures that a rule about failed jobs reads of each queue."""
 
