@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime, timedelta
+from itertools import islice
 
 from django.db import connections, transaction
 from django.db.models import Min
@@ -91,7 +92,8 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
     """Open, keep and resolve the alerts of a rule, and enqueue the message that tells it."""
     now, alerts = fleet.now, Alert.objects.using(fleet.using)
     stored = {alert.key: alert for alert in alerts.filter(rule=rule, resolved_at__isnull=True)}
-    found = {sighting.key: sighting for sighting in find(fleet, rule, stored)}
+    first = islice(find(fleet, rule, stored), MOST_OPEN)
+    found = {sighting.key: sighting for sighting in first}
     quiet = rule.is_quiet(now)
     changed = []
     for key, alert in stored.items():
@@ -106,10 +108,10 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
             changed.append(alert)
     if changed:
         alerts.bulk_update(changed, ("resolved_at", "seen_at", "text", "pending"))
-    room = MOST_OPEN - len(stored.keys() & found.keys())
     alerts.bulk_create(
         Alert(rule=rule, key=key, label=s.label, text=s.text, opened_at=now, seen_at=now)
-        for key, s in [entry for entry in found.items() if entry[0] not in stored][:room]
+        for key, s in found.items()
+        if key not in stored
     )
     if not quiet:
         _tell(fleet, rule)

@@ -5,7 +5,7 @@ The first page of the admin and `queuestatus` read the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,11 +26,11 @@ from ..status.schedules import late_schedules
 
 TASK_PREFIX = "django_tenantqueue.alerts."
 """What the names of the tasks of alerts begin with. Their own failures open no alert."""
-READ = 100
-"""Late schedules, and failing tasks or errors, of one rule."""
+READ = 1000
+"""Late schedules, and failing tasks or errors, that one rule reads."""
 COUNTED_AT_ONCE = 50
 """Queues whose waiting jobs one statement counts."""
-COUNTED_JOBS = 200_000
+COUNTED_JOBS = 100_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
 shorter waits are found later. Doubled: the leader counts for twice as long."""
 FIGURE_ROWS = 20_000
@@ -77,28 +77,29 @@ class Fleet:
         return self._once("lines", lambda: list_stuck_lines(self.using, most=VISITED))
 
 
-def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> list[Sighting]:
-    """Return what a rule finds wrong. `known`: the keys of its open alerts, found first."""
+def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> Iterator[Sighting]:
+    """Yield what a rule finds wrong. `known`: the keys of its open alerts, which come first."""
     kind = AlertRule.Kind
     match rule.kind:
         case kind.WAITING:
-            return list(_waiting(fleet, rule, known))
+            return _waiting(fleet, rule, known)
         case kind.WAIT:
-            return list(_waits(fleet, rule, known))
+            return _waits(fleet, rule, known)
         case kind.NO_WORKER:
-            return list(_untaken(fleet, rule, known))
-        case kind.FAILURE_RATE:
-            return list(_failing(fleet, rule))
+            return _untaken(fleet, rule, known)
         case kind.LATE_SCHEDULE:
-            return list(_late(fleet, rule, known))
+            return _late(fleet, rule, known)
+        case kind.FAILURE_RATE:
+            found = _failing(fleet, rule)
         case kind.HALTED_SESSION:
             text = gettext("The session is halted.")
-            return list(_stopped(fleet, rule, "session", "halted", text))
+            found = _stopped(fleet, rule, "session", "halted", text)
         case kind.STOPPED_MONITOR:
             text = gettext("The monitor has stopped after failures.")
-            return list(_stopped(fleet, rule, "monitor", "stopped", text))
+            found = _stopped(fleet, rule, "monitor", "stopped", text)
         case _:
-            return list(_failed(fleet, rule))
+            found = _failed(fleet, rule)
+    return iter(sorted(found, key=lambda sighting: sighting.key not in known))
 
 
 def _queues(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> list[BusyQueue]:
@@ -239,7 +240,7 @@ def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sig
         yield Sighting(str(row.pk), str(row), gettext("It is late by %s.") % late)
 
 
-def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterable[Sighting]:
+def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterator[Sighting]:
     for line in fleet.lines:
         if (line.kind, line.why) == (kind, why) and line.tenant == (rule.tenant or line.tenant):
             label = f"{line.tenant or NOTHING} / {line.name}"
