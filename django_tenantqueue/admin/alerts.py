@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
@@ -16,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..alerts.delivery import enqueue_test
+from ..exceptions import TenantQueueError
 from ..models import Alert, AlertRule, Job
 from ..operations import alert_rules as operations
 from ..status.masking import MASK
@@ -220,7 +222,13 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         return super().changeform_view(request, object_id, *args, **kwargs)
 
     def _send_test(self, request: HttpRequest, rule: AlertRule) -> None:
-        jobs = enqueue_test(self.using, rule)
+        try:
+            with transaction.atomic(using=self.using):
+                jobs = enqueue_test(self.using, rule)
+        except TenantQueueError as error:
+            text = gettext("Nothing was enqueued: %s") % error
+            self.message_user(request, text, messages.ERROR)
+            return
         if not jobs:
             text = gettext("The rule has no receiver: set a webhook, an address or the log.")
             self.message_user(request, text, messages.WARNING)

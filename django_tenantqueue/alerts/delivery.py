@@ -29,7 +29,7 @@ def _deliver(rule_id: int, channel: str, message: Message) -> None:
 deliver = Task(
     _deliver,
     name=f"{TASK_PREFIX}deliver",
-    max_attempts=50,  # 43 hours with the default backoff
+    max_attempts=50,  # 40 hours with the default backoff
     timeout=60.0,
     priority=Priority.ADMIN_HIGH,
 )

@@ -11,13 +11,15 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_tenantqueue.models import Alert, AlertRule, Change, Job
+from django_tenantqueue.models import Alert, AlertRule, Change, Job, TenantQueue
+from django_tenantqueue.operations import control
 from django_tenantqueue.operations.alert_rules import (
     disable_alert_rules,
     enable_alert_rules,
     make_alert_rule,
     tune_alert_rule,
 )
+from django_tenantqueue.operations.queues import forget_queues
 from tests.process.receivers import SECRET
 
 from .conftest import text_of, url_of
@@ -133,6 +135,11 @@ def test_test_button_enqueues_a_message_for_each_receiver(admin_client: Client) 
     ]
     assert all(f"#{job.pk}" in text_of(page) for job in jobs)
     assert_nothing_secret(str([job.args for job in jobs]))
+
+    control.retire(TenantQueue.objects.filter(name="alerts").values_list("pk", flat=True))
+    forget_queues()
+    page = admin_client.post(address, {"_send_test": "1"}, follow=True)
+    assert "Nothing was enqueued" in text_of(page)
 
     tune_alert_rule(rule.pk, webhook_url="", log=False)
     page = admin_client.post(address, {"_send_test": "1"}, follow=True)
