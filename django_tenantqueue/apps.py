@@ -25,6 +25,7 @@ class TenantQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from . import bulk, checks, http  # noqa: F401 - workers must know these tasks
+        from .alerts import delivery  # noqa: F401 - and the one of alerts
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)

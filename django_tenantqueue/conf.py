@@ -42,6 +42,11 @@ class Settings:
     admin_queue: str = "admin"
     """Queue, of no tenant, of the jobs that act on all jobs that match a filter. It is made at its
     first use, with one slot; tune it like another."""
+    alert_queue: str = "alerts"
+    """Queue of the jobs that deliver the messages of alerts: of the tenant of the rule, or of no
+    tenant. It is made at its first use, with five slots; tune it like another."""
+    alert_interval: float = 10.0
+    """Seconds between two checks of an alert rule."""
     strict_queues: bool = False
     """A tenant's queue is made at its first use only if a task, `DEFAULT_QUEUE` or `QUEUES` names
     it. Another name is an error, unless an operator has made that queue."""
@@ -112,7 +117,7 @@ class Settings:
     metrics_open: bool = False
     """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
     changes_keep: int | None = 400
-    """Days for which the list of changes keeps its entries; None keeps all."""
+    """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
@@ -188,6 +193,7 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 
 
 _POSITIVE = (
+    "alert_interval",
     "backoff_base",
     "backoff_max",
     "default_hard_timeout",
@@ -208,6 +214,7 @@ _POSITIVE = (
 TEN_YEARS = 10 * 365 * 86400
 """The longest duration (seconds) of a setting, and the longest wait between two attempts."""
 _MOST = {
+    "alert_interval": 3600,
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,
@@ -236,7 +243,7 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
             )
-    own = [("default_queue", made.default_queue), ("admin_queue", made.admin_queue)]
+    own = [(n, getattr(made, n)) for n in ("default_queue", "admin_queue", "alert_queue")]
     for name, queue in (*own, *(("queues", queue) for queue in made.queues)):
         if not 1 <= len(queue) <= 100 or not is_storable(queue):
             raise InvalidOption(

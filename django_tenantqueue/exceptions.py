@@ -117,6 +117,10 @@ class TransactionLeftOpen(TenantQueueError):
     """A task ended with a transaction or an atomic block open that it had begun."""
 
 
+class DeliveryFailed(TenantQueueError):
+    """A receiver of alerts did not take a message."""
+
+
 class ResultRefused(TenantQueueError):
     """The return value of a task cannot be stored."""
 

@@ -52,6 +52,8 @@ TEMPLATES = [
 ]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
+MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
+
 TENANTQUEUE: dict[str, object] = {}
 TASKS = {
     "default": {

@@ -23,6 +23,8 @@ from django_tenantqueue.calls.options import Options
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.models import (
+    Alert,
+    AlertRule,
     Change,
     ConcurrentJobMonitor,
     Duty,
@@ -42,6 +44,7 @@ from django_tenantqueue.models import (
 from django_tenantqueue.models.job import JobQuerySet
 from django_tenantqueue.operations import (
     actor,
+    alert_rules,
     control,
     maintain,
     monitor_control,
@@ -69,6 +72,8 @@ sys.path.insert(0, str(DOCS / "_ext"))
 from_code = importlib.import_module("from_code")
 sys.path.pop(0)
 MODELS = (
+    Alert,
+    AlertRule,
     Change,
     Job,
     TenantQueue,
@@ -222,6 +227,8 @@ def test_every_operation_is_documented() -> None:
     internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
     named = [name for name in functions_of(schedules) if name not in internal]
     assert_named("reference/operations.md", [*named, *schedules.TUNABLE])
+    named = [name for name in functions_of(alert_rules) if name != "add_alert_rule"]
+    assert_named("reference/operations.md", [*named, *alert_rules.TUNABLE])
     assert_named("reference/operations.md", functions_of(monitor_control))
     assert_named("reference/operations.md", monitor_control.TUNABLE)
 

@@ -1,5 +1,6 @@
 """The operators' seat: tenant queues, jobs, workers and maintenance in Django's admin."""
 
+from .alerts import AlertAdmin, AlertRuleAdmin
 from .changes import ChangeAdmin
 from .duties import DutyAdmin
 from .jobs import JobAdmin
@@ -12,6 +13,8 @@ from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
 __all__ = [
+    "AlertAdmin",
+    "AlertRuleAdmin",
     "ChangeAdmin",
     "ConcurrentJobMonitorAdmin",
     "DutyAdmin",

@@ -19,12 +19,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
-from ..models import Job, TenantQueue, Worker
+from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
 from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
-from ..status.problems import Problem
+from ..status.problems import Problem, listed_text
 from ..status.queue_troubles import LATE_SECONDS
 from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState
@@ -33,12 +33,14 @@ from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import column_label, lock_rows, value_text
 from .queue_list import late_problems
-from .visible import may, visible_tenants
+from .visible import may, only_visible, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
 RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
 LAST = {1: _("in the last minute"), 24: _("in the last hour"), 168: _("in the last 3 hours")}
+ALERTS = 100
+"""Open alerts that are counted."""
 LISTS = {
     "workers": "worker",
     "queues": "tenantqueue",
@@ -96,6 +98,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "url": url,
         "refresh_url": f"{url}?hours={hours}",
         "problems": [
+            *_alerts(request),
             *(_problem(request, found) for found in overview.report.problems),
             *late_problems(line.queue for line in overview.queues),
             *(_rates(request) if overview.report.whole else ()),
@@ -135,6 +138,26 @@ def _rates(request: HttpRequest) -> list[dict[str, str]]:
     """Return which tasks have more jobs than their rates let start."""
     found = tasks_at_their_rates(get_settings().database)
     return [_problem(request, Problem(text, "tasks")) for text in found]
+
+
+def _alerts(request: HttpRequest) -> list[dict[str, str]]:
+    """Return that alerts are open, to those who may view them."""
+    if not may(request, "view", "alert"):
+        return []
+    rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
+    rows = only_visible(request, rows, "rule__tenant")
+    if visible_tenants(request) is not None:
+        rows = rows.exclude(rule__tenant="")
+    names = [
+        str(alert.rule) for alert in rows.select_related("rule").order_by("rule_id", "key")[:ALERTS]
+    ]
+    if not names:
+        return []
+    rules = listed_text(list(dict.fromkeys(names)))
+    text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
+    url = reverse("admin:tenantqueue_alert_changelist")
+    values = {"count": counted(len(names), ALERTS), "rules": rules}
+    return [{"text": text % values, "url": f"{url}?open=yes"}]
 
 
 def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..conf import get_settings
-from ..exceptions import InvalidArgument, Permanent, RequestFailed, Unsupported
+from ..exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
 from ..execution.current_job import current_job
 from ..tasks import Task
+from ..webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
 from .request import check_call, check_request, encode_payload, shown
-from .signing import webhook_headers
 
 if TYPE_CHECKING:
     from .client import Client
@@ -56,7 +56,8 @@ async def post(
     entries = await client.ask(settings.http_tenant_hosts, running.tenant)
     hosts = read_hosts(tuple(settings.http_allowed_hosts if entries is None else entries))
     secrets = await client.ask(settings.http_secrets, running.tenant) or ()
-    sent = {**headers, **webhook_headers(running.id, body, int(time.time()), secrets)}
+    keys = [_key(secret) for secret in secrets]
+    sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
     seconds = min(timeout or settings.http_timeout, running.claimed.timeout_seconds or 86_400)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     with client.breaker.attempt((running.tenant, origin)) as attempt:
@@ -69,6 +70,18 @@ async def post(
         result = judge(rule, answer, shown(url))
         attempt.is_healthy = True
         return result
+
+
+def _key(secret: object) -> bytes:
+    try:
+        key = read_secret(secret) if isinstance(secret, str) else b""
+    except ValueError:
+        key = b""
+    if not key:
+        raise InvalidOption(  # without the secret: the message is kept with the job
+            "HTTP_SECRETS gave something that is no secret: it must be base64 after 'whsec_'"
+        )
+    return key
 
 
 async def _client() -> Client:

@@ -1,5 +1,6 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
+from .alert import Alert, AlertRule
 from .change import Change
 from .duty import Duty
 from .figure import Figure
@@ -20,6 +21,8 @@ from .unique_key import UniqueKey
 from .worker import Worker
 
 __all__ = [
+    "Alert",
+    "AlertRule",
     "Change",
     "ConcurrentJobMonitor",
     "ConcurrentJobMonitorDetail",

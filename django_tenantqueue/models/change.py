@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from .alert import AlertRule
 from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
@@ -35,6 +36,7 @@ class Change(models.Model):
         WORKER = "worker", _("worker")
         JOB = "job", _("job")
         SCHEDULE = "schedule", _("schedule")
+        ALERT_RULE = "alert_rule", _("alert rule")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -118,6 +120,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
     Change.Kind.SCHEDULE: Schedule,
+    Change.Kind.ALERT_RULE: AlertRule,
 }
 """The model of each kind of object."""
 

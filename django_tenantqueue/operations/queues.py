@@ -67,7 +67,7 @@ def check_declared(target: Target) -> None:
     if not settings.strict_queues:
         return
     named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
-    names = {settings.default_queue, settings.admin_queue, *named}
+    names = {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
     if target.queue in names or any(fnmatchcase(target.queue, q) for q in settings.queues):
         return
     rows = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)

@@ -13,10 +13,13 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import reverse
+from django.utils import timezone
 
 from django_tenantqueue import bulk
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
+    Alert,
+    AlertRule,
     Change,
     ConcurrentJobMonitor,
     Job,
@@ -44,11 +47,14 @@ from .forms import form_values, say_yes
 pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
-LISTS = ("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule", "change")
+LISTS = (
+    *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
+    *("alertrule", "alert", "change"),
+)
 FLEET = ("worker", "taskcontrol", "duty")
 EVERYTHING = (
-    *(f"{action}_{model}" for model in (*LISTS[:-1], *FLEET) for action in ("view", "change")),
-    *("view_change", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+    *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
+    *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
     *("add_schedule", "delete_schedule"),
 )
 
@@ -82,6 +88,7 @@ class Rows:
     user: UserCap
     monitor: ConcurrentJobMonitor
     schedule: Schedule
+    alert: Alert
     report: Report
 
     @property
@@ -94,6 +101,8 @@ class Rows:
             "usercap": self.user.pk,
             "concurrentjobmonitor": self.monitor.pk,
             "schedule": self.schedule.pk,
+            "alertrule": self.alert.rule.pk,
+            "alert": self.alert.pk,
         }
 
 
@@ -134,7 +143,24 @@ def fill(tenant: str) -> Rows:
         UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
         monitor,
         make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
+        make_alert(tenant),
         report,
+    )
+
+
+def make_alert(tenant: str) -> Alert:
+    columns = {"tenant": tenant, "queue": f"{tenant}-queue"}
+    rule = AlertRule(name=f"{tenant}-rule", kind="wait", last_error=f"{tenant}-error", **columns)
+    rule.webhook_url = "https://example.com/x"
+    rule.save()
+    now = timezone.now()
+    return Alert.objects.create(
+        rule=rule,
+        key="1",
+        label=f"{tenant}-label",
+        text=f"{tenant}-message",
+        opened_at=now,
+        seen_at=now,
     )
 
 

@@ -11,8 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
+from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.task_control import cap_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
@@ -25,7 +26,7 @@ OpenPage = Callable[..., Page]
 ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
-    *("taskcontrol", "duty", "change"),
+    *("taskcontrol", "duty", "alertrule", "alert", "change"),
 )
 SERIOUS = ("serious", "critical")
 
@@ -71,6 +72,10 @@ def fill() -> list[str]:
     of_error = Counts(failed=3, last_job_id=failed.pk)
     for queue_id in (ALL, queue.pk):
         add_figures("default", {(queue_id, noop.name, "ValueError"): of_error})
+    rule = make_alert_rule("slow", "wait", tenant="acme", emails="ops@example.com")
+    alert = Alert.objects.create(
+        rule=rule, key="1", label="acme / reports", text="It waits.", opened_at=now, seen_at=now
+    )
     group = urlencode({"task": noop.name, "error": "ValueError"})
     rows = {
         "tenantqueue": queue.pk,
@@ -79,6 +84,8 @@ def fill() -> list[str]:
         "concurrentjobmonitor": monitor.pk,
         "worker": worker.pk,
         "duty": make_duty().pk,
+        "alertrule": rule.pk,
+        "alert": alert.pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [

@@ -14,6 +14,7 @@ import psycopg
 from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
+from ...alerts import check as alerts
 from ...operations import firing, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
@@ -80,11 +81,14 @@ class Maintenance:
         """Seconds from the last look to when the next job was due."""
         self._tick_in: float | None = None
         """Seconds from the last look to when the next schedule was due."""
+        self._check_in: float | None = None
+        """Seconds from the last look to when the next alert rule was due."""
         self._sweep = Sweep()
         self._feeder = Feeder()
         self._duties = [
             Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
             Duty("fire_schedules", self._fire, 1.0, pause_after=self._until_next_tick),
+            Duty("check_alerts", self._check_alerts, 5.0, pause_after=self._until_next_check),
             Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
             Duty("let_through", self._let_through, 0.5, ROWS_PER_STEP),
             Duty("feed", self._feed, 0.5),
@@ -92,6 +96,7 @@ class Maintenance:
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
             Duty("prune_changes", maintain.prune_changes, 60.0, maintain.PRUNE_CHANGES),
+            Duty("prune_alerts", alerts.prune_alerts, 600.0, alerts.PRUNED),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("thin_figures", maintain.thin_figures, 60.0, maintain.THINNED),
             Duty("make_history", maintain.make_history, 60.0),
@@ -228,6 +233,18 @@ class Maintenance:
 
     def _until_next_tick(self, fired: object) -> float:
         return _until(self._tick_in, fired)
+
+    def _check_alerts(self, alias: str) -> int:
+        """Check due alert rules, if there are any."""
+        self._check_in = alerts.seconds_to_next_check(alias)
+        if self._check_in is None or self._check_in > 0.0:
+            return 0
+        checked = alerts.check_rules(alias)
+        self._check_in = alerts.seconds_to_next_check(alias)
+        return checked
+
+    def _until_next_check(self, checked: object) -> float:
+        return _until(self._check_in, checked)
 
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(

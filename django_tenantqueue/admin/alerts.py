@@ -1,0 +1,389 @@
+"""Alert rules, and the alerts that they have opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..alerts.delivery import enqueue_test
+from ..exceptions import TenantQueueError
+from ..models import Alert, AlertRule, Job
+from ..operations import alert_rules as operations
+from ..status.masking import MASK
+from ..text import read_number
+from .base import EmptyList, ModelAdmin, TenantQueueModelAdmin
+from .export import Table
+from .filters import TenantFilter
+from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
+from .links import link_to
+from .live_admin import TunedAdmin
+from .live_forms import SingleTuneForm, hidden_tenant
+from .visible import is_limited, visible_tenants
+
+TEST = "_send_test"
+"""The button of a rule's page."""
+SECRETS = ("webhook_url", "webhook_secret")
+"""Columns that no download has."""
+
+
+class AlertRuleForm(SingleTuneForm):
+    """A rule. Its secret is never shown: an empty input leaves it, a dash removes it."""
+
+    class Meta:
+        widgets = {"emails": forms.Textarea({"rows": 2, "cols": 60})}
+
+    webhook_secret = forms.CharField(
+        label=_("Signing secret"),
+        required=False,
+        max_length=200,
+        widget=forms.PasswordInput({"autocomplete": "off", "class": "vTextField"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "webhook_secret" not in self.fields:
+            return
+        field = self.fields["webhook_secret"]
+        field.show_hidden_initial = False
+        self.initial["webhook_secret"] = ""
+        text = gettext("“whsec_” and 24 to 64 bytes in Base64. Empty: requests are not signed.")
+        if getattr(self.instance, "webhook_secret", ""):
+            field.widget.attrs["placeholder"] = MASK
+            text = gettext("One is set. Empty leaves it as it is; “-” removes it.")
+        field.help_text = text
+
+    def clean_webhook_secret(self) -> str:
+        """Return the secret that the rule will have."""
+        given = str(self.cleaned_data["webhook_secret"]).strip()
+        return "" if given == "-" else given or str(getattr(self.instance, "webhook_secret", ""))
+
+    def clean_tenant(self) -> str:
+        """Refuse a tenant that the user does not see, and all tenants to those who see some."""
+        tenant = str(self.cleaned_data["tenant"])
+        if self.tenants is not None and not tenant:
+            raise ValidationError(gettext("Name a tenant: you do not see all of them."))
+        if self.tenants is not None and tenant not in self.tenants:
+            raise hidden_tenant(tenant)
+        return tenant
+
+    def clean(self) -> dict[str, Any] | None:
+        """Check what belongs together."""
+        cleaned = super().clean()
+        is_new = self.instance._state.adding
+        if not self.errors and (is_new or set(self.changed_data) - {"enabled"}):
+            columns = {f.attname: getattr(self.instance, f.attname) for f in AlertRule._meta.fields}
+            AlertRule(**{**columns, **(cleaned or {})}).clean()
+        return cleaned
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(TunedAdmin[AlertRule]):
+    """What is watched, and who is told."""
+
+    change_form_template = "admin/tenantqueue/alertrule/change_form.html"
+    export_name = "alert-rules"
+    empty_list = EmptyList(
+        _("There are no alert rules."),
+        _("Add one here. It tells a chat, an address or a log what goes wrong."),
+    )
+    list_display = ("title", "now", "limit", "to", "checked", "enabled")
+    list_display_links = ("title",)
+    list_editable = ("enabled",)
+    list_filter = ("kind", "enabled", TenantFilter)
+    search_fields = ("name",)
+    search_help_text = _("A part of the name.")
+    ordering = ("tenant", "name")
+    actions = ("enable_selected", "disable_selected")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_alert_rule)
+    readonly_fields = ("now", "checked", "failure", "created_at")
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("When"), {"fields": ("kind", ("threshold", "range_minutes"))}),
+        (
+            _("Where"),
+            {
+                "fields": (("tenant", "queue"), "task"),
+                "description": _("Sessions and monitors have a tenant alone; waits have no task."),
+            },
+        ),
+        (
+            _("Whom to tell"),
+            {"fields": ("webhook_url", "webhook_format", "webhook_secret", "emails", "log")},
+        ),
+        (
+            _("How often"),
+            {
+                "fields": (
+                    "tell_resolved",
+                    ("repeat_minutes", "max_per_hour"),
+                    ("quiet_from", "quiet_until"),
+                    "time_zone",
+                )
+            },
+        ),
+        (_("Now"), {"fields": ("now", "checked", "failure", "created_at")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:
+        """Return the rules that the user may see: of all tenants only with all of them."""
+        rows = super().get_queryset(request)
+        return rows.exclude(tenant="") if is_limited(request) else rows
+
+    def load(self, rows: Any) -> None:
+        """Give each rule its open alerts: one statement."""
+        ids = [row.pk for row in rows]
+        found = Alert.objects.using(self.using).filter(rule__in=ids, resolved_at__isnull=True)
+        counts = dict(found.order_by().values_list("rule").annotate(Count("pk")))
+        for row in rows:
+            row.open = counts.get(row.pk, 0)
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: AlertRule | None = None,
+        change: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the form of a rule."""
+        values: dict[str, Any] = {"tunable": self.tunable, "tenants": visible_tenants(request)}
+        if obj is not None and not self.has_change_permission(request, obj):
+            values["webhook_secret"] = None  # shown masked, and not as an input
+        form = type("TuneRowForm", (AlertRuleForm,), values)
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def get_readonly_fields(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
+        """Return what cannot be edited; without the permission, secrets are masked."""
+        if obj is None or self.has_change_permission(request, obj):
+            return self.readonly_fields
+        return (*self.readonly_fields, "url_shown", "secret_shown")
+
+    def get_fieldsets(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
+        """Return the parts of the form."""
+        parts = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return parts
+        shown = {"fields": ("url_shown", "webhook_format", "secret_shown", "emails", "log")}
+        return [(n, shown if "webhook_url" in part["fields"] else part) for n, part in parts]
+
+    def insert(self, row: AlertRule) -> None:
+        """Write a new rule."""
+        operations.add_alert_rule(row, using=self.using)
+
+    def export_table(self, changelist: Any) -> Table:
+        """Return the rows of the list, without secrets."""
+        table = super().export_table(changelist)
+        kept = [n for n, column in enumerate(table.columns) if column.name not in SECRETS]
+        return Table(
+            table.name,
+            [table.columns[n] for n in kept],
+            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
+        )
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether Django's permission is there."""
+        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return what is deleted: the rules, with their alerts, which need no permission."""
+        return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: AlertRule) -> None:
+        """Delete a rule."""
+        operations.delete_alert_rules([obj.pk], using=self.using)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        """Delete rules."""
+        operations.delete_alert_rules(queryset.values_list("pk", flat=True), using=self.using)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Show a rule, save it, or send a test message."""
+        if TEST in request.POST and object_id is not None:
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            number = read_number(object_id)
+            rows = self.get_queryset(request).filter(pk=-1 if number is None else number)
+            for rule in rows:
+                self._send_test(request, rule)
+            return HttpResponseRedirect(request.get_full_path())
+        return super().changeform_view(request, object_id, *args, **kwargs)
+
+    def _send_test(self, request: HttpRequest, rule: AlertRule) -> None:
+        try:
+            with transaction.atomic(using=self.using):
+                jobs = enqueue_test(self.using, rule)
+        except TenantQueueError as error:
+            text = gettext("Nothing was enqueued: %s") % error
+            self.message_user(request, text, messages.ERROR)
+            return
+        if not jobs:
+            text = gettext("The rule has no receiver: set a webhook, an address or the log.")
+            self.message_user(request, text, messages.WARNING)
+            return
+        shown = [link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs]
+        links = format_html_join(", ", "{}", ((link,) for link in shown))
+        told = gettext("Test messages are on their way. Jobs:")
+        self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
+
+    @admin.action(permissions=["change"], description=_("Enable selected alert rules"))
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        """Let rules be checked."""
+        self.switch(request, queryset, "enabled", True, operations.enable_alert_rules)
+
+    @admin.action(permissions=["change"], description=_("Disable selected alert rules"))
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        """Let rules be checked no more."""
+        self.switch(request, queryset, "enabled", False, operations.disable_alert_rules)
+
+    @admin.display(description=_("alert rule"), ordering="name")
+    def title(self, row: AlertRule) -> SafeString:
+        """Return its name, its kind, and where it looks."""
+        where = " / ".join(part for part in (row.tenant, row.queue, row.task) if part)
+        text = f"{row.get_kind_display()} · {where or gettext('everywhere')}"
+        return format_html("{}<br><small>{}</small>", row.name, text)
+
+    @admin.display(description=_("now"))
+    def now(self, row: AlertRule) -> SafeString | str:
+        """Return how many alerts are open, and whether the rule cannot be checked."""
+        labels = []
+        count = getattr(row, "open", 0)
+        if count:
+            labels.append(badge("error", gettext("%d open") % count))
+        if row.last_error:
+            labels.append(badge("error", gettext("cannot be checked")))
+        return badges(labels) or NOTHING
+
+    @admin.display(description=_("threshold"))
+    def limit(self, row: AlertRule) -> str:
+        """Return the threshold with its unit."""
+        kind = AlertRule.Kind
+        match row.kind:
+            case kind.WAIT | kind.NO_WORKER | kind.LATE_SCHEDULE:
+                return duration_text(row.least)
+            case kind.FAILURE_RATE:
+                return f"{row.least:g} %"
+            case kind.WAITING | kind.FAILED_JOB:
+                return f"{row.least:,.0f}"
+        return NOTHING
+
+    @admin.display(description=_("tells"))
+    def to(self, row: AlertRule) -> str:
+        """Return whom it tells."""
+        parts = [row.shown_url, ", ".join(row.addresses), gettext("log") if row.log else ""]
+        return "; ".join(part for part in parts if part) or NOTHING
+
+    @admin.display(description=_("last check"), ordering="-checked_at")
+    def checked(self, row: AlertRule) -> SafeString | str:
+        """Return when it was checked."""
+        return moment(row.checked_at)
+
+    @admin.display(description=_("error"))
+    def failure(self, row: AlertRule) -> SafeString | str:
+        """Return why it cannot be checked."""
+        return failure_text(row.last_error, row.checked_at)
+
+    @admin.display(description=_("webhook"))
+    def url_shown(self, row: AlertRule) -> str:
+        """Return the address without its path."""
+        return row.shown_url or NOTHING
+
+    @admin.display(description=_("signing secret"))
+    def secret_shown(self, row: AlertRule) -> str:
+        """Return whether there is one."""
+        return MASK if row.webhook_secret else NOTHING
+
+
+class OpenFilter(admin.SimpleListFilter):
+    """Alerts that are open, or resolved."""
+
+    title = _("state")
+    parameter_name = "open"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("yes", _("open")), ("no", _("resolved"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
+        """Return the alerts of the choice."""
+        if self.value() in ("yes", "no"):
+            return queryset.filter(resolved_at__isnull=self.value() == "yes")
+        return queryset
+
+
+@admin.register(Alert)
+class AlertAdmin(TenantQueueModelAdmin[Alert]):
+    """Shows what rules have found; nothing can be set."""
+
+    addable = False
+    export_name = "alerts"
+    tenant_path = "rule__tenant"
+    refreshes = True
+    empty_list = EmptyList(
+        _("No rule has found anything."), _("Add a rule to the list of alert rules.")
+    )
+    list_display = ("state", "label", "text", "rule_link", "opened", "lasted", "told")
+    list_display_links = ("label",)
+    list_filter = (OpenFilter, "rule__kind")
+    list_select_related = ("rule",)
+    list_per_page = 100
+    sortable_by = ()
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    fields = ("state", "label", "text", "rule_link", "opened", "lasted", "seen", "told")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
+        """Return the alerts that the user may see: those of the rules that they may see."""
+        rows = super().get_queryset(request)
+        return rows.exclude(rule__tenant="") if is_limited(request) else rows
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: there is nothing to set."""
+        return False
+
+    @admin.display(description=_("state"))
+    def state(self, alert: Alert) -> SafeString:
+        """Return whether it is open."""
+        if alert.resolved_at:
+            return badge("held", gettext("resolved"))
+        return badge("error", gettext("open"))
+
+    @admin.display(description=_("rule"))
+    def rule_link(self, alert: Alert) -> str:
+        """Return the rule."""
+        return str(alert.rule)
+
+    @admin.display(description=_("opened"))
+    def opened(self, alert: Alert) -> SafeString | str:
+        """Return when it began."""
+        return moment(alert.opened_at)
+
+    @admin.display(description=_("duration"))
+    def lasted(self, alert: Alert) -> SafeString:
+        """Return how long it has lasted."""
+        end = alert.resolved_at or timezone.now()
+        text = duration_text((end - alert.opened_at).total_seconds())
+        return format_html('<span class="tq-time">{}</span>', text)
+
+    @admin.display(description=_("last seen"))
+    def seen(self, alert: Alert) -> SafeString | str:
+        """Return when it was seen last."""
+        return moment(alert.seen_at)
+
+    @admin.display(description=_("told"))
+    def told(self, alert: Alert) -> SafeString | str:
+        """Return when the last message told of it."""
+        return moment(alert.told_at)

@@ -1,0 +1,1 @@
+"""Alerts: what rules find wrong, and the messages that tell it."""

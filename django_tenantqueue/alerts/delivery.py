@@ -1,0 +1,49 @@
+"""The task that delivers messages: one job for each message and channel, with retries."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..exceptions import Permanent
+from ..models import AlertRule, Job
+from ..operations.queues import make_queue
+from ..states import Priority
+from ..tasks import Task
+from .channels import CHANNELS
+from .conditions import TASK_PREFIX
+from .messages import Message, make_message
+
+NUM_SLOTS = 5
+"""Messages of a tenant that are sent at once, while nothing else is set in the queue."""
+
+
+def _deliver(rule_id: int, channel: str, message: Message) -> None:
+    """Send a message. A new address of the rule counts for messages that wait, too."""
+    rule = AlertRule.objects.using(get_settings().database).filter(pk=rule_id).first()
+    if rule is None:
+        raise Permanent(f"alert rule {rule_id} does not exist any more")
+    CHANNELS[channel](rule, message)
+
+
+deliver = Task(
+    _deliver,
+    name=f"{TASK_PREFIX}deliver",
+    max_attempts=50,  # 40 hours with the default backoff
+    timeout=60.0,
+    priority=Priority.ADMIN_HIGH,
+)
+
+
+def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
+    """Enqueue the deliveries of a message in the caller's transaction, one for each channel."""
+    queue = get_settings().alert_queue
+    if rule.channels:
+        make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
+    bound = deliver.using(tenant=rule.tenant, queue=queue)
+    return [bound.delay(rule.pk, channel, message) for channel in rule.channels]
+
+
+def enqueue_test(using: str, rule: AlertRule) -> list[Job]:
+    """Enqueue a test message on each channel of a rule, and return the jobs."""
+    return enqueue_message(using, rule, make_message(rule, now=timezone.now(), test=True))

@@ -1,0 +1,94 @@
+"""Alert rules are added and tested in a real browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from django_tenantqueue.models import Alert, AlertRule, Job
+from django_tenantqueue.operations.alert_rules import make_alert_rule
+from tests.process.receivers import SECRET
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RULES = "/admin/tenantqueue/alertrule/"
+ALERTS = "/admin/tenantqueue/alert/"
+OpenPage = Callable[..., Page]
+
+
+def test_rule_is_added_and_tested(open_page: OpenPage) -> None:
+    page = open_page(f"{RULES}add/")
+    page.get_by_label("Name:").fill("slow mails")
+    page.get_by_label("Alert on:").select_option("wait")
+    page.get_by_label("Signing secret:").fill(SECRET)
+    page.get_by_label("E-mail to:").fill("ops@example.com")
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.get_by_label("Signing secret:")).to_have_value("")
+
+    page.get_by_role("button", name="Send a test").click()
+
+    expect(page.locator(".messagelist")).to_contain_text(f"#{Job.objects.get().pk}")
+    assert AlertRule.objects.get().webhook_secret == SECRET
+
+
+def make_some() -> tuple[AlertRule, Alert]:
+    now = timezone.now()
+    rule = make_alert_rule(
+        "failures " * 10,
+        "failure_rate",
+        tenant="acme" * 20,
+        task="a_package.tasks." + "n" * 90,
+        webhook_url="https://chat.example.com/hook/" + "x" * 80,
+        webhook_secret=SECRET,
+        emails="ops@example.com, somebody.else@example.com",
+        log=True,
+        quiet_from="22:00",
+        quiet_until="06:00",
+        time_zone="Europe/Berlin",
+    )
+    AlertRule.objects.filter(pk=rule.pk).update(checked_at=now)
+    wait = make_alert_rule("slow mails", "wait", queue="mails", log=True)
+    broken = make_alert_rule("sessions", "halted_session")
+    AlertRule.objects.filter(pk=broken.pk).update(last_error="OSError: " + "no space " * 20)
+    alerts = []
+    for number, end in ((1, None), (2, now)):
+        for of, label in ((rule, "a_package.tasks." + "n" * 90), (wait, f"acme / mails-{number}")):
+            alert = Alert.objects.create(
+                rule=of,
+                key=str(number),
+                label=label,
+                text="12 of 12 runs failed in the last 1 h.",
+                opened_at=now - timedelta(minutes=7),
+                seen_at=now,
+                told_at=now,
+                resolved_at=end,
+            )
+            alerts.append(alert)
+    return rule, alerts[0]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(420, "light"), (1400, "dark")])
+def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, scheme: str) -> None:
+    rule, alert = make_some()
+    page = open_page(RULES, viewport={"width": width, "height": 900}, color_scheme=scheme)
+
+    pages = {
+        "list": RULES,
+        "rule": f"{RULES}{rule.pk}/change/",
+        "add": f"{RULES}add/",
+        "alerts": ALERTS,
+        "alert": f"{ALERTS}{alert.pk}/change/",
+        "home": "/admin/tenantqueue/",
+    }
+    for name, address in pages.items():
+        page.goto(address)
+        expect(page.locator("#content")).to_be_visible()
+        if folder := os.environ.get("TENANTQUEUE_SCREENSHOTS"):
+            page.wait_for_timeout(500)
+            page.screenshot(path=f"{folder}/alerts-{name}-{width}-{scheme}.png", full_page=True)
+        wide = "document.documentElement.scrollWidth <= window.innerWidth"
+        assert page.evaluate(wide), name

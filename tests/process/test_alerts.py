@@ -1,0 +1,186 @@
+"""Each kind of alert is opened, told and resolved, with real workers and receivers."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from django_tenantqueue.models import Alert, AlertRule, ConcurrentJobMonitor, Job, Schedule, Session
+from django_tenantqueue.operations import control
+from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.operations.monitor_control import cancel_monitor
+from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.operations.sessions import resume_sessions
+from django_tenantqueue.worker.connection import connect
+from tests.testapp.tasks import fail_for_good, noop
+
+from .receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
+from .workers import Workers, make_queue, wait_until
+
+SOON = {"ALERT_INTERVAL": 0.3, "BACKOFF_BASE": 0.1, "BACKOFF_MAX": 0.3}
+DELIVERIES = "django_tenantqueue.alerts.deliver"
+
+
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as made:
+        yield made
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    with smtp_receiver() as (made, port):
+        monkeypatch.setenv("TEST_SMTP_PORT", str(port))
+        yield made
+
+
+def rule_on(kind: str, receiver: HttpReceiver, **columns: Any) -> AlertRule:
+    """Make a rule that is named like its kind."""
+    return make_alert_rule(
+        kind, kind, webhook_url=receiver.url, webhook_secret=SECRET, repeat_minutes=None, **columns
+    )
+
+
+def wait_for(receiver: HttpReceiver, *told: tuple[str, str, str]) -> None:
+    """Wait until all this is told."""
+    wait_until(lambda: set(told) <= set(receiver.told), what=f"all of {told} is told")
+
+
+def assert_each_once(receiver: HttpReceiver) -> None:
+    """Check that nothing is told twice, by whatever requests."""
+    assert len(receiver.told) == len(set(receiver.told))
+    assert len(receiver.requests) == len(set(receiver.requests))
+
+
+@pytest.mark.heavy
+def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
+    workers: Workers, receiver: HttpReceiver, mailbox: Mailbox
+) -> None:
+    thresholds = {"waiting": 5, "wait": 0, "no_worker": 0}
+    for kind in AlertRule.Kind:
+        rule_on(kind, receiver, emails="ops@example.com", threshold=thresholds.get(kind))
+    AlertRule.objects.filter(kind="waiting").update(queue="full")
+    AlertRule.objects.filter(kind="wait").update(queue="slow")
+    AlertRule.objects.filter(kind="no_worker").update(queue="unserved")
+    for name in ("full", "slow"):
+        make_queue("acme", name, paused=True)
+    ids = [noop.using(tenant="acme", queue="full").delay().pk for _ in range(6)]
+    ids.append(noop.using(tenant="acme", queue="slow").delay().pk)
+    noop.using(tenant="acme", queue="unserved").delay()
+    for _ in range(10):
+        fail_for_good.using(tenant="acme").delay()
+    fail_for_good.using(tenant="acme", session="s", on_failure="halt").delay()
+    noop.using(tenant="acme", session="s").delay()
+    monitor = ConcurrentJobMonitor.objects.start(
+        "import",
+        [fail_for_good.call(), noop.call()],
+        parallel=1,
+        tenant="acme",
+        stop_after_failures=1,
+    )
+    schedule = make_schedule("nightly", noop, "0 0 1 1 *", tenant="acme")
+    late = timezone.now() - timedelta(minutes=3)
+    Schedule.objects.filter(pk=schedule.pk).update(tick_at=late, next_at=late)
+    objects = {
+        "waiting": "acme / full",
+        "wait": "acme / slow",
+        "no_worker": "acme / unserved",
+        "failure_rate": fail_for_good.name,
+        "failed_job": f"{fail_for_good.name}: Permanent",
+        "late_schedule": "acme / nightly",
+        "halted_session": "acme / s",
+        "stopped_monitor": f"acme / import #{monitor.pk}",
+    }
+    with connect("default", "test") as editor, editor.transaction():
+        editor.execute("SELECT FROM tenantqueue_schedule FOR UPDATE")  # the leader passes it over
+        workers.start("--exclude-queues=unserved", settings=SOON)
+        wait_for(receiver, *((kind, "open", found) for kind, found in objects.items()))
+
+    control.cancel(ids)
+    workers.start("--queues=unserved", settings=SOON)
+    resume_sessions(Session.objects.values_list("pk", flat=True))
+    cancel_monitor(monitor.pk)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE tenantqueue_figure SET at = at - interval '3 hours'")
+
+    wait_for(receiver, *((kind, "resolved", found) for kind, found in objects.items()))
+    wait_until(lambda: len(mailbox.mails) == len(receiver.messages), what="e-mails have arrived")
+    assert_each_once(receiver)
+    assert len(receiver.told) == 2 * len(AlertRule.Kind)
+    for kind in AlertRule.Kind:
+        assert f"{kind}: 1 open" in mailbox.subjects
+        assert f"{kind}: 1 resolved" in mailbox.subjects
+    assert objects["wait"] in "".join(mail.get_content() for mail in mailbox.mails)
+    assert {mail["To"] for mail in mailbox.mails} == {"ops@example.com"}
+
+
+def test_message_is_delivered_once_after_the_receiver_was_down(
+    workers: Workers, receiver: HttpReceiver
+) -> None:
+    rule_on("wait", receiver, threshold=0)
+    make_queue("acme", "slow", paused=True)
+    receiver.down()
+    job = noop.using(tenant="acme", queue="slow").delay()
+    workers.start(settings=SOON)
+    deliveries = Job.objects.filter(name=DELIVERIES)
+    wait_until(lambda: deliveries.filter(attempt__gte=3).exists(), what="two attempts failed")
+    receiver.status = 503
+    receiver.up()
+    wait_until(lambda: len(receiver.requests) >= 2, what="the receiver refuses")
+    receiver.status = 204
+
+    wait_for(receiver, ("wait", "open", "acme / slow"))
+    control.cancel([job.pk])
+    wait_for(receiver, ("wait", "resolved", "acme / slow"))
+
+    assert len(receiver.told) == len(receiver.messages) == 2
+    assert len(set(receiver.requests)) == 2  # each attempt has the id of its message
+    errors = str(list(deliveries.values_list("errors", flat=True)))
+    assert "answered 503" in errors
+    assert "token" not in errors
+
+
+def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(
+    workers: Workers, receiver: HttpReceiver
+) -> None:
+    rule_on("wait", receiver, threshold=0)
+    make_queue("acme", "slow", paused=True)
+    noop.using(tenant="acme", queue="slow").delay()
+    leader = workers.start("--exclude-queues=alerts", settings=SOON)
+    wait_until(lambda: Job.objects.filter(name=DELIVERIES).exists(), what="the alert is open")
+    leader.send_all(signal.SIGKILL)
+    assert receiver.requests == []
+
+    workers.start(settings=SOON)
+    wait_for(receiver, ("wait", "open", "acme / slow"))
+    checked = AlertRule.objects.get().checked_at
+    wait_until(lambda: AlertRule.objects.get().checked_at > checked, what="the next one checks")
+
+    assert_each_once(receiver)
+    assert Alert.objects.count() == len(receiver.told) == 1
+
+
+@pytest.mark.heavy
+def test_alerts_are_told_once_when_two_workers_take_turns_to_lead(
+    workers: Workers, receiver: HttpReceiver
+) -> None:
+    rule_on("wait", receiver, threshold=0)
+    for number in range(10):
+        make_queue("acme", f"slow{number}", paused=True)
+    runners = [workers.start(settings=SOON) for _ in range(2)]
+    for number in range(10):
+        noop.using(tenant="acme", queue=f"slow{number}").delay()
+        if number == 4:
+            runners[0].send_all(signal.SIGKILL)
+
+    told = [("wait", "open", f"acme / slow{number}") for number in range(10)]
+    wait_for(receiver, *told)
+
+    assert_each_once(receiver)
+    assert sorted(receiver.told) == told
