@@ -624,7 +624,7 @@ def test_job_waits_when_no_worker_knows_its_task():
     with pytest.raises(LookupError, match="not known here"):
         run_pending()
 
-    assert job.refresh().state == State.CREATED
+    assert job.refresh().state == State.SCHEDULED
 
 
 def test_job_is_enqueued_again_by_an_operator():
