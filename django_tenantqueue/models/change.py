@@ -12,6 +12,7 @@ from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
+from .retention_rule import RetentionRule
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
@@ -35,6 +36,7 @@ class Change(models.Model):
         WORKER = "worker", _("worker")
         JOB = "job", _("job")
         SCHEDULE = "schedule", _("schedule")
+        RETENTION = "retention", _("retention rule")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -68,6 +70,7 @@ class Change(models.Model):
         ENABLE = "enable", _("enabled")
         DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
+        ERASE = "erase", _("tenant erased")
 
     id = models.BigAutoField(primary_key=True)
     made_at = models.DateTimeField(_("when"), db_default=Now(), editable=False)
@@ -118,6 +121,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
     Change.Kind.SCHEDULE: Schedule,
+    Change.Kind.RETENTION: RetentionRule,
 }
 """The model of each kind of object."""
 
