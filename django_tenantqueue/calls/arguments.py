@@ -266,6 +266,11 @@ def decode_args(
     return call.get("args", []), call.get("kwargs") or {}
 
 
+def size_of(text: str) -> int:
+    """Return the bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 _result_encoder = DjangoJSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

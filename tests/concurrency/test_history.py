@@ -161,7 +161,7 @@ def test_nothing_is_dropped_now_when_somebody_reads_the_whole_history(open_conne
 def test_finishes_do_not_time_out_when_leaves_are_to_be_dropped_behind_a_reader(
     worker, open_connection, threads
 ):
-    """A worker waits 200 ms for a lock at most; maintenance gives up after 100 ms."""
+    """A worker waits 200 ms for a lock at most; maintenance gives up after 50 ms."""
     history.make_leaf("default", LONG_AGO)
     make_jobs(make_queue(num_slots=100), 30)
     jobs = worker.claim(30)
