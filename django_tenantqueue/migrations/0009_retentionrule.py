@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
                     "arguments_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after the end. A job without its arguments cannot be retried. Empty: as above.",
+                        help_text="Days after the end. A job without its arguments cannot be retried. Empty: as a less specific rule says.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
@@ -133,7 +133,7 @@ class Migration(migrations.Migration):
                     "results_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days after the end. Empty: as above.",
+                        help_text="Days after the end. Empty: as a less specific rule says.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),
@@ -146,7 +146,7 @@ class Migration(migrations.Migration):
                     "errors_days",
                     models.IntegerField(
                         blank=True,
-                        help_text="Days for messages and tracebacks. Their classes stay with the job. Empty: as above.",
+                        help_text="Days for messages and tracebacks. Their classes stay with the job. Empty: as a less specific rule says.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0),

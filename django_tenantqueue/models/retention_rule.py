@@ -65,12 +65,20 @@ class RetentionRule(models.Model):
     )
     arguments_days = _days(
         _("keep arguments"),
-        _("Days after the end. A job without its arguments cannot be retried. Empty: as above."),
+        _(
+            "Days after the end. A job without its arguments cannot be retried. Empty: as a less "
+            "specific rule says."
+        ),
     )
-    results_days = _days(_("keep results"), _("Days after the end. Empty: as above."))
+    results_days = _days(
+        _("keep results"), _("Days after the end. Empty: as a less specific rule says.")
+    )
     errors_days = _days(
         _("keep errors"),
-        _("Days for messages and tracebacks. Their classes stay with the job. Empty: as above."),
+        _(
+            "Days for messages and tracebacks. Their classes stay with the job. Empty: as a less "
+            "specific rule says."
+        ),
     )
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 

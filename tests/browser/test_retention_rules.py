@@ -17,8 +17,7 @@ LIST = "/admin/tenantqueue/retentionrule/"
 OpenPage = Callable[..., Page]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [420, 1400])
+@pytest.mark.parametrize(("width", "scheme"), [(420, "dark"), (1400, "light")])
 def test_pages_fit_and_are_accessible(open_page: OpenPage, width: int, scheme: str) -> None:
     make_rule(keep_days=90, arguments_days=7)
     make_rule(task="mail.tasks.*", state="success", keep_days=3)
