@@ -107,6 +107,11 @@ class Bench:
             call_command("migrate", verbosity=0)
         return made
 
+    @property
+    def url(self) -> str:
+        """The address of the current database."""
+        return self._url
+
     def close(self) -> None:
         """Close the connections to the current database."""
         connections.close_all()

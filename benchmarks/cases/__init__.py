@@ -20,6 +20,7 @@ NAMES = (
     "pages",
     "metrics",
     "bulk",
+    "retention",
     "fleet",
     "held",
 )

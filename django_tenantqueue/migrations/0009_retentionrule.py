@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(36500),
                         ],
-                        verbose_name="keep jobs",
+                        verbose_name="keep jobs (days)",
                     ),
                 ),
                 (
@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(36500),
                         ],
-                        verbose_name="keep arguments",
+                        verbose_name="keep arguments (days)",
                     ),
                 ),
                 (
@@ -139,7 +139,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(36500),
                         ],
-                        verbose_name="keep results",
+                        verbose_name="keep results (days)",
                     ),
                 ),
                 (
@@ -152,7 +152,7 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(36500),
                         ],
-                        verbose_name="keep errors",
+                        verbose_name="keep errors (days)",
                     ),
                 ),
                 (

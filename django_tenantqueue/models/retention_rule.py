@@ -59,22 +59,22 @@ class RetentionRule(models.Model):
         help_text=_("Empty: every state in which jobs end."),
     )
     keep_days = _days(
-        _("keep jobs"),
+        _("keep jobs (days)"),
         _("Days after their end. Empty: as a less specific rule or HISTORY_KEEP says."),
         1,
     )
     arguments_days = _days(
-        _("keep arguments"),
+        _("keep arguments (days)"),
         _(
             "Days after the end. A job without its arguments cannot be retried. Empty: as a less "
             "specific rule says."
         ),
     )
     results_days = _days(
-        _("keep results"), _("Days after the end. Empty: as a less specific rule says.")
+        _("keep results (days)"), _("Days after the end. Empty: as a less specific rule says.")
     )
     errors_days = _days(
-        _("keep errors"),
+        _("keep errors (days)"),
         _(
             "Days for messages and tracebacks. Their classes stay with the job. Empty: as a less "
             "specific rule says."
