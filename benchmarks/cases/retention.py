@@ -97,7 +97,7 @@ class Load:
                 answer = exchange(own, worker_id, finished=ended, request=request)
                 self.claims.append(1000 * (time.perf_counter() - began))
                 claimer.learn(request, answer)
-                jobs = sorted(answer.claimed, key=lambda job: job.id)
+                jobs = sorted(answer.jobs, key=lambda job: job.id)
                 ended = [Finished(j.id, j.claim_seq, State.SUCCESS.value, 0.0) for j in jobs]
                 for job in jobs:
                     claimer.places.finished(job.queue_id)
@@ -169,25 +169,23 @@ def _prune(bench: Bench, queue_id: int, round_: int) -> tuple[Sample, Sample, Sa
     first = 1 + round_ * PRUNED
     for number in range(first, first + PRUNED):
         make_rule(tenant=f"tenant-{number}", keep_days=1)
-    count = (
-        "SELECT coalesce(sum(n), 0) FROM (SELECT (SELECT count(*) FROM tenantqueue_job_history h "
-        f"WHERE h.queue_id = q) AS n FROM generate_series({first}, {first + PRUNED - 1}) q) s"
-    )
-    before = bench.value(count)
+    last = first + PRUNED - 1
+    count = "SELECT count(*) FROM tenantqueue_job_history WHERE queue_id BETWEEN %s AND %s"
+    before = bench.value(count, first, last)
     beside = Load(bench, queue_id)
     with Processes() as commands:
         output = bench.directory / "prunejobs.log"
         command = (sys.executable, "-m", "django", "prunejobs")
         began = time.perf_counter()
         commands.start(command, environment(bench.url), output)
-        while bench.value(count) == before:
+        while bench.value(count, first, last) == before:
             if time.perf_counter() - began > 60:
                 raise Incorrect(f"nothing is pruned\n{commands.output()}")
             time.sleep(0.05)
         with beside.running():
             time.sleep(seconds)
         took = time.perf_counter() - began
-        gone = before - bench.value(count)
+        gone = before - bench.value(count, first, last)
         commands.abandon()
     return (
         Sample(percentile(alone.claims, 99), note=f"{len(alone.claims):,} claims"),

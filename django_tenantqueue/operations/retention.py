@@ -85,38 +85,54 @@ def _matches(name: str, pattern: str) -> bool:
 class Rules:
     """All rules at one moment, the most specific first, and what HISTORY_KEEP says."""
 
-    def __init__(self, rules: Iterable[Rule], keep_months: int | None, now: datetime) -> None:
-        self.all = sorted(rules, key=lambda rule: rule.rank, reverse=True)
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        keep_months: int | None,
+        now: datetime,
+        former: Rules | None = None,
+    ) -> None:
+        self.said = (list(rules), keep_months)
+        """What is compared to see whether rules have changed."""
         self._default = oldest_kept(keep_months, now)
         self._now = now
         self._of_key: dict[tuple[str, str, str], Limits] = {}
+        self._days: dict[tuple[str, str, str], list[tuple[int, int] | None]] = {}
+        """The days and the rule of each limit of a kind of job, also for the steps that follow."""
+        self._of_tenant: dict[str, list[Rule]] = {}
+        if former is not None and former.said == self.said:
+            self.all, self._of_tenant, self._days = former.all, former._of_tenant, former._days
+            return
+        self.all = sorted(self.said[0], key=lambda rule: rule.rank, reverse=True)
+        for rule in self.all:
+            self._of_tenant.setdefault(rule.tenant, []).append(rule)
 
     @classmethod
-    def read(cls, using: str, now: datetime | None = None) -> Rules:
-        """Return those of the database."""
+    def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
+        """Return those of the database. `former`: those of an earlier step."""
         columns = ("id", "tenant", "task", "state", *DAYS)
         rows = RetentionRule.objects.using(using).order_by("pk").values_list(*columns)
         rules = [
             Rule(pk, tenant, task, state, tuple(days)) for pk, tenant, task, state, *days in rows
         ]
-        return cls(rules, get_settings().history_keep, now or datetime.now(UTC))
+        return cls(rules, get_settings().history_keep, now or datetime.now(UTC), former)
 
     def limits(self, tenant: str, name: str, state: str) -> Limits:
         """Return what is removed of such jobs, each by the most specific rule that says so."""
         key = (tenant, name, state)
         if key not in self._of_key:
-            fitting = [rule for rule in self.all if rule.fits(*key)]
-            found = [self._first(fitting, place) for place in range(len(DAYS))]
+            if key not in self._days:
+                own = self._of_tenant.get(tenant, []) if tenant else []
+                rules = [r for r in (*own, *self._of_tenant.get("", ())) if r.fits(*key)]
+                self._days[key] = [_first(rules, place) for place in range(len(DAYS))]
+            found = [
+                None if days is None else Limit(self._now - timedelta(days=days[0]), days[1])
+                for days in self._days[key]
+            ]
             if found[0] is None and self._default is not None:
                 found[0] = Limit(self._default, SETTING)
             self._of_key[key] = tuple(found)
         return self._of_key[key]
-
-    def _first(self, rules: Iterable[Rule], place: int) -> Limit | None:
-        for rule in rules:
-            if (days := rule.days[place]) is not None:
-                return Limit(self._now - timedelta(days=days), rule.id)
-        return None
 
     @property
     def times(self) -> list[datetime]:
@@ -135,6 +151,14 @@ class Rules:
             return None
         times = [self._now - timedelta(days=rule.days[0] or 0) for rule in keeps]
         return min(times if whole is not None else [*times, self._default or self._now])
+
+
+def _first(rules: Iterable[Rule], place: int) -> tuple[int, int] | None:
+    """Return the days, and the id, of the first rule that gives them."""
+    for rule in rules:
+        if (days := rule.days[place]) is not None:
+            return days, rule.id
+    return None
 
 
 def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
@@ -190,6 +214,7 @@ class Pruner:
     _read: dict[str, tuple[float, datetime, object]] = field(default_factory=dict)
     """When each month was read: by the monotonic clock, by the calendar, and with which rules."""
     _tenants: dict[int, str] = field(default_factory=dict)
+    _rules: Rules | None = None
     _took: float = 0.0
 
     @property
@@ -200,7 +225,7 @@ class Pruner:
     def begin(self, using: str, now: datetime | None = None) -> bool:
         """Begin a pass, if one is due; return whether that is so."""
         moment = now or datetime.now(UTC)
-        rules = Rules.read(using, moment)
+        rules = self._rules = Rules.read(using, moment)
         self._leaves = [leaf for leaf in list_leaves(using) if self._is_due(leaf, rules, moment)]
         self._page = 0
         self._tenants.clear()
@@ -212,7 +237,7 @@ class Pruner:
         if not reach or (rules.forgotten is not None and span.end <= rules.forgotten):
             return False  # all is young enough, or the month is dropped whole
         read = self._read.get(leaf.name)
-        if read is None or read[2] != _said_of(rules):
+        if read is None or read[2] != rules.said:
             return True
         passed = now - read[1]
         return time.monotonic() - read[0] >= PASS_SECONDS and any(
@@ -234,14 +259,14 @@ class Pruner:
         return max(SHORTEST_REST, REST * self._took) if self._leaves else LOOK_SECONDS
 
     def _step(self, using: str, leaf: Leaf, now: datetime) -> int:
-        rules = Rules.read(using, now)  # they may have changed since the last step
+        rules = self._rules = Rules.read(using, now, self._rules)  # they may have changed
         size = queries.measure_leaf(using, leaf.name)
         until = self._page + PAGES
         done = 0
         if size is not None and rules.times:
             done = self._change(using, leaf, rules, (self._page, until))
         if self._page == 0:
-            self._read[leaf.name] = (time.monotonic(), now, _said_of(rules))
+            self._read[leaf.name] = (time.monotonic(), now, rules.said)
         if size is None or until >= size.pages or not rules.times:
             del self._leaves[0]
             until = 0
@@ -291,11 +316,6 @@ class Pruner:
         if queue_ids:
             rows = TenantQueue.objects.using(using).filter(pk__in=queue_ids)
             self._tenants |= dict.fromkeys(queue_ids, "") | dict(rows.values_list("pk", "tenant"))
-
-
-def _said_of(rules: Rules) -> object:
-    """Return the rules and the setting, without what moves with the time."""
-    return [astuple(rule) for rule in rules.all], get_settings().history_keep
 
 
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
