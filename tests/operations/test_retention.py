@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption, Permanent, TransitionRefused
 from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, RetentionRule
-from django_tenantqueue.operations import control, history, maintain, retention
+from django_tenantqueue.operations import control, history, maintain, pruning, retention
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.bulk_actions import ACTIONS, Member
-from django_tenantqueue.operations.retention import Pruner, Rule, Rules, dropped_whole
+from django_tenantqueue.operations.pruning import Pruner
+from django_tenantqueue.operations.retention import Rule, Rules, dropped_whole
 from django_tenantqueue.operations.retention_rules import delete_rules, make_rule, tune_rule
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.web.views import describe_job
@@ -266,7 +267,7 @@ def test_jobs_of_a_monitor_stay_when_it_has_not_ended():
 def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monkeypatch):
     make_rule(keep_days=3)
     job_id = ended(state="error")
-    read = retention.queries.read_ended
+    read = pruning.queries.read_ended
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         jobs = read(*args, **kwargs)
@@ -277,14 +278,14 @@ def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monke
             )
         return jobs
 
-    monkeypatch.setattr(retention.queries, "read_ended", slow)
+    monkeypatch.setattr(pruning.queries, "read_ended", slow)
     prune()
 
     assert left(job_id) == [job_id]
 
 
 def test_next_step_follows_the_rules_when_they_change_in_the_middle_of_a_pass(monkeypatch):
-    monkeypatch.setattr(retention, "PAGES", 1)
+    monkeypatch.setattr(pruning, "PAGES", 1)
     row = make_rule(keep_days=3)
     ids = make_jobs(make_queue(), 100, state="success", finished_at=ago(10))
     pruner = Pruner()
@@ -305,7 +306,7 @@ def test_pass_is_due_when_rules_change_or_time_has_passed(monkeypatch):
     row = make_rule(keep_days=10)
     ended(days=10.5)
     assert pruner.step("default", NOW) == 1
-    assert pruner.rest(1) == retention.LOOK_SECONDS
+    assert pruner.rest(1) == pruning.LOOK_SECONDS
     assert not pruner.begin("default", NOW)
 
     tune_rule(row.pk, keep_days=9)
@@ -314,7 +315,7 @@ def test_pass_is_due_when_rules_change_or_time_has_passed(monkeypatch):
         pruner.step("default", NOW)
     assert not pruner.begin("default", NOW + timedelta(hours=7))
 
-    monkeypatch.setattr(retention, "PASS_SECONDS", 0.0)
+    monkeypatch.setattr(pruning, "PASS_SECONDS", 0.0)
     assert pruner.begin("default", NOW + timedelta(hours=7))
 
 

@@ -12,7 +12,8 @@ from ...conf import get_settings
 from ...models import RetentionRule
 from ...models.retention_rule import DAYS
 from ...operations.maintain import drop_history
-from ...operations.retention import SETTING, Pruner, dropped_whole
+from ...operations.pruning import Pruner
+from ...operations.retention import SETTING, dropped_whole
 from ...queries.retention import measure_leaf
 from ...text import number_of
 from ..printing import PrintingCommand

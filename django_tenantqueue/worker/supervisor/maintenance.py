@@ -17,8 +17,8 @@ from django.db import OperationalError, connections, transaction
 from ...operations import firing, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
+from ...operations.pruning import LOOK_SECONDS, Pruner
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
-from ...operations.retention import LOOK_SECONDS, Pruner
 from ...operations.sessions import Pruning
 from ...operations.task_gate import ROWS_PER_STEP
 from ...operations.unique import PRUNE_KEYS, KeyPruning
