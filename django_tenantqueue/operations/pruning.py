@@ -69,6 +69,8 @@ class Pruner:
     _page: int = 0
     _read: dict[str, tuple[float, datetime, object]] = field(default_factory=dict)
     """When each month was read: by the monotonic clock, by the calendar, and with which rules."""
+    _left: set[str] = field(default_factory=set)
+    """Months with jobs that were locked, or wait for the end of their monitor."""
     _tenants: dict[int, str] = field(default_factory=dict)
     _rules: Rules | None = None
     _took: float = 0.0
@@ -96,8 +98,8 @@ class Pruner:
         if read is None or read[2] != rules.said:
             return True
         passed = now - read[1]
-        return time.monotonic() - read[0] >= PASS_SECONDS and any(
-            limit - passed < span.end for limit in reach
+        return time.monotonic() - read[0] >= PASS_SECONDS and (
+            leaf.name in self._left or any(limit - passed < span.end for limit in reach)
         )
 
     def step(self, using: str, now: datetime | None = None) -> int:
@@ -119,6 +121,8 @@ class Pruner:
         size = queries.measure_leaf(using, leaf.name)
         until = self._page + PAGES
         done = 0
+        if self._page == 0:
+            self._left.discard(leaf.name)
         if size is not None and rules.times:
             done = self._change(using, leaf, rules, (self._page, until))
         if self._page == 0:
@@ -153,6 +157,8 @@ class Pruner:
             return len(old) + len(thin)
         deleted = queries.delete_ended(using, span, old, latest) if old else []
         thinned = queries.thin_ended(using, span, thin, latest) if thin else []
+        if len(deleted) + len(thinned) < len(old) + len(thin):
+            self._left.add(leaf.name)
         self.removed["keep_days"] += len(deleted)
         for job_id in thinned:
             for name, gone in zip(DAYS[1:], astuple(thin[job_id]), strict=True):

@@ -264,6 +264,33 @@ def test_jobs_of_a_monitor_stay_when_it_has_not_ended():
     assert left(detail) == []
 
 
+def test_month_is_read_again_when_jobs_in_it_were_left(monkeypatch):
+    monkeypatch.setattr(pruning, "PASS_SECONDS", 0.0)
+    make_rule(keep_days=3)
+    make_rule(tenant="other", keep_days=3650)  # no month is dropped whole
+    queue = make_queue()
+    anchor = make_job(queue)
+    monitor = ConcurrentJobMonitor.objects.create(
+        name="m", parallel=1, anchor_id=anchor.pk, created_at=NOW
+    )
+    detail = ended(queue, monitor_id=monitor.pk)
+    pruner, later = Pruner(), NOW + timedelta(days=70)
+
+    def one_pass() -> bool:
+        begun = pruner.begin("default", later)
+        while pruner.place is not None:
+            pruner.step("default", later)
+        return begun
+
+    assert one_pass()
+    run_pending()
+    assert one_pass()
+
+    assert left(detail) == []
+    assert one_pass()  # the month of the anchor
+    assert not Job.objects.exists()
+
+
 def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monkeypatch):
     make_rule(keep_days=3)
     job_id = ended(state="error")
