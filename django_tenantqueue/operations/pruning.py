@@ -20,15 +20,15 @@ from ..queries.retention import EndedJob, Removal
 from .history import Leaf, list_leaves
 from .retention import Limits, Rules, span_of
 
-PAGES = 64
-"""Pages of a step: about 1,000 jobs. Twice as many: locks are held twice as long. Half as many:
-more statements, and a pass takes longer."""
+PAGES = 32
+"""Pages of a step: about 500 jobs. Twice as many: locks are held twice as long. Half as many: more
+statements, and a pass takes longer."""
 PASS_SECONDS = 6 * 3600.0
 """How often a month is read again, as long as jobs in it become old enough. Halved: they are
 removed earlier, and the reading costs twice as much."""
 LOOK_SECONDS = 60.0
 """How often it is looked whether a pass is due: when rules have changed, after at most that."""
-REST = 3.0
+REST = 4.0
 """How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
 twice as long. Half as long: other work on the server is delayed more."""
 SHORTEST_REST = 0.02
