@@ -120,7 +120,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One request to run something, kept until its history partition is dropped.
+    """One request to run something, kept until its month is dropped or a rule deletes it.
 
     The table is partitioned: every unfinished row is in `tenantqueue_job_hot`, every finished
     one in a leaf of `tenantqueue_job_history`. Rows are written by `operations` only; `save()`

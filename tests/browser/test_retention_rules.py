@@ -17,6 +17,7 @@ LIST = "/admin/tenantqueue/retentionrule/"
 OpenPage = Callable[..., Page]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("width", "scheme"), [(420, "dark"), (1400, "light")])
 def test_pages_fit_and_are_accessible(open_page: OpenPage, width: int, scheme: str) -> None:
     make_rule(keep_days=90, arguments_days=7)

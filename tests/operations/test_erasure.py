@@ -201,6 +201,19 @@ def test_command_asks_for_the_name_before_it_erases(monkeypatch):
     assert "rows of tenant 'acme' were deleted" in out.getvalue()
 
 
+def test_command_deletes_nothing_when_there_is_no_terminal(monkeypatch):
+    queue = fill("acme")
+
+    def nobody(text: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", nobody)
+    with pytest.raises(CommandError, match="--no-input"):
+        call_command("erasetenant", "acme")
+
+    assert all(rows_of(queue).values())
+
+
 def test_command_prints_json_and_asks_nothing_when_told_so():
     fill("acme")
     out = io.StringIO()

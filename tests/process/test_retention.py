@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from django_tenantqueue.models import Duty, Job
@@ -18,6 +19,7 @@ from .workers import Workers, make_queue, wait_until
 OLD = 12_000
 
 
+@pytest.mark.heavy
 def test_old_jobs_go_and_others_stay_when_the_leader_is_killed(workers: Workers) -> None:
     ended_at = timezone.now() - timedelta(days=2)
     history.make_leaf("default", ended_at.date().replace(day=1))

@@ -16,6 +16,13 @@ from ...text import number_of
 from ..printing import PrintingCommand
 
 
+def _answer(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:
+        raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
+
+
 class Command(PrintingCommand):
     """Deletes all that is stored about a tenant."""
 
@@ -47,7 +54,7 @@ class Command(PrintingCommand):
                 f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
                 "permanently.\nType the name of the tenant to go on: "
             )
-            if input(text) != tenant:
+            if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")
         try:
             with acting_as(shell_user(), Change.Source.COMMAND):
