@@ -11,8 +11,14 @@ WITH target AS MATERIALIZED (
         AND NOT EXISTS (
             SELECT
             FROM tenantqueue_concurrentjobmonitor m
-            JOIN tenantqueue_job_hot anchor ON anchor.id = m.anchor_id
             WHERE m.id = j.monitor_id
+                AND EXISTS (
+                    SELECT
+                    FROM tenantqueue_job_hot anchor
+                    WHERE anchor.id = m.anchor_id
+                    OFFSET 0
+                )
+            OFFSET 0  -- by index for each job: a join may read all unfinished jobs
         )
     ORDER BY j.id
     FOR UPDATE OF j SKIP LOCKED
