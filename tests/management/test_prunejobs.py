@@ -62,11 +62,12 @@ def test_jobs_are_deleted_when_the_command_runs(ids, settings):
     make_rule(task="tests.*", keep_days=9)
     make_rule(tenant="acme", task="tests.*", keep_days=600)
 
-    assert "jobs of" not in run("--dry-run")  # a rule keeps them all
+    assert run("--dry-run") == "nothing would be deleted\n"  # a rule keeps them all
     text = run()
 
     assert "0 jobs deleted" in text
     make_rule(tenant="acme", task="tests.*", state="success", keep_days=9)
+    assert "acme / tests.* / success: 3 jobs, " in run("--dry-run")
     assert "3 jobs deleted" in run()
     assert not Job.objects.filter(pk__in=ids).exists()
 

@@ -69,10 +69,9 @@ class Command(PrintingCommand):
         for name in left:
             self.stdout.write(f"{name}: in use, maintenance tries again")
         for rule in rules:
-            self.stdout.write(
-                f"{rule['rule']}: {rule['what']} of {number_of('job', rule['rows'])}, "
-                f"{filesizeformat(rule['bytes'])}"
-            )
+            jobs = number_of("job", rule["rows"])
+            what = jobs if rule["what"] == "jobs" else f"{rule['what']} of {jobs}"
+            self.stdout.write(f"{rule['rule']}: {what}, {filesizeformat(rule['bytes'])}")
         if not pruner.dry_run:
             self.stdout.write(self._sum(pruner))
         elif not told and not rules:
