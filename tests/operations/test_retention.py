@@ -43,7 +43,7 @@ def ago(days: float) -> datetime:
 @pytest.fixture(autouse=True)
 def months() -> None:
     """Make the months in which jobs of the tests have ended."""
-    for days in (0, 40, 100):
+    for days in range(0, 110, 10):
         history.make_leaf("default", ago(days).date().replace(day=1))
 
 
