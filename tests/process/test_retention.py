@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -19,10 +20,23 @@ from .workers import Workers, make_queue, wait_until
 OLD = 12_000
 
 
+@pytest.fixture
+def ended_at(transactional_db: None, workers: Workers) -> Iterator[datetime]:
+    """Yield a moment two days ago, whose month has a partition meanwhile."""
+    moment = timezone.now() - timedelta(days=2)
+    month = moment.date().replace(day=1)
+    leaf = history.Leaf(history.leaf_name(month), month)
+    made = history.make_leaf("default", month)
+    yield moment
+    if made:
+        workers.destroy()
+        history.drop_leaf("default", leaf)
+
+
 @pytest.mark.heavy
-def test_old_jobs_go_and_others_stay_when_the_leader_is_killed(workers: Workers) -> None:
-    ended_at = timezone.now() - timedelta(days=2)
-    history.make_leaf("default", ended_at.date().replace(day=1))
+def test_old_jobs_go_and_others_stay_when_the_leader_is_killed(
+    workers: Workers, ended_at: datetime
+) -> None:
     ours, theirs = make_queue("acme"), make_queue("zebra")
     columns = {"state": "success", "finished_at": ended_at}
     for _ in range(OLD // 1000):  # of both tenants on each page
