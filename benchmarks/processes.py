@@ -121,6 +121,11 @@ class Processes:
         finally:
             self.kill()
 
+    def abandon(self) -> None:
+        """Kill all, and expect nothing of them: they may also have ended."""
+        self.kill()
+        self._commands.clear()
+
     def kill(self) -> None:
         """Kill those that are left, with their children."""
         for command in self._commands:

@@ -38,6 +38,7 @@ RUN_SECONDS = 86_400.0
 """Time limit of a run. One that passes it goes on in another attempt."""
 REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
+    "arguments_removed": _("their arguments were removed by a retention rule"),
     "waits_for_details": _("they wait for the details of their monitors: cancel the monitors"),
     "waits_for_no_time": _("they wait for something else than their time"),
     "changed_meanwhile": _("they changed meanwhile"),

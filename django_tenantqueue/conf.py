@@ -84,6 +84,14 @@ class Settings:
     """Largest result (as JSON) kept in the job's row."""
     large_results: str = "error"
     """What becomes of a larger one: "error", or the alias of a Django cache."""
+    max_argument_bytes: int = 1_000_000
+    """Largest arguments (as JSON) of a job; larger ones are an error at the call."""
+    max_label_bytes: int = 10_000
+    """Bytes of all labels of a job together; longer ones are an error at the call."""
+    max_message_chars: int = 2_000
+    """Characters of an error's message that are kept. The middle of a longer one is left out."""
+    max_traceback_chars: int = 20_000
+    """Characters of an error's traceback that are kept. The middle of a longer one is left out."""
     max_errors: int = 10
     """How many errors a job keeps, the newest."""
     wrappers: tuple[str, ...] = ()
@@ -108,7 +116,8 @@ class Settings:
     history_ahead: int = 3
     """Months of history partitions made in advance."""
     history_keep: int | None = None
-    """Months of history to keep; None keeps all."""
+    """Months of history to keep; None keeps all. Rules of retention say otherwise for the jobs of a
+    tenant, a task or a state."""
     figures: bool = True
     """Workers keep minute figures, which the admin's first page shows."""
     metrics_token: str | None = None
@@ -203,8 +212,12 @@ _POSITIVE = (
     "http_connect_timeout",
     "http_max_body",
     "http_timeout",
+    "max_argument_bytes",
     "max_errors",
+    "max_label_bytes",
+    "max_message_chars",
     "max_result_bytes",
+    "max_traceback_chars",
     "poll_interval",
     "result_ttl",
     "status_max_age",
@@ -228,8 +241,12 @@ _MOST = {
     "http_max_body": 10_000_000,
     "http_redirects": 20,
     "http_timeout": 86_400,
+    "max_argument_bytes": 100_000_000,
     "max_errors": 1000,
+    "max_label_bytes": 1_000_000,
+    "max_message_chars": 1_000_000,
     "max_result_bytes": 100_000_000,
+    "max_traceback_chars": 1_000_000,
     "poll_interval": 3600,
     "result_ttl": TEN_YEARS,
     "status_max_age": TEN_YEARS,

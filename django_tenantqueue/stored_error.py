@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from .conf import get_settings
 from .text import clean_text
 
 
@@ -43,11 +44,13 @@ def describe_error(
     """
     name = class_name(type(error))
     try:
-        message = clean_text(str(error), 2000)
+        message = clean_text(str(error), get_settings().max_message_chars)
     except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the error
         message = f"<{name.rpartition('.')[2]} whose message cannot be shown>"
     try:
-        trace = clean_text("".join(traceback.format_exception(error)))
+        trace = clean_text(
+            "".join(traceback.format_exception(error)), get_settings().max_traceback_chars
+        )
     except BaseException:  # noqa: BLE001 - the same
         trace = ""
     return stored_error(name, message, attempt=attempt, trace=trace, seconds=seconds)

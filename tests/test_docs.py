@@ -33,6 +33,7 @@ from django_tenantqueue.models import (
     MonitorAddition,
     MonitorPace,
     QueueRate,
+    RetentionRule,
     Schedule,
     Session,
     TaskControl,
@@ -48,6 +49,7 @@ from django_tenantqueue.operations import (
     control,
     maintain,
     monitor_control,
+    retention_rules,
     schedules,
     task_control,
     worker_control,
@@ -78,6 +80,7 @@ MODELS = (
     Job,
     TenantQueue,
     QueueRate,
+    RetentionRule,
     Schedule,
     Session,
     TaskControl,
@@ -224,6 +227,8 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/models.md", words)
     assert_named("reference/operations.md", functions_of(worker_control))
     assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
+    named = [name for name in functions_of(retention_rules) if name != "add_rule"]
+    assert_named("reference/operations.md", [*named, *retention_rules.TUNABLE])
     internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
     named = [name for name in functions_of(schedules) if name not in internal]
     assert_named("reference/operations.md", [*named, *schedules.TUNABLE])

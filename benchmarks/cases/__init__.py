@@ -23,6 +23,7 @@ NAMES = (
     "bulk",
     "schedules",
     "http",
+    "retention",
     "fleet",
     "held",
 )

@@ -7,6 +7,7 @@ from .jobs import JobAdmin
 from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
+from .retention_rules import RetentionRuleAdmin
 from .schedules import ScheduleAdmin
 from .sessions import SessionAdmin, UserCapAdmin
 from .task_control import TaskControlAdmin
@@ -20,6 +21,7 @@ __all__ = [
     "DutyAdmin",
     "JobAdmin",
     "JobsOfObjectMixin",
+    "RetentionRuleAdmin",
     "ScheduleAdmin",
     "SessionAdmin",
     "TaskControlAdmin",

@@ -21,9 +21,10 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..models import Job
 from ..status.changes import NEWEST, changes_of
+from ..status.stored_rows import stored_columns
 from .acting import acting
 from .change_text import described, only_of
-from .export import Table, download, read_pages, stored_columns
+from .export import Table, download, read_pages
 from .formats import read_number
 from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
-from django.db.models import JSONField, Model, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils import timezone
+
+from ..status.stored_rows import Column, Row, json_rows, json_text, plain
 
 PAGE_ROWS = 1000
 """Rows of a page: one statement, which holds no snapshot when the page is sent. Twice as many save
@@ -29,17 +28,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 """Beginnings of cells that spreadsheets take for formulas. The last four are the full-width forms
 of the first four."""
 
-Row = Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a download: its name, the attribute that it is read by, whether it is JSON."""
-
-    name: str
-    attribute: str
-    is_json: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -48,14 +36,6 @@ class Table:
     name: str
     columns: Sequence[Column]
     batches: Iterable[Sequence[Row]]
-
-
-def stored_columns(model: type[Model]) -> list[Column]:
-    """Return the columns of a model's table in the order of its fields."""
-    return [
-        Column(str(field.column), field.attname, isinstance(field, JSONField))
-        for field in model._meta.concrete_fields
-    ]
 
 
 def read_pages(
@@ -84,23 +64,6 @@ def read_ids(
             yield [found[i] for i in ids if i in found]
 
 
-def plain(value: Any) -> Any:
-    """Return a stored value as JSON can hold it: times in ISO 8601 and UTC, durations in seconds.
-
-    Infinite numbers become their names.
-    """
-    match value:
-        case datetime():
-            return (value.astimezone(UTC) if timezone.is_aware(value) else value).isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case float() if not math.isfinite(value):
-            return str(value)
-        case None | bool() | int() | float() | str() | list() | dict():
-            return value
-    return str(value)
-
-
 def cell(value: Any, *, is_json: bool = False) -> str:
     """Return a stored value as a cell of CSV, which no spreadsheet takes for a formula."""
     value = plain(value)
@@ -113,11 +76,7 @@ def cell(value: Any, *, is_json: bool = False) -> str:
             return repr(value)
         case str() if not is_json:
             return f"'{value}" if value.startswith(_FORMULA) else value
-    return _json(value)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json_text(value)
 
 
 def _csv_lines(rows: Iterable[Sequence[str]]) -> str:
@@ -137,11 +96,6 @@ def _csv_rows(columns: Sequence[Column], rows: Iterable[Row]) -> str:
     )
 
 
-def _json_rows(columns: Sequence[Column], rows: Iterable[Row]) -> str:
-    names = [column.name for column in columns]
-    return "".join(f"{_json(dict(zip(names, map(plain, row), strict=True)))}\n" for row in rows)
-
-
 @dataclass(frozen=True, slots=True)
 class Format:
     """A form that rows are written in."""
@@ -153,7 +107,7 @@ class Format:
 
 FORMATS = {
     "csv": Format("text/csv; charset=utf-8", _csv_head, _csv_rows),
-    "jsonl": Format("application/x-ndjson", lambda _: "", _json_rows),
+    "jsonl": Format("application/x-ndjson", lambda _: "", json_rows),
 }
 """The forms by their names, which also end the names of files."""
 

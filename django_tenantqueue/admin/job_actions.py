@@ -181,8 +181,17 @@ class JobActions(TenantQueueModelAdmin[Job]):
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         ids = control.retry([job.pk for job in jobs], using=self.using)
         left = [job.pk for job in jobs if job.pk not in set(ids)]
+        empty = set(control.find_without_arguments(left, using=self.using))
+        left = [pk for pk in left if pk not in empty]
         stopped = len(monitor_control.find_cancelled(left, using=self.using))
         self._say(request, len(ids), gettext("made ready again"), len(left) - stopped)
+        if empty:
+            text = ngettext(
+                "%d job cannot be retried: its arguments were removed by a retention rule.",
+                "%d jobs cannot be retried: their arguments were removed by a retention rule.",
+                len(empty),
+            )
+            self.message_user(request, text % len(empty), messages.ERROR)
         if stopped:
             text = ngettext(
                 "%d job was left as it is: its monitor was cancelled. Start another monitor.",

@@ -23,7 +23,8 @@ from ..states import State
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
 from ..status.job_pages import JobPage, walk_jobs
 from ..status.masking import masked_columns
-from .export import PAGE_ROWS, Column, Row, read_ids, stored_columns
+from ..status.stored_rows import Column, Row, stored_columns
+from .export import PAGE_ROWS, read_ids
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 from .job_filters import (

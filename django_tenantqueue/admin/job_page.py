@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
+from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
 from ..status.changes import changes_of
 from ..tracebacks import Part, folded
@@ -219,7 +220,7 @@ def _facts(
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),
-        (_("result kept in"), job.result_ref),
+        (_("result kept in"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
     ]
     context = _pairs(shown["context"])
     return [(label, value) for label, value in [*found, *context] if value not in (None, "")]

@@ -49,6 +49,8 @@ def shown_columns(job: Job) -> dict[str, Any]:
 
 def shown_arguments(job: Job) -> Shown:
     """Return the arguments of a job with the names of their parameters, as far as known."""
+    if job.arguments_removed:
+        return Shown([], gettext("They were removed by a retention rule."))
     mask = mask_of_job(job)
     call = mask.call(job.args)
     args, kwargs = split(call)
@@ -98,6 +100,8 @@ def _bounded(pairs: Sequence[tuple[str, str]]) -> Shown:
 
 def download_value(job: Job, part: str) -> HttpResponse | None:
     """Return arguments or result as a JSON file, masked; None when there is no such value."""
+    if part == "arguments" and job.arguments_removed:
+        return None
     mask = mask_of_job(job)
     try:
         value = mask.call(job.args) if part == "arguments" else mask.result(job.result)

@@ -12,7 +12,7 @@ from ..status.visible import tenants_of
 
 _M = TypeVar("_M", bound=Model)
 _KEPT = "_tenantqueue_visible_tenants"
-FLEET_MODELS = ("worker", "taskcontrol", "duty")
+FLEET_MODELS = ("worker", "taskcontrol", "duty", "retentionrule")
 """Models whose rows belong to no tenant: users who see some tenants only see none of them."""
 
 

@@ -57,6 +57,8 @@ class Placeholder:
             )
 
 
+REMOVED = "removed"
+"""What the arguments are marked with that a rule of retention has removed."""
 TICK_MARK = f'{{"{MARK}":"scheduled_at"}}'
 """The placeholder of schedules in encoded arguments. Quotes inside of texts are escaped there."""
 
@@ -239,9 +241,16 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
     if kind in PLACEHOLDERS:
         return values[kind] if kind in values else Placeholder(kind)
     loader = _loaders.get(kind)
+    if kind == REMOVED:
+        raise Permanent("the arguments of the job were removed by a rule of retention")
     if loader is None:
         raise Permanent(f"an argument has the unknown type {kind!r}")
     return loader(entry)
+
+
+def are_removed(stored: Any) -> bool:
+    """Whether a rule of retention has removed the arguments of a job that stores this."""
+    return isinstance(stored, dict) and stored.get(MARK) == REMOVED
 
 
 def decode_args(
@@ -255,6 +264,11 @@ def decode_args(
     revive = partial(_revive, values or {})
     call = json.loads(text, object_hook=revive) if MARK in text else json.loads(text)
     return call.get("args", []), call.get("kwargs") or {}
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 _result_encoder = DjangoJSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

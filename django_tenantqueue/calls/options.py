@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from django.utils import timezone
 
+from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..states import EARLIEST, LATEST, Priority
 from ..text import is_storable
@@ -178,6 +179,16 @@ def _labels(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidOption(f"{name}={value!r}: it must be a list of str")
     return tuple(_text(name, label) for label in value)
+
+
+def check_labels(labels: Sequence[str]) -> list[str]:
+    """Return the labels of a job that is enqueued; raise InvalidOption when they are too long."""
+    size, most = sum(len(label.encode()) for label in labels), get_settings().max_label_bytes
+    if size > most:
+        raise InvalidOption(
+            f"labels: they are {size:,} bytes, more than TENANTQUEUE['MAX_LABEL_BYTES'] = {most:,}"
+        )
+    return list(labels)
 
 
 _CHECKS = {

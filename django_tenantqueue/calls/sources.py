@@ -31,7 +31,7 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
-from .arguments import TICK_MARK, encode_args
+from .arguments import TICK_MARK, encode_args, size_of
 from .options import Options
 from .recurrence import Cron, Every
 from .secret import Secret, marked
@@ -78,6 +78,13 @@ class Source:
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """Return what a job stores of its arguments: see encode_args() and calls/secret.py."""
         text = encode_args(args, kwargs)
+        size, most = size_of(text), get_settings().max_argument_bytes
+        if size > most:
+            raise InvalidArgument(
+                f"the arguments are {size:,} bytes of JSON, more than "
+                f"TENANTQUEUE['MAX_ARGUMENT_BYTES'] = {most:,}: store what is large, and pass its "
+                "id or its path"
+            )
         if TICK_MARK in text:
             raise InvalidArgument(
                 "Placeholder('scheduled_at') is for the arguments of schedules: give the time "

@@ -6,7 +6,7 @@ import json
 
 from django.core.cache import caches
 
-from ..calls.arguments import encode_result
+from ..calls.arguments import encode_result, size_of
 from ..conf import get_settings
 from ..exceptions import ResultRefused
 
@@ -30,7 +30,7 @@ def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None
     settings = get_settings()
     alias = settings.result_store
     if alias == "db":
-        if _size(text) <= settings.max_result_bytes:
+        if size_of(text) <= settings.max_result_bytes:
             return text, None
         alias = settings.large_results
         if alias == "error":
@@ -47,16 +47,12 @@ def store_result(job_id: int, claim_seq: int, value: object) -> tuple[str | None
 def check_statistics(stats: object) -> None:
     """Raise ResultRefused for statistics that cannot be stored or are too large."""
     text = encode_result(stats, "statistics")
-    if text is not None and _size(text) > get_settings().max_result_bytes:
+    if text is not None and size_of(text) > get_settings().max_result_bytes:
         raise _too_large("the statistics are", text, "keep them in a table of your own")
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
 
 
 def _too_large(what: str, text: str, way_out: str) -> ResultRefused:
     return ResultRefused(
-        f"{what} {_size(text):,} bytes of JSON, more than TENANTQUEUE['MAX_RESULT_BYTES'] = "
+        f"{what} {size_of(text):,} bytes of JSON, more than TENANTQUEUE['MAX_RESULT_BYTES'] = "
         f"{get_settings().max_result_bytes:,}: {way_out}"
     )

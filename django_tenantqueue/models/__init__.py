@@ -14,6 +14,7 @@ from .monitor import (
 )
 from .queue import TenantQueue
 from .rate import QueueRate
+from .retention_rule import RetentionRule
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl, TaskRate
@@ -33,6 +34,7 @@ __all__ = [
     "MonitorAddition",
     "MonitorPace",
     "QueueRate",
+    "RetentionRule",
     "Schedule",
     "Session",
     "TaskControl",

@@ -13,6 +13,7 @@ from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
+from .retention_rule import RetentionRule
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
@@ -37,6 +38,7 @@ class Change(models.Model):
         JOB = "job", _("job")
         SCHEDULE = "schedule", _("schedule")
         ALERT_RULE = "alert_rule", _("alert rule")
+        RETENTION = "retention", _("retention rule")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -70,6 +72,7 @@ class Change(models.Model):
         ENABLE = "enable", _("enabled")
         DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
+        ERASE = "erase", _("tenant erased")
 
     id = models.BigAutoField(primary_key=True)
     made_at = models.DateTimeField(_("when"), db_default=Now(), editable=False)
@@ -121,6 +124,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.JOB: Job,
     Change.Kind.SCHEDULE: Schedule,
     Change.Kind.ALERT_RULE: AlertRule,
+    Change.Kind.RETENTION: RetentionRule,
 }
 """The model of each kind of object."""
 

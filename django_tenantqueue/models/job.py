@@ -18,12 +18,15 @@ from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..exceptions import JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
 
 _MISSING = object()
+RESULT_REMOVED = "-"
+"""The `result_ref` of a job whose result a rule of retention has removed."""
 _SIGNER_SALT = "django_tenantqueue.status"
 
 
@@ -117,7 +120,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One request to run something, kept until its history partition is dropped.
+    """One request to run something, kept until its month is dropped or a rule deletes it.
 
     The table is partitioned: every unfinished row is in `tenantqueue_job_hot`, every finished
     one in a leaf of `tenantqueue_job_history`. Rows are written by `operations` only; `save()`
@@ -278,15 +281,22 @@ class Job(models.Model):
     def result(self) -> Any:
         """What the task returned, from the row or the cache; None while there is nothing.
 
-        Raises LookupError when the cache has dropped it.
+        Raises LookupError when the cache has dropped it, or a rule of retention has removed it.
         """
         if self.result_ref is None:
             return self.result_data
+        if self.result_ref == RESULT_REMOVED:
+            raise LookupError(f"the result of job {self.pk} was removed by a rule of retention")
         alias, _, key = self.result_ref.partition(":")
         value = caches[alias].get(key, _MISSING)
         if value is _MISSING:
             raise LookupError(f"the result of job {self.pk} is no longer in the cache {alias!r}")
         return value
+
+    @property
+    def arguments_removed(self) -> bool:
+        """Whether a rule of retention has removed its arguments: it cannot be retried."""
+        return are_removed(self.args)
 
     @property
     def status_url(self) -> str:

@@ -16,7 +16,7 @@ from ..calls.options import Options
 from ..calls.sources import NOTHING, RegisteredTask, Source, resolve
 from ..calls.unique import UNTIL_EXPIRED, Unique
 from ..conf import get_settings
-from ..exceptions import NotAllowed
+from ..exceptions import NotAllowed, TransitionRefused
 from ..gates import gate_key
 from ..models import Change, Job, TenantQueue
 from .changes import Entry
@@ -26,8 +26,14 @@ from .enqueue import enqueue
 def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
     """Return what a job runs, ready to be called again, and its task if it is one.
 
-    Raises UnknownTask (this process does not know it), NotAllowed, Permanent (its object is gone).
+    Raises UnknownTask (this process does not know it), NotAllowed, Permanent (its object is gone),
+    TransitionRefused (its arguments were removed).
     """
+    if job.arguments_removed:
+        raise TransitionRefused(
+            f"the arguments of job {job.pk} were removed by a rule of retention: enqueue a new one "
+            "with .delay()"
+        )
     if job.source_type == NOTHING.source_type:
         raise NotAllowed("this job is the end of a monitor and runs nothing")
     func, task = resolve(job.source_type, job.source_id, job.source_method)

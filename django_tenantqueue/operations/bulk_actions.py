@@ -65,8 +65,14 @@ def _retry(using: str, jobs: Sequence[Member], values: Values) -> Done:
     own = [job for job in jobs if job.name.startswith(TASK_PREFIX)]
     others = [job for job in jobs if not job.name.startswith(TASK_PREFIX)]
     changed = control.retry(_ids(others), using=using, recorded=False)
-    done = _done(others, changed, "monitor_cancelled")
-    return Done(done.changed, {**done.left, "bulk_action": len(own)}) if own else done
+    late = set(_ids(others)) - set(changed)
+    empty = len(control.find_without_arguments(late, using=using)) if late else 0
+    left = {
+        "monitor_cancelled": len(late) - empty,
+        "arguments_removed": empty,
+        "bulk_action": len(own),
+    }
+    return Done(changed, {reason: count for reason, count in left.items() if count})
 
 
 def _cancel(using: str, jobs: Sequence[Member], values: Values) -> Done:

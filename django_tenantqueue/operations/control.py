@@ -15,6 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import get_settings
 from ..gates import JobGates
@@ -133,7 +134,8 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
     They get their unique keys again if those are free, and run without them otherwise. Details
-    and the callback of a cancelled monitor are left as they are. `recorded`: see cancel().
+    and the callback of a cancelled monitor are left as they are, and so are jobs whose arguments a
+    rule of retention has removed: see find_without_arguments(). `recorded`: see cancel().
     """
     alias = _alias(using)
     by_tenant = get_settings().priority_scope == "tenant"
@@ -144,6 +146,12 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
         if recorded:
             record_retry(alias, edits)
     return _let_through(alias, _gates(edits))
+
+
+def find_without_arguments(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+    """Return those of `ids` whose arguments a rule of retention has removed."""
+    rows = Job.objects.using(_alias(using)).finished().filter(pk__in=_ids(ids), args__has_key=MARK)
+    return sorted(rows.values_list("pk", flat=True))
 
 
 def delete_finished(

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ..calls import tracing
 from ..calls.context import capture_context, with_trace
-from ..calls.options import Options
+from ..calls.options import Options, check_labels
 from ..calls.sources import RegisteredTask, Source
 from ..calls.unique_key import make_key
 from ..conf import get_settings
@@ -100,7 +100,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
         "source_id": source.source_id,
         "source_method": source.source_method,
         "args": args,
-        "labels": None if options.labels is None else list(options.labels),
+        "labels": None if options.labels is None else check_labels(options.labels),
         "created_by": options.created_by,
         "context": capture_context(),
         "unseen": False,

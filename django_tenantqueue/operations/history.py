@@ -27,7 +27,7 @@ from psycopg.pq import TransactionStatus
 from ..queries.base import ready_connection, statement
 from ..queries.locks import LockClass
 
-LOCK_TIMEOUT = "100ms"
+LOCK_TIMEOUT = "50ms"
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
 DEFAULT_LEAF = f"{HISTORY}_default"
@@ -55,7 +55,7 @@ def leaf_name(month: date) -> str:
 def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
     """Yield a cursor in a transaction that alone changes the partitions.
 
-    Its statements wait for locks 100 ms at most, and raise psycopg.errors.LockNotAvailable then.
+    Its statements wait for locks 50 ms at most, and raise psycopg.errors.LockNotAvailable then.
     """
     raw = ready_connection(connections[using])
     is_idle = raw.info.transaction_status == TransactionStatus.IDLE

@@ -17,6 +17,7 @@ from ..stored_error import stored_error
 from . import history
 from .changes import Entry
 from .gates import keys_of, release_and_wake
+from .retention import dropped_whole
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -99,21 +100,14 @@ def make_history(using: str, today: date | None = None) -> list[str]:
 
 
 def drop_history(using: str, today: date | None = None) -> list[str]:
-    """Drop history older than TENANTQUEUE["HISTORY_KEEP"] months; return the leaves dropped.
+    """Drop the months of which neither HISTORY_KEEP nor a rule keeps a job; return their leaves.
 
     A leaf is emptied first, which only its own readers can hold up, and dropped when that takes
     no waiting either; what is left over is tried at the next round.
     """
-    keep = get_settings().history_keep
-    if keep is None:
-        return []
-    now = today or datetime.now(UTC).date()
-    months = now.year * 12 + now.month - 1 - keep
-    oldest_kept = date(months // 12, months % 12 + 1, 1)
+    now = None if today is None else datetime(today.year, today.month, today.day, tzinfo=UTC)
     dropped = []
-    for leaf in history.list_leaves(using):
-        if leaf.month >= oldest_kept:
-            break
+    for leaf in dropped_whole(using, now):
         try:
             history.empty_leaf(using, leaf)
             if history.drop_leaf(using, leaf):

@@ -19,7 +19,7 @@ from django.test import AsyncRequestFactory, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_tenantqueue.admin.export import cell, plain
+from django_tenantqueue.admin.export import cell
 from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
     ConcurrentJobMonitor,
@@ -31,6 +31,7 @@ from django_tenantqueue.models import (
 )
 from django_tenantqueue.states import State
 from django_tenantqueue.status import job_pages
+from django_tenantqueue.status.stored_rows import plain
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
 from tests.operations.monitors import start

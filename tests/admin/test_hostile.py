@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from django_tenantqueue.models import Change, Worker
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.retention_rules import make_rule
 from tests.factories import make_duty, make_job, make_worker
 
 from .conftest import url_of
@@ -26,9 +27,11 @@ def test_no_page_has_a_hostile_string_as_it_is(admin_client: Client) -> None:
         make_job(rows.queue, state="running", worker_id=worker.pk, progress_message=HOSTILE)
         make_duty(worker=HOSTILE, outcome=HOSTILE, error=HOSTILE)
         control.change_priority([rows.job.pk], 7)
+        rule = make_rule(tenant=HOSTILE, task=HOSTILE, keep_days=9)
         pages = [
             *addresses(rows, rows),
             *(url_of(model, "changelist") for model in FLEET),
+            url_of("retentionrule", "change", rule.pk),
             url_of("worker", "change", Worker.objects.get().pk),
             url_of("job", "change", rows.failed.pk),
             url_of("job", "changelist") + f"{rows.job.pk}/again/",

@@ -23,6 +23,7 @@ from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
     Job,
+    RetentionRule,
     Schedule,
     Session,
     TaskControl,
@@ -31,6 +32,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
+from django_tenantqueue.operations.retention_rules import make_rule
 from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
@@ -51,10 +53,11 @@ LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
     *("alertrule", "alert", "change"),
 )
-FLEET = ("worker", "taskcontrol", "duty")
+FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
     *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
+    *("add_retentionrule", "delete_retentionrule"),
     *("add_schedule", "delete_schedule"),
 )
 
@@ -171,6 +174,7 @@ def both(db: None) -> tuple[Rows, Rows]:
     make_worker(tenants=[THEIRS])
     make_duty()
     pause_task(f"{THEIRS}.other", unknown=True)
+    make_rule(tenant=THEIRS, keep_days=9)
     control.retire([ours.queue.pk, theirs.queue.pk])
     control.reopen([ours.queue.pk, theirs.queue.pk])
     control.change_priority([ours.job.pk, theirs.job.pk], 120)
@@ -338,6 +342,7 @@ def test_fleet_has_no_page_for_a_limited_user(
         "worker": Worker.objects.get().pk,
         "taskcontrol": TaskControl.objects.get().pk,
         "duty": "clean",
+        "retentionrule": RetentionRule.objects.get().pk,
     }
 
     for model in FLEET:
@@ -346,6 +351,7 @@ def test_fleet_has_no_page_for_a_limited_user(
         assert client.get(url_of(model, "changelist") + "export/csv/").status_code == 403
         assert client.get(url_of(model, "change", rows[model])).status_code in (302, 403)
     assert client.get(url_of("taskcontrol", "add")).status_code == 403
+    assert client.get(url_of("retentionrule", "add")).status_code == 403
 
 
 def test_action_on_rows_of_another_tenant_does_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 import pytest
@@ -13,6 +13,8 @@ from django.test import override_settings
 
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import history, maintain
+from django_tenantqueue.operations.pruning import Pruner
+from django_tenantqueue.operations.retention_rules import make_rule
 from tests.concurrency.conftest import wipe
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import noop
@@ -161,7 +163,7 @@ def test_nothing_is_dropped_now_when_somebody_reads_the_whole_history(open_conne
 def test_finishes_do_not_time_out_when_leaves_are_to_be_dropped_behind_a_reader(
     worker, open_connection, threads
 ):
-    """A worker waits 200 ms for a lock at most; maintenance gives up after 100 ms."""
+    """A worker waits 200 ms for a lock at most; maintenance gives up after 50 ms."""
     history.make_leaf("default", LONG_AGO)
     make_jobs(make_queue(num_slots=100), 30)
     jobs = worker.claim(30)
@@ -273,3 +275,22 @@ def test_tables_that_are_not_ours_are_left_alone_when_they_are_attached():
                 assert maintain.drop_history("default") == []
         finally:
             cursor.execute("DROP TABLE tenantqueue_job_history_archive")
+
+
+def test_pruning_passes_over_a_job_that_an_operator_is_bringing_back(open_connection):
+    make_rule(keep_days=1)
+    queue = make_queue()
+    held = make_job(queue, state="error")
+    make_job(queue, state="error")
+    later = datetime.now(UTC) + timedelta(days=2)
+    other = open_connection()
+    pruner = Pruner()
+
+    with other.transaction():
+        other.execute("SELECT FROM tenantqueue_job_history WHERE id = %s FOR UPDATE", [held.pk])
+        pruner.begin("default", later)
+        while pruner.place is not None:
+            pruner.step("default", later)
+
+    assert set(Job.objects.values_list("pk", flat=True)) == {held.pk}
+    assert pruner.removed["keep_days"] == 1

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
-from django_tenantqueue.queries import changes, lists
+from django_tenantqueue.queries import changes, lists, retention
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
@@ -15,6 +15,7 @@ from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
     changes_of,
     claims,
+    ended,
     failed,
     failed_group,
     failed_jobs,
@@ -76,6 +77,24 @@ WORKERS_READ = 400
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
+    "read_ended": [
+        Case(
+            ended(first="(20,0)", until="(84,0)", before=TOMORROW, whole=True),
+            buffers=1000,
+            settings=dict.fromkeys(retention.AVOIDED, "off"),
+        )
+    ],
+    "delete_ended": [
+        Case(ended("failed", latest=TOMORROW), ("tenantqueue_history_pkey",), 8000),
+    ],
+    "thin_ended": [
+        Case(
+            ended("failed", "arguments", "results", "errors", latest=TOMORROW),
+            ("tenantqueue_history_pkey",),
+            20_000,
+        ),
+    ],
+    "measure_leaf": [Case(lambda _: {"leaf": "tenantqueue_job_history_default"})],
     "list_changes_of": [
         Case(
             changes_of("queue", 7, "tenant-7 / default"),

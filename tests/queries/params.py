@@ -20,6 +20,19 @@ def ids(name: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
     return lambda filled: {"ids": array(getattr(filled, name)), **more}
 
 
+def ended(name: str = "", *flags: str, **more: Any) -> Callable[[Filled], dict[str, Any]]:
+    start = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    month = {"start": start, "end": (start + timedelta(days=32)).replace(day=1), **more}
+    if not name:
+        return lambda _: month
+
+    def values(filled: Filled) -> dict[str, Any]:
+        chosen = getattr(filled, name)
+        return {"ids": array(chosen), **{f: array(True for _ in chosen) for f in flags}, **month}
+
+    return values
+
+
 def listed(
     *,
     states: Any = None,

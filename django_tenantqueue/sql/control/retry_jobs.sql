@@ -1,11 +1,14 @@
 -- Bring finished jobs back from the history, with a fresh number of attempts and their errors kept.
--- A job with gates returns to the first one. Jobs of a cancelled monitor do not change.
+-- A job with gates returns to the first one. Jobs of a cancelled monitor do not change, nor do jobs
+-- without their arguments.
 -- Locks: the history rows in id order. Indexes: the primary key of each history leaf, that of
 -- monitors.
 WITH target AS MATERIALIZED (
     SELECT j.id
     FROM tenantqueue_job_history j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('error', 'cancelled')
+        -- removed by a rule of retention
+        AND NOT j.args ? '__tenantqueue__'
         AND NOT EXISTS (
             SELECT
             FROM tenantqueue_concurrentjobmonitor m

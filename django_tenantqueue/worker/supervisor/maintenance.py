@@ -18,6 +18,7 @@ from ...alerts import check as alerts
 from ...operations import firing, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
+from ...operations.pruning import LOOK_SECONDS, Pruner
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
 from ...operations.task_gate import ROWS_PER_STEP
@@ -85,6 +86,7 @@ class Maintenance:
         """Seconds from the last look to when the next alert rule was due."""
         self._sweep = Sweep()
         self._feeder = Feeder()
+        self._pruner = Pruner()
         self._duties = [
             Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
             Duty("fire_schedules", self._fire, 1.0, pause_after=self._until_next_tick),
@@ -101,6 +103,7 @@ class Maintenance:
             Duty("thin_figures", maintain.thin_figures, 60.0, maintain.THINNED),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
+            Duty("prune_history", self._pruner.step, LOOK_SECONDS, pause_after=self._pruner.rest),
         ]
 
     def run_once(self) -> float:

@@ -1,0 +1,94 @@
+"""Rules of retention: for how long ended jobs are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import RetentionRule
+from ..operations import retention_rules as operations
+from ..status.task_names import is_known
+from .base import EmptyList, ModelAdmin
+from .filters import TenantFilter
+from .formats import breakable
+from .live_admin import TunedAdmin
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
+    """What is removed from the history, and when."""
+
+    export_name = "retention-rules"
+    empty_list = EmptyList(
+        _("There are no rules of retention."),
+        _(
+            "Ended jobs are kept for as many months as HISTORY_KEEP says. Add a rule to keep those "
+            "of a tenant, a task or a state for another time, or to remove their arguments, "
+            "results and errors earlier. This tells what it would remove:"
+        ),
+        "python manage.py prunejobs --dry-run",
+    )
+    list_display = ("title", *operations.TUNABLE)
+    list_display_links = ("title",)
+    list_editable = operations.TUNABLE
+    list_filter = ("state", TenantFilter)
+    search_fields = ("tenant", "task")
+    search_help_text = _("A part of the tenant or of the task.")
+    ordering = ("tenant", "task", "state")
+    actions = ()
+    fixed = ("tenant", "task", "state")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_rule)
+    readonly_fields = ("created_at",)
+    fieldsets = (
+        (
+            _("Which jobs"),
+            {
+                "fields": ("tenant", "task", "state"),
+                "description": _(
+                    "Each number of days comes from the most specific rule that gives it: one "
+                    "with a tenant before one without, then one with a task, then one with a state."
+                ),
+            },
+        ),
+        (_("Days"), {"fields": operations.TUNABLE}),
+        (_("Now"), {"fields": ("created_at",)}),
+    )
+
+    def insert(self, row: RetentionRule) -> None:
+        """Write a new rule."""
+        operations.add_rule(row, using=self.using)
+
+    def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
+        """Write a rule; say so when nothing is known by the name of a new one's task."""
+        super().save_model(request, obj, form, change)
+        named = obj.task and "*" not in obj.task
+        if not change and named and not is_known(self.using, obj.task):
+            text = gettext(
+                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
+                "its jobs show it."
+            )
+            self.message_user(request, text % obj.task, messages.WARNING)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether Django's permission is there: nothing refers to a rule."""
+        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: RetentionRule) -> None:
+        """Delete a rule."""
+        operations.delete_rules([obj.pk], using=self.using)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RetentionRule]) -> None:
+        """Delete rules."""
+        operations.delete_rules(queryset.values_list("pk", flat=True), using=self.using)
+
+    @admin.display(description=_("jobs"), ordering="tenant")
+    def title(self, rule: RetentionRule) -> Any:
+        """Return which jobs it is about."""
+        parts = [rule.tenant, rule.task, rule.get_state_display()]
+        return breakable(" / ".join(part for part in parts if part) or gettext("all jobs"))

@@ -1,0 +1,71 @@
+"""manage.py erasetenant"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from ...conf import get_settings
+from ...exceptions import TenantQueueError
+from ...models import Change, TenantQueue
+from ...operations.actor import acting_as, shell_user
+from ...operations.erasure import erase_tenant
+from ...text import number_of
+from ..printing import PrintingCommand
+
+
+def _answer(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:
+        raise CommandError("nothing was deleted: give --no-input to be asked nothing") from None
+
+
+class Command(PrintingCommand):
+    """Deletes all that is stored about a tenant."""
+
+    help = "Delete all that is stored about a tenant: jobs, history, queues and all other rows."
+    requires_system_checks = ["tenantqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        super().add_arguments(parser)
+        add = parser.add_argument
+        add("tenant", metavar="TENANT", help="exact tenant")
+        add("--stop", action="store_true", help="ask its running jobs to stop")
+        add(
+            "--wait",
+            type=float,
+            default=60.0,
+            metavar="SECONDS",
+            help="with --stop: longest wait for their ends (default: 60)",
+        )
+        add("--no-input", action="store_true", help="do not ask")
+        add("--database", help="alias of the jobs' database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Ask, delete, and print the numbers of rows."""
+        using, tenant = options["database"] or get_settings().database, options["tenant"]
+        queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
+        if not options["no_input"]:
+            text = (
+                f"All rows of tenant {tenant!r}, with {number_of('queue', queues)}, are deleted "
+                "permanently.\nType the name of the tenant to go on: "
+            )
+            if _answer(text) != tenant:
+                raise CommandError("nothing was deleted")
+        try:
+            with acting_as(shell_user(), Change.Source.COMMAND):
+                report = erase_tenant(
+                    tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
+                )
+        except TenantQueueError as error:
+            raise CommandError(str(error)) from error
+        if self.wants_json(options):
+            self.print_json({"tenant": tenant, "rows": report})
+            return
+        for table, count in report.items():
+            self.stdout.write(f"{count:>12,}  {table}")
+        self.stdout.write(f"{sum(report.values()):>12,}  rows of tenant {tenant!r} were deleted")

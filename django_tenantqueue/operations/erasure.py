@@ -1,0 +1,187 @@
+"""Erases a tenant: all rows about it, in every table, in bounded steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.cache import caches
+from django.db import transaction
+from django.db.models import Model, QuerySet
+
+from ..exceptions import InvalidOption, TransitionRefused
+from ..gates import gate_key
+from ..models import (
+    Change,
+    ConcurrentJobMonitor,
+    Duty,
+    Figure,
+    FigureTotal,
+    Job,
+    MonitorAddition,
+    MonitorPace,
+    QueueRate,
+    RetentionRule,
+    Schedule,
+    Session,
+    TaskControl,
+    TenantQueue,
+    UniqueKey,
+    Worker,
+)
+from ..states import ACTIVE
+from . import control
+from .changes import Entry
+from .queues import forget_queues
+
+BATCH = 1000
+"""Rows that one transaction deletes. Twice as many: locks are held twice as long. Half as many:
+more transactions."""
+READ = 20_000
+"""Rows whose keys are read at once."""
+LOOK_SECONDS = 0.2
+"""How often it is looked whether jobs that were asked to stop have ended."""
+
+WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, Worker)
+"""Models of the fleet. A worker's `tenants` is the option that it was started with."""
+
+Ids = Sequence[int]
+
+
+def _jobs(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
+    jobs = Job.objects.using(using).filter(queue_id__in=queues)
+    return [jobs.unfinished().exclude(state__in=sorted(ACTIVE)), jobs.finished()]
+
+
+def _of_queues(model: type[Model]) -> Callable[[str, str, Ids], list[QuerySet[Any]]]:
+    def rows(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
+        return [model._default_manager.using(using).filter(queue_id__in=queues)]
+
+    return rows
+
+
+def _of_tenant(
+    model: type[Model], column: str = "tenant"
+) -> Callable[[str, str, Ids], list[QuerySet[Any]]]:
+    def rows(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
+        return [model._default_manager.using(using).filter(**{column: tenant})]
+
+    return rows
+
+
+def _keys(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
+    return [UniqueKey.objects.using(using).filter(key__startswith=gate_key(tenant, ""))]
+
+
+TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
+    Schedule: _of_tenant(Schedule),  # first: they make jobs
+    Job: _jobs,
+    UniqueKey: _keys,
+    MonitorAddition: _of_tenant(MonitorAddition, "monitor__tenant"),
+    MonitorPace: _of_tenant(MonitorPace, "monitor__tenant"),
+    ConcurrentJobMonitor: _of_tenant(ConcurrentJobMonitor),
+    Session: _of_tenant(Session),
+    Figure: _of_queues(Figure),
+    QueueRate: _of_queues(QueueRate),
+    RetentionRule: _of_tenant(RetentionRule),
+    Change: _of_tenant(Change),
+    TenantQueue: _of_tenant(TenantQueue),
+}
+"""The rows of a tenant in each table, in the order in which they are deleted."""
+
+
+def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
+    """Pause and retire all queues of a tenant and disable its schedules, or raise.
+
+    `stop`: ask running jobs to stop. Raises TransitionRefused when jobs run and `stop` is false,
+    and InvalidOption for no tenant.
+    """
+    if not tenant:
+        raise InvalidOption("tenant='': the jobs without a tenant are not erased")
+    with transaction.atomic(using=using):
+        queues = TenantQueue.objects.using(using).filter(tenant=tenant)
+        ids = [queue.pk for queue in queues.order_by("pk").select_for_update()]
+        active = _active(using, ids)
+        if active and not stop:
+            raise TransitionRefused(
+                f"{len(active)} jobs of tenant {tenant!r} run: wait for their end, or let them be "
+                "stopped (--stop)"
+            )
+        queues.update(paused=True, retired=True)
+        Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
+
+
+def _active(using: str, queue_ids: Ids) -> list[int]:
+    jobs = Job.objects.using(using).active().filter(queue_id__in=queue_ids)
+    return list(jobs.order_by().values_list("pk", flat=True))
+
+
+def erase_tenant(
+    tenant: str,
+    *,
+    using: str,
+    stop: bool = False,
+    wait_seconds: float = 60.0,
+    tell: Callable[[str, int], None] = lambda table, rows: None,
+) -> dict[str, int]:
+    """Delete all rows about a tenant; return their numbers by table. It can be repeated.
+
+    Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
+    ends for up to `wait_seconds`. `tell` is called after each step. One entry of the list of
+    changes says how many rows there were, without the tenant. Raises TransitionRefused when jobs
+    run (still), and InvalidOption for no tenant.
+    """
+    close_tenant(using, tenant, stop=stop)
+    queues = TenantQueue.objects.using(using).filter(tenant=tenant)
+    ids = list(queues.order_by("pk").values_list("pk", flat=True))
+    _end_jobs(using, tenant, ids, time.monotonic() + wait_seconds if stop else 0.0)
+    report: dict[str, int] = {}
+    for model, rows_of in TABLES.items():
+        table = model._meta.db_table
+        report[table] = 0
+        for rows in rows_of(using, tenant, ids):
+            for count in _delete(using, rows):
+                report[table] += count
+                tell(table, report[table])
+    forget_queues()
+    with transaction.atomic(using=using):
+        entry = Entry(using, Change.Action.ERASE, Change.Kind.QUEUE)
+        entry.add(ids, after={table: count for table, count in report.items() if count})
+    return report
+
+
+def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
+    """Wait until no job of these queues runs. Raises TransitionRefused after `until`."""
+    while active := _active(using, queue_ids):
+        if time.monotonic() >= until:
+            raise TransitionRefused(
+                f"{len(active)} jobs of tenant {tenant!r} run: its queues are paused and retired. "
+                "Do it again when they have ended"
+            )
+        control.cancel(active, using=using, recorded=False)
+        time.sleep(LOOK_SECONDS)
+
+
+def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:
+    """Delete rows in batches, and yield how many each was."""
+    keys = rows.order_by()
+    while found := list(keys.values_list("pk", flat=True)[:READ]):
+        for start in range(0, len(found), BATCH):
+            chosen = rows.model._default_manager.using(using).filter(
+                pk__in=found[start : start + BATCH]
+            )
+            if rows.model is Job:
+                _forget_results(chosen)
+            yield int(chosen.order_by()._raw_delete(using))
+
+
+def _forget_results(jobs: QuerySet[Job]) -> None:
+    """Delete the results of jobs from the caches that have them."""
+    of_cache: dict[str, list[str]] = {}
+    for ref in jobs.exclude(result_ref=None).values_list("result_ref", flat=True):
+        alias, _, key = str(ref).partition(":")
+        of_cache.setdefault(alias, []).append(key)
+    for alias in of_cache.keys() & django_settings.CACHES.keys():
+        caches[alias].delete_many(of_cache[alias])

@@ -1,0 +1,76 @@
+"""Changes of the rules of retention. Each acts by the next step of maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from ..conf import get_settings
+from ..models import Change, RetentionRule
+from ..models.retention_rule import DAYS
+from .changes import Edit, merged, record_rows
+from .tuning import add_row, check_columns, row_of, write_columns
+
+TUNABLE = DAYS
+"""Columns of a rule that operators change."""
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def make_rule(
+    *,
+    tenant: str = "",
+    task: str = "",
+    state: str = "",
+    using: str | None = None,
+    **days: int | None,
+) -> RetentionRule:
+    """Write a new rule and return it.
+
+    `days`: keep_days, arguments_days, results_days, errors_days. Raises InvalidOption for another
+    name and Django's ValidationError for a bad value, or when there is such a rule.
+    """
+    check_columns(days, TUNABLE)
+    row = RetentionRule(tenant=tenant, task=task, state=state, **days)
+    add_rule(row, using=using)
+    return row
+
+
+def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
+    """Check a new row, write it, and record it. Raises Django's ValidationError."""
+    alias = _alias(using)
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    with transaction.atomic(using=alias):
+        add_row(alias, row, TUNABLE)
+
+
+def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a rule, which are TUNABLE.
+
+    Only the named columns are written. Raises InvalidOption for another column and Django's
+    ValidationError for a bad value; RetentionRule.DoesNotExist.
+    """
+    alias = _alias(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        rows = RetentionRule.objects.using(alias).select_for_update(no_key=True)
+        write_columns(alias, row_of(rows, rule_id), changes)
+
+
+def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Delete rules; return how many there were."""
+    alias = _alias(using)
+    with transaction.atomic(using=alias):
+        rules = RetentionRule.objects.using(alias)
+        found = list(rules.filter(pk__in=list(ids)).order_by("pk").select_for_update())
+        edits = [Edit({name: getattr(rule, name) for name in DAYS}, {}) for rule in found]
+        record_rows(alias, Change.Action.DELETE, found, merged(edits))
+        rules.filter(pk__in=[rule.pk for rule in found]).delete()
+    return len(found)
