@@ -109,7 +109,15 @@ def _check(fleet: Fleet, rule: AlertRule) -> None:
     if changed:
         alerts.bulk_update(changed, ("resolved_at", "seen_at", "text", "pending"))
     alerts.bulk_create(
-        Alert(rule=rule, key=key, label=s.label, text=s.text, opened_at=now, seen_at=now)
+        Alert(
+            rule=rule,
+            tenant=s.tenant or rule.tenant,
+            key=key,
+            label=s.label,
+            text=s.text,
+            opened_at=now,
+            seen_at=now,
+        )
         for key, s in found.items()
         if key not in stored
     )

@@ -42,11 +42,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Something wrong: the object, by a key that stays and a label to read, and what it is."""
+    """Something wrong: the object, by a key that stays and a label to read, and what it is.
+
+    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
+    """
 
     key: str
     label: str
     text: str
+    tenant: str = ""
 
 
 class Fleet:
@@ -130,7 +134,7 @@ def _waiting(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
         for queue in part:
             if queue.id in loads and loads[queue.id].waiting > most:
                 text = gettext("More than %s jobs wait.") % f"{most:,}"
-                yield Sighting(str(queue.id), _label(queue), text)
+                yield Sighting(str(queue.id), _label(queue), text, queue.tenant)
 
 
 def _waits(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
@@ -138,7 +142,7 @@ def _waits(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Si
         waits = queue.wait_seconds or 0.0
         if waits > rule.least:
             text = gettext("Its first job waits for %s.") % duration_text(waits)
-            yield Sighting(str(queue.id), _label(queue), text)
+            yield Sighting(str(queue.id), _label(queue), text, queue.tenant)
 
 
 def _untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
@@ -146,7 +150,7 @@ def _untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
         waits = queue.wait_seconds or 0.0
         if waits >= rule.least and not fleet.takers.take(queue.tenant, queue.name):
             text = gettext("No worker takes its jobs. The first one waits for %s.")
-            yield Sighting(str(queue.id), _label(queue), text % duration_text(waits))
+            yield Sighting(str(queue.id), _label(queue), text % duration_text(waits), queue.tenant)
 
 
 def _label(queue: BusyQueue) -> str:
@@ -238,11 +242,12 @@ def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sig
     for row in dict.fromkeys(found):
         assert row.next_at is not None
         late = rough_text((fleet.now - row.next_at).total_seconds())
-        yield Sighting(str(row.pk), str(row), gettext("It is late by %s.") % late)
+        text = gettext("It is late by %s.") % late
+        yield Sighting(str(row.pk), str(row), text, row.tenant)
 
 
 def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterator[Sighting]:
     for line in fleet.lines:
         if (line.kind, line.why) == (kind, why) and line.tenant == (rule.tenant or line.tenant):
             label = f"{line.tenant or NOTHING} / {line.name}"
-            yield Sighting(f"{line.tenant} {line.name}", label, text)
+            yield Sighting(f"{line.tenant} {line.name}", label, text, line.tenant)

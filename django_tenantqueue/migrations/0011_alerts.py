@@ -322,6 +322,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                ("tenant", models.TextField(default="", editable=False)),
                 ("key", models.TextField(editable=False)),
                 ("label", models.TextField(verbose_name="object")),
                 ("text", models.TextField(verbose_name="what is wrong")),

@@ -294,6 +294,8 @@ class Alert(models.Model):
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, verbose_name=_("rule"))
+    tenant = models.TextField(default="", editable=False)
+    """Whose object it is; "" is no tenant, or all of them."""
     key = models.TextField(editable=False)
     """The object, as the rule finds it again."""
     label = models.TextField(_("object"))

@@ -14,6 +14,8 @@ from django.db.models import Model, QuerySet
 from ..exceptions import InvalidOption, TransitionRefused
 from ..gates import gate_key
 from ..models import (
+    Alert,
+    AlertRule,
     Change,
     ConcurrentJobMonitor,
     Duty,
@@ -27,6 +29,7 @@ from ..models import (
     Schedule,
     Session,
     TaskControl,
+    TaskRate,
     TenantQueue,
     UniqueKey,
     Worker,
@@ -44,7 +47,7 @@ READ = 20_000
 LOOK_SECONDS = 0.2
 """How often it is looked whether jobs that were asked to stop have ended."""
 
-WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, Worker)
+WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, TaskRate, Worker)
 """Models of the fleet. A worker's `tenants` is the option that it was started with."""
 
 Ids = Sequence[int]
@@ -86,6 +89,8 @@ TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
     Figure: _of_queues(Figure),
     QueueRate: _of_queues(QueueRate),
     RetentionRule: _of_tenant(RetentionRule),
+    Alert: _of_tenant(Alert),
+    AlertRule: _of_tenant(AlertRule),
     Change: _of_tenant(Change),
     TenantQueue: _of_tenant(TenantQueue),
 }

@@ -87,6 +87,7 @@ def test_job_that_waits_for_long_opens_an_alert_of_its_queue() -> None:
     look()
 
     assert objects_of(rule) == ["acme / old"]
+    assert Alert.objects.get().tenant == "acme"
 
 
 def test_queue_that_no_worker_takes_opens_an_alert() -> None:

@@ -16,6 +16,8 @@ from django.utils import timezone
 from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
 from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
+    Alert,
+    AlertRule,
     Change,
     ConcurrentJobMonitor,
     Figure,
@@ -57,6 +59,10 @@ def fill(tenant: str) -> TenantQueue:
     key = gate_key(tenant, "k")
     Session.objects.create(kind="serial", tenant=tenant, key="k", gate_key=key)
     Session.objects.create(kind="user", tenant=tenant, key="k", gate_key=key)
+    rule = AlertRule.objects.create(name=f"rule of {tenant}", tenant=tenant, kind="wait")
+    Alert.objects.create(
+        rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()
+    )
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
