@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
-from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 from unittest import mock
 
 from asgiref.sync import sync_to_async
@@ -59,24 +58,14 @@ class Block(AbstractContextManager[T], AbstractAsyncContextManager[T], Generic[T
     def __enter__(self) -> T:
         return self._inner.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return self._inner.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: Any) -> bool | None:
+        return self._inner.__exit__(*raised)
 
     async def __aenter__(self) -> T:
         return await sync_to_async(self.__enter__)()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await sync_to_async(self.__exit__)(kind, error, traceback)
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await sync_to_async(self.__exit__)(*raised)
 
 
 def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:
