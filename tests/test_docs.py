@@ -18,7 +18,7 @@ import pytest
 from django.dispatch import Signal
 
 import django_tenantqueue
-from django_tenantqueue import exceptions, signals, states, tasks, testing
+from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
@@ -269,7 +269,11 @@ def test_every_signal_is_documented() -> None:
 
 
 def test_every_testing_helper_is_documented() -> None:
-    assert_named("reference/testing.md", [*functions_of(testing), "TEST_WORKER"])
+    assert_named("reference/testing.md", testing.__all__)
+    assert set(functions_of(testing)) <= set(testing.__all__)
+    fixtures = re.findall(r"@pytest\.fixture\ndef (\w+)", inspect.getsource(pytest_plugin))
+    assert "run_jobs" in fixtures
+    assert_named("reference/testing.md", fixtures)
     assert_named("reference/testing.md", inspect.signature(testing.run_pending).parameters)
 
 

@@ -7,26 +7,32 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.conf import settings as django_settings
 from django.db import connections, transaction
+from django.test import override_settings
 from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
-from .conf import get_settings
-from .execution.connection_state import open_blocks
-from .execution.current_job import RunningJob
-from .execution.outcome import UNKNOWN_CLASS, Outcome
-from .execution.run import run_async, run_sync
-from .gates import JobGates
-from .models import Job, TenantQueue
-from .operations.claim import Claimer, Verdict
-from .operations.gates import keys_of, release
-from .operations.task_gate import take
-from .operations.unique import keys_to_free
-from .queries import exchange as exchange_queries
-from .queries import finish as finish_queries
-from .queries.claim import ClaimedJob
-from .queries.control import promote_jobs
-from .queries.unique import free_keys
+from ..conf import get_settings
+from ..execution.connection_state import open_blocks
+from ..execution.current_job import RunningJob
+from ..execution.outcome import UNKNOWN_CLASS, Outcome
+from ..execution.run import run_async, run_sync
+from ..gates import JobGates
+from ..models import Job, TenantQueue
+from ..operations.claim import Claimer, Verdict
+from ..operations.firing import fire_schedules
+from ..operations.gates import keys_of, release
+from ..operations.maintain import expire
+from ..operations.task_gate import take
+from ..operations.unique import keys_to_free
+from ..queries import exchange as exchange_queries
+from ..queries import finish as finish_queries
+from ..queries.claim import ClaimedJob
+from ..queries.control import promote_jobs
+from ..queries.unique import free_keys
+from .blocks import travel
+from .jobs import assert_enqueued, captured_jobs, enqueued_jobs, refute_enqueued
 
 TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""
@@ -39,7 +45,8 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     Works inside a TestCase: what the test enqueued need not be committed, and the after-commit
     hooks of the test and of the jobs are run. Jobs go one at a time in the order in which a worker
     would claim them; those that they enqueue run, too. Errors of tasks do not surface here: look
-    at the returned jobs' `state` and `errors`.
+    at the returned jobs' `state` and `errors`. Due schedules fire and expired jobs are cancelled
+    before the first job.
 
     `scheduled` also runs jobs whose time has not come, retries among them. `most` ends a test
     whose jobs enqueue each other for ever; RuntimeError says so.
@@ -47,6 +54,8 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     using = get_settings().database
     ran: list[int] = []
     claimer = Claimer(TEST_WORKER)
+    while fire_schedules(using) or expire(using):
+        pass
     while True:
         run_commit_hooks(using)
         _promote(using, scheduled=scheduled)
@@ -169,3 +178,26 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         if held := keys_to_free([(claimed.id, gates)]):
             free_keys(using, held)
         release(using, keys_of([gates]))
+
+
+def eager() -> override_settings:
+    """Return what turns eager mode on: for `with`, or a decorator of a test or a TestCase.
+
+    The other settings in TENANTQUEUE stay.
+    """
+    return override_settings(
+        TENANTQUEUE={**getattr(django_settings, "TENANTQUEUE", {}), "EAGER": True}
+    )
+
+
+__all__ = [
+    "TEST_WORKER",
+    "assert_enqueued",
+    "captured_jobs",
+    "eager",
+    "enqueued_jobs",
+    "refute_enqueued",
+    "run_commit_hooks",
+    "run_pending",
+    "travel",
+]
