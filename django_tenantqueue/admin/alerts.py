@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from ..alerts.delivery import enqueue_test
@@ -110,7 +110,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     readonly_fields = ("now", "checked", "failure", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
-        (_("When"), {"fields": ("kind", ("threshold", "range_minutes"))}),
+        (_("Condition"), {"fields": ("kind", ("threshold", "range_minutes"))}),
         (
             _("Where"),
             {
@@ -314,7 +314,7 @@ class OpenFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """Return the choices."""
-        return [("yes", _("open")), ("no", _("resolved"))]
+        return [("yes", pgettext("alert", "open")), ("no", _("resolved"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
         """Return the alerts of the choice."""
@@ -359,7 +359,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
         """Return whether it is open."""
         if alert.resolved_at:
             return badge("held", gettext("resolved"))
-        return badge("error", gettext("open"))
+        return badge("error", pgettext("alert", "open"))
 
     @admin.display(description=_("rule"))
     def rule_link(self, alert: Alert) -> str:
