@@ -1,14 +1,28 @@
-"""Troubles to find and mend in the admin, one of each kind.
+"""Troubles to find and mend in the admin, one of each kind, and rules that watch for them.
 
 Who makes them again gets those that have been mended meanwhile; the others stay as they are.
 """
 
+from datetime import timedelta
 from typing import Any
 
-from django_tenantqueue import Task
-from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
+from django.utils import timezone
+
+from django_tenantqueue import Every, Task
+from django_tenantqueue.models import (
+    AlertRule,
+    Change,
+    ConcurrentJobMonitor,
+    Job,
+    RetentionRule,
+    Schedule,
+    TenantQueue,
+)
 from django_tenantqueue.operations import control, sessions, task_control
 from django_tenantqueue.operations.actor import acting_as
+from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.operations.retention_rules import make_rule
+from django_tenantqueue.operations.schedules import make_schedule
 
 from . import tasks
 from .plans import EXPORTS, REPORTS
@@ -30,6 +44,7 @@ def make_troubles() -> list[str]:
         _capped_task,
         _user_with_cap,
         _monitor_short_of_slots,
+        _rules,
     )
     with acting_as(OPERATOR, Change.Source.COMMAND):
         return [make() for make in makers]
@@ -97,6 +112,27 @@ def _monitor_short_of_slots() -> str:
             created_by=CREATED_BY,
         )
     return f"Monitor “{MONITOR}” of DL waits for the two slots of its queue; some exports failed."
+
+
+def _rules() -> str:
+    if not AlertRule.objects.exists():
+        make_alert_rule("Slow queues", "wait", threshold=60, log=True)
+        make_alert_rule("Failing tasks", "failure_rate", threshold=50, log=True)
+        make_alert_rule("Sessions of AA", "halted_session", tenant="AA", log=True)
+    if not RetentionRule.objects.exists():
+        make_rule(keep_days=400, results_days=30)
+        make_rule(state="error", keep_days=800)
+        make_rule(tenant="UA", task=tasks.logbook.name, keep_days=7)
+    if not Schedule.objects.exists():
+        tomorrow = timezone.now() + timedelta(days=1)
+        for name, task, hours in (
+            ("Fleet age", tasks.fleet_age, 24),
+            ("Worst days", tasks.worst_days, 168),
+        ):
+            make_schedule(
+                name, task, Every(hours=hours), all_tenants=True, queue=REPORTS, starts_at=tomorrow
+            )
+    return "Alert rules watch for these troubles. There are schedules and rules of retention, too."
 
 
 def _queue(airline: str, name: str, num_slots: int = 1) -> TenantQueue:

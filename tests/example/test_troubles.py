@@ -7,7 +7,7 @@ import pytest
 
 from .conftest import FLIGHTS, manage
 
-KINDS = 8
+KINDS = 9
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def test_troubles_are_there_when_they_were_made(url: str) -> None:
     assert read(url, f"{queues} AND tenant = 'AS'")[0][0] is True
     assert read(url, f"{queues} AND tenant = 'VX'")[0][1] == 0
     assert read(url, "SELECT num_slots FROM tenantqueue_taskcontrol") == [(1,)]
+    assert read(url, "SELECT count(*) FROM tenantqueue_alertrule") == [(3,)]
     assert read(url, "SELECT DISTINCT actor FROM tenantqueue_change") == [("maria",)]
 
 
