@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from unittest import mock
 
@@ -14,9 +15,16 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from django.utils.http import urlencode
 
-from django_tenantqueue.models import ConcurrentJobMonitor
+from django_tenantqueue.models import (
+    Alert,
+    AlertRule,
+    ConcurrentJobMonitor,
+    RetentionRule,
+    Schedule,
+)
 from django_tenantqueue.queries import base
 
 from ..bench import Bench
@@ -137,6 +145,7 @@ def _fill(bench: Bench) -> None:
         for minutes, periods in ((1, 180), (60, 192), (1440, 400)):
             params = {"minutes": minutes, "periods": periods, "queues": 300}
             cursor.execute(FIGURES, {**params, "name": tasks.noop_async.name})
+    _fill_rules(bench)
     ConcurrentJobMonitor.objects.start(
         "work",
         (tasks.work.call(1, number) for number in range(bench.size(100_000, 1_000))),
@@ -144,6 +153,38 @@ def _fill(bench: Bench) -> None:
         tenant="tenant-00000",
     )
     bench.vacuum()
+
+
+def _fill_rules(bench: Bench) -> None:
+    """Put in schedules, rules of retention, and alert rules with alerts."""
+    now, long_ago = timezone.now(), timezone.now() - timedelta(days=1)
+    for model in (Alert, AlertRule, RetentionRule, Schedule):
+        model.objects.all().delete()
+    Schedule.objects.bulk_create(
+        Schedule(
+            tenant=f"tenant-{number:05}",
+            name="nightly",
+            task=tasks.noop_async.name,
+            kind="interval",
+            expression="1d",
+            tick_at=now + timedelta(hours=12) if number % 20 else long_ago,
+            next_at=now + timedelta(hours=12) if number % 20 else long_ago,
+        )
+        for number in range(bench.size(20_000, 100))
+    )
+    RetentionRule.objects.bulk_create(
+        RetentionRule(tenant=f"tenant-{number:05}", keep_days=90)
+        for number in range(bench.size(1_000, 20))
+    )
+    rules = AlertRule.objects.bulk_create(
+        AlertRule(name=f"rule {number}", kind="wait", log=True)
+        for number in range(bench.size(200, 20))
+    )
+    Alert.objects.bulk_create(
+        Alert(rule=rule, key=str(number), label=f"{number}", opened_at=now, seen_at=now)
+        for rule in rules
+        for number in range(50)
+    )
 
 
 def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
@@ -191,6 +232,11 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "workers": f"{ADMIN}worker/",
         "a worker": f"{ADMIN}worker/{worker}/change/",
         "task controls": f"{ADMIN}taskcontrol/",
+        "schedules": f"{ADMIN}schedule/",
+        "late schedules": f"{ADMIN}schedule/?trouble=late",
+        "alert rules": f"{ADMIN}alertrule/",
+        "alerts": f"{ADMIN}alert/",
+        "retention rules": f"{ADMIN}retentionrule/",
         "duties": f"{ADMIN}duty/",
         "changes": f"{ADMIN}change/",
     }

@@ -43,6 +43,11 @@ def main() -> int:
         action="store_true",
         help="the tests have passed in this tree: do not run them without any mutant first",
     )
+    parser.add_argument(
+        "--promised",
+        action="store_true",
+        help="only those that break a sentence of guarantees.md",
+    )
     options = parser.parse_args()
     try:
         known = read_mutants()
@@ -51,6 +56,8 @@ def main() -> int:
     if unknown := set(options.names) - known.keys():
         sys.exit(f"error: no mutants {sorted(unknown)}; there are: {', '.join(known)}")
     mutants = [known[name] for name in options.names or known]
+    if options.promised:
+        mutants = [mutant for mutant in mutants if mutant.promise]
     with (
         database(SETTINGS) as server_url,
         closing(Zygote((*DJANGO, *PYTEST))) as zygote,
