@@ -407,7 +407,7 @@ def test_every_picture_of_the_admin_is_shown() -> None:
 
 
 def test_pictures_stay_small() -> None:
-    assert sum(path.stat().st_size for path in (DOCS / "images").iterdir()) < 7_000_000
+    assert sum(path.stat().st_size for path in (DOCS / "images").iterdir()) < 9_000_000
 
 
 def test_marker_of_an_unknown_part_fails() -> None:
