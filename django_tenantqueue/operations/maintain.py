@@ -100,7 +100,7 @@ def make_history(using: str, today: date | None = None) -> list[str]:
 
 
 def drop_history(using: str, today: date | None = None) -> list[str]:
-    """Drop the months of which neither HISTORY_KEEP nor a rule keeps a job; return their leaves.
+    """Drop the months in which neither HISTORY_KEEP nor a rule keeps a job; return their leaves.
 
     A leaf is emptied first, which only its own readers can hold up, and dropped when that takes
     no waiting either; what is left over is tried at the next round.

@@ -159,7 +159,7 @@ def _midnight(day: date) -> datetime:
 
 
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
-    """Return the months of which no job is kept by any rule, the oldest first."""
+    """Return the months in which no rule keeps a job, the oldest first."""
     before = Rules.read(using, now).forgotten
     if before is None:
         return []
