@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.dispatch import Signal
@@ -99,8 +100,8 @@ MEMBER = type(vars(RunningJob)["tenant"])
 
 @cache
 def text_of(page: str) -> str:
-    """Return a page's Markdown with the parts made from the code."""
-    return str(from_code.expand((DOCS / page).read_text()))
+    """Return a page's Markdown."""
+    return (DOCS / page).read_text()
 
 
 def assert_named(page: str, names: Any) -> None:
@@ -255,12 +256,13 @@ def test_every_property_of_a_job_is_documented() -> None:
 
 
 def test_every_state_and_transition_is_documented() -> None:
-    text = text_of("reference/states.md")
+    text = text_of("reference/states.md") + text_of("images/states.svg")
     for old, after in states.TRANSITIONS.items():
         assert f"| `{old.value}` | " in text
         for new in after:
             assert f"| `{old.value}` | `{new.value}` | " in text
             assert f"<title>{old.value} → {new.value}</title>" in text
+    ElementTree.fromstring(text_of("images/states.svg"))
 
 
 def test_every_signal_is_documented() -> None:
@@ -412,7 +414,18 @@ def test_pictures_stay_small() -> None:
 
 def test_marker_of_an_unknown_part_fails() -> None:
     with pytest.raises(KeyError):
-        from_code.expand("<!-- from the code: nothing -->")
+        from_code.expand("<!-- from the code: nothing -->\n")
+
+
+def test_parts_made_from_the_code_are_up_to_date() -> None:
+    assert [str(path.relative_to(ROOT)) for path in from_code.stale()] == [], "run `make reference`"
+
+
+def test_part_that_is_out_of_date_is_found() -> None:
+    text = text_of("reference/metrics.md")
+
+    assert from_code.expand(text.replace("| gauge |", "| guess |")) == text
+    assert from_code.expand("<!-- from the code: metrics -->\n") in text
 
 
 def test_files_exist_when_the_architecture_names_them() -> None:
