@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
+from ..calls import foreign
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..queries.claim import ClaimedJob
 from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
@@ -77,6 +78,12 @@ class RunningJob:
         # empty until it was asked for
         self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
         self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that running tasks elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.RUNNING)
 
     @property
     def id(self) -> int:
