@@ -26,9 +26,10 @@ from ..queries import monitors as queries
 from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
-from .enqueue import batches, new_job
+from .enqueue import batches
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
+from .new_job import new_job
 from .queues import Target, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
