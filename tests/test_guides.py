@@ -1,0 +1,222 @@
+"""The snippets of the guides for those who come from another system are run, on both sides."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from django_tenantqueue import Job
+from django_tenantqueue.calls.sources import registered_tasks
+from django_tenantqueue.states import State
+from django_tenantqueue.testing import run_pending
+
+ROOT = Path(__file__).parents[1]
+HOWTO = ROOT / "docs/howto"
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A block of Python. `wrote`: it is the code of the other system."""
+
+    code: str
+    wrote: bool
+    section: str
+
+
+def snippets(page: str) -> list[Snippet]:
+    found, section, wrote = [], "", False
+    pattern = r"^## ([^\n]*)$|^(You wrote|You write)\b[^\n]*:$|^```python\n(.*?)^```$"
+    for match in re.finditer(pattern, (HOWTO / f"{page}.md").read_text(), re.M | re.S):
+        heading, side, code = match.groups()
+        if heading is not None:
+            section, wrote = heading, False
+        elif side is not None:
+            wrote = side == "You wrote"
+        else:
+            found.append(Snippet(code, wrote, section))
+    return found
+
+
+GATEWAY = '''
+class Gateway:
+    """The services that the tasks of the guides call."""
+
+    class Busy(Exception):
+        pass
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*args, **kwargs):
+            self.calls.append((name, *args))
+            return f"{name} of {args[0]}"
+
+        return call
+'''
+
+# How each other system is set up: enough to import its names and to run its code here.
+SETUP = {
+    "coming-from-celery": """
+        from celery import Celery
+        from django.conf import settings
+        settings.configure(USE_TZ=True, DATABASES={"default": {
+            "ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
+        app = Celery("shop", broker="memory://", backend="cache+memory://")
+        app.conf.update(task_always_eager=True, task_store_eager_result=True)
+    """,
+    "coming-from-django-tasks-db": """
+        import django
+        from django.conf import settings
+        settings.configure(USE_TZ=True, INSTALLED_APPS=["django_tasks_db"], TASKS={"default": {
+            "BACKEND": "django.tasks.backends.immediate.ImmediateBackend", "QUEUES": []}})
+        django.setup()
+    """,
+    "coming-from-django-rq": """
+        import django
+        from django.conf import settings
+        queue = {"HOST": "localhost", "PORT": 1, "DB": 0}
+        settings.configure(USE_TZ=True, INSTALLED_APPS=["django_rq"], RQ_QUEUES={
+            "default": queue, "mail": queue, "reports": queue})
+        django.setup()
+        from rq import Queue
+        Queue._enqueue_job = lambda self, job, **more: job
+        Queue._enqueue_async_job = Queue._enqueue_job
+    """,
+    "coming-from-procrastinate": """
+        import procrastinate
+        from procrastinate.testing import InMemoryConnector
+        app = procrastinate.App(connector=InMemoryConnector())
+        app.open()
+    """,
+}
+PACKAGES = {
+    "coming-from-celery": "celery",
+    "coming-from-django-tasks-db": "django_tasks_db",
+    "coming-from-django-rq": "django_rq",
+    "coming-from-procrastinate": "procrastinate",
+}
+
+
+@pytest.mark.parametrize("page", SETUP)
+def test_what_was_written_runs_with_the_other_system(page: str) -> None:
+    pytest.importorskip(PACKAGES[page])
+    code = "\n".join(each.code for each in snippets(page) if each.wrote)
+    assert code
+    setup = re.sub("^        ", "", SETUP[page], flags=re.M)
+    program = (
+        "import sys, types\n__name__ = 'shop.tasks'\n"
+        "sys.modules['shop'] = sys.modules['shop.tasks'] = sys.modules['__main__']\n"
+        f"{GATEWAY}\ngateway = Gateway()\n{setup}\n{code}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Yield the module of a project's tasks. A job that is waited for runs at once."""
+    before = dict(registered_tasks())
+    tasks = ModuleType("shop.tasks")
+    for name in ("shop", "shop.tasks"):
+        monkeypatch.setitem(sys.modules, name, tasks)
+    exec(GATEWAY, vars(tasks))
+    exec("gateway = Gateway()", vars(tasks))
+    wait = Job.wait
+
+    def run_and_wait(job: Job, timeout: Any = 30.0) -> Job:
+        run_pending()
+        return wait(job, timeout)
+
+    monkeypatch.setattr(Job, "wait", run_and_wait)
+    yield tasks
+    for name in registered_tasks().keys() - before.keys():
+        registered_tasks().pop(name)
+
+
+def write(page: str, shop: ModuleType) -> dict[str, Any]:
+    """Run what the page says to write, and the jobs."""
+    for each in snippets(page):
+        if not each.wrote:
+            exec(compile(each.code, f"{page}.md, {each.section}", "exec"), vars(shop))
+    run_pending(scheduled=True)
+    return vars(shop)
+
+
+def results(name: str) -> list[Any]:
+    return [job.result for job in Job.objects.filter(name=f"shop.tasks.{name}").order_by("pk")]
+
+
+def ends() -> set[str]:
+    return set(Job.objects.values_list("state", flat=True))
+
+
+@pytest.fixture
+def celery(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Yield a Celery app that runs tasks at once, and takes what `shared_task` declares."""
+    from celery import Celery, _state
+
+    monkeypatch.setattr(_state, "_on_app_finalizers", set())
+    previous = _state._tls.current_app
+    app = Celery("shop", broker="memory://", backend="cache+memory://", fixups=[])
+    app.conf.task_always_eager = True
+    yield app
+    app.close()
+    _state._set_current_app(previous)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None:
+    settings.MOVED_TASKS = set()
+
+    made = write("coming-from-celery", shop)
+
+    assert ends() == {State.SUCCESS}
+    assert made["count"] == 3
+    assert made["state"] == State.SUCCESS
+    assert made["names"] == ["cat-small.png", "cat-large.png"]
+    assert results("count_words") == [{"example": 3}]
+    assert results("merge_pages") == [{"report": 5, "pages": ["5/0", "5/1", "5/2"]}]
+    # the moving task was called in Celery, as it has not moved
+    assert results("send_invoice") == []
+    assert ("mail", 3, "Invoice") in made["gateway"].calls
+    settings.MOVED_TASKS = {"shop.tasks.send_invoice"}
+    made["send_invoice"].delay(4)
+    assert ("mail", 4, "Invoice") not in made["gateway"].calls
+
+    # and back: what waits here is called in Celery
+    (back,) = [each.code for each in snippets("coming-from-celery") if "there.delay" in each.code]
+    exec(back, made)
+
+    assert ("mail", 4, "Invoice") in made["gateway"].calls
+    assert ends() == {State.SUCCESS, State.CANCELLED}
+    run_pending()
+    assert made["gateway"].calls.count(("mail", 4, "Invoice")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guide_from_django_tasks_db(shop: ModuleType) -> None:
+    pytest.importorskip("django.tasks", reason="Django 6.0 and later have django.tasks")
+
+    made = write("coming-from-django-tasks-db", shop)
+
+    assert ends() == {State.SUCCESS}
+    made["again"].refresh()
+    assert made["again"].return_value == "mail of 7"
+    assert ("charge", 3, 1) in made["gateway"].calls
+    assert Job.objects.get(queue__tenant="acme").max_attempts == 3
+    assert made["TASKS"]["default"]["BACKEND"] == made["OURS"]
