@@ -144,7 +144,7 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     own = text_of("reference/runworker.md")
     text = own if name == "runworker" else _section("reference/commands.md", name)
     options = from_code.command_options(name)
-    assert "--database" in options
+    assert "--database" in options or name == "celeryreport"  # which reads code
     for option, (_, said) in options.items():
         assert said, f"{name} {option} has no help"
         assert f"| `{option}" in text, f"{name} {option} is not documented"
@@ -329,7 +329,9 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         allowed = {"using": set(Options.__slots__), "task": for_task}.get(name)
-        for keyword in node.keywords if allowed else ():
+        if ast.unparse(node.func).startswith("app."):
+            continue  # of another system, in the guides
+        for keyword in [each for each in node.keywords if each.arg] if allowed else ():
             assert keyword.arg in allowed, f"{name}({keyword.arg}=…)"
 
 

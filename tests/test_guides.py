@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,20 +79,26 @@ SETUP = {
     "coming-from-django-tasks-db": """
         import django
         from django.conf import settings
-        settings.configure(USE_TZ=True, INSTALLED_APPS=["django_tasks_db"], TASKS={"default": {
-            "BACKEND": "django.tasks.backends.immediate.ImmediateBackend", "QUEUES": []}})
+        settings.configure(
+            USE_TZ=True,
+            INSTALLED_APPS=["django_tasks_db"],
+            DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+            TASKS={"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": []}},
+        )
         django.setup()
+        from django.core.management import call_command
+        call_command("migrate", verbosity=0)
     """,
     "coming-from-django-rq": """
         import django
         from django.conf import settings
-        queue = {"HOST": "localhost", "PORT": 1, "DB": 0}
-        settings.configure(USE_TZ=True, INSTALLED_APPS=["django_rq"], RQ_QUEUES={
-            "default": queue, "mail": queue, "reports": queue})
+        from fakeredis import FakeStrictRedis
+        settings.configure(
+            USE_TZ=True, INSTALLED_APPS=["django_rq"], RQ_QUEUES={"default": {}, "mail": {}})
         django.setup()
-        from rq import Queue
-        Queue._enqueue_job = lambda self, job, **more: job
-        Queue._enqueue_async_job = Queue._enqueue_job
+        from django_rq import queues
+        fake = FakeStrictRedis()
+        queues.get_connection = lambda *args, **kwargs: fake
     """,
     "coming-from-procrastinate": """
         import procrastinate
@@ -102,16 +108,17 @@ SETUP = {
     """,
 }
 PACKAGES = {
-    "coming-from-celery": "celery",
-    "coming-from-django-tasks-db": "django_tasks_db",
-    "coming-from-django-rq": "django_rq",
-    "coming-from-procrastinate": "procrastinate",
+    "coming-from-celery": ["celery"],
+    "coming-from-django-tasks-db": ["django.tasks", "django_tasks_db"],
+    "coming-from-django-rq": ["django_rq", "fakeredis"],
+    "coming-from-procrastinate": ["procrastinate"],
 }
 
 
 @pytest.mark.parametrize("page", SETUP)
 def test_what_was_written_runs_with_the_other_system(page: str) -> None:
-    pytest.importorskip(PACKAGES[page])
+    for package in PACKAGES[page]:
+        pytest.importorskip(package)
     code = "\n".join(each.code for each in snippets(page) if each.wrote)
     assert code
     setup = re.sub("^        ", "", SETUP[page], flags=re.M)
@@ -220,3 +227,45 @@ def test_guide_from_django_tasks_db(shop: ModuleType) -> None:
     assert ("charge", 3, 1) in made["gateway"].calls
     assert Job.objects.get(queue__tenant="acme").max_attempts == 3
     assert made["TASKS"]["default"]["BACKEND"] == made["OURS"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guide_from_procrastinate(shop: ModuleType, settings: Any) -> None:
+    settings.MOVED_TASKS = {"send_welcome"}
+    there: list[Any] = []
+    defer = SimpleNamespace(defer=lambda **kwargs: there.append(kwargs))
+    vars(shop)["old_tasks"] = SimpleNamespace(send_welcome=defer)
+
+    made = write("coming-from-procrastinate", shop)
+
+    # the last snippet moves what waits: the jobs that were due when it ran
+    assert {"user_id": 8} in there
+    assert {"user_id": 9} in there
+    assert ends() == {State.SUCCESS, State.CANCELLED}
+    assert results("charge_card") == [f"charge of {3}"]
+    settings.MOVED_TASKS = set()
+    there.clear()
+    made["welcome"](10)
+    assert there == [{"user_id": 10}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_guide_from_django_rq(shop: ModuleType, settings: Any) -> None:
+    settings.MOVED_TASKS = set()
+    there: list[Any] = []
+    vars(shop)["old_queue"] = SimpleNamespace(enqueue=lambda *args: there.append(args))
+
+    made = write("coming-from-django-rq", shop)
+
+    assert ends() == {State.SUCCESS}
+    assert made["count"] == 3
+    assert results("count_words") == ["count of example"]
+    assert there == [("shop.tasks.send_welcome", 7)]
+    settings.MOVED_TASKS = {"send_welcome"}
+    made["welcome"](8)
+    (back,) = [each.code for each in snippets("coming-from-django-rq") if "call =" in each.code]
+    exec(back, made)
+    assert there[1:] == [("shop.tasks.send_welcome", 8)]
+    assert [made["fetch_rates"].backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
+        *(10, 30, 60)
+    ]

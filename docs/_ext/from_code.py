@@ -277,6 +277,14 @@ def metrics_table() -> str:
     return "\n".join(lines)
 
 
+def server_commands() -> str:
+    """Return a table of the commands of the embedded server."""
+    from example_project.postgres.__main__ import COMMANDS
+
+    rows = [f"| `{name}` | {text} |" for name, text in COMMANDS.items()]
+    return "\n".join(["| command | effect |", "| --- | --- |", *rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     **{f"{name}-options": partial(options_table, name) for name in commands()},
@@ -284,6 +292,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "states": states_table,
     "transitions": transitions_table,
     "metrics": metrics_table,
+    "server-commands": server_commands,
 }
 
 
@@ -305,6 +314,7 @@ def main(arguments: list[str]) -> int:
     import django
     from django.conf import settings as django_settings
 
+    sys.path.insert(0, str(DOCS.parent))
     django_settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
     django.setup()
     found = stale()
