@@ -167,9 +167,10 @@ class RunningJob:
         """See previous."""
         return await sync_to_async(lambda: self.previous)()
 
-    def follow(self, previous: Job | None) -> None:
-        """Make `previous` what this one follows, for eager mode, which stores no job."""
+    def tell(self, previous: Job | None, summary: MonitorSummary | None) -> None:
+        """Set what is read from the database otherwise, for eager mode, which stores no job."""
         self._previous = (previous,)
+        self._summary = (summary,)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the run is.

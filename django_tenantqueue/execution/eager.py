@@ -24,6 +24,7 @@ from ..queries.claim import ClaimedJob
 from ..states import Priority, State
 from ..stored_error import describe_error
 from .current_job import RunningJob, enter, leave
+from .job_monitor import MonitorSummary
 from .outcome import Outcome
 
 _ids = itertools.count(-1, -1)
@@ -36,16 +37,18 @@ def run_now(
     kwargs: Mapping[str, Any],
     *,
     previous: Job | None = None,
+    summary: MonitorSummary | None = None,
 ) -> Job:
     """Run a call through the same encoding as a job would and return its finished Job.
 
     The Job is not stored; its id is negative, so that it is no other job's. What follows it runs
     after it. An exception of the task is raised here. `previous`: the job that it follows.
+    `summary`: of the details, for the callback of a monitor.
     """
     tenant = get_tenant() if options.tenant is None else options.tenant
     claimed = _claimed(source, options, tenant, args, kwargs, follows=previous is not None)
     running = RunningJob(claimed, tenant=tenant, queue=options.queue or "")
-    running.follow(previous)
+    running.tell(previous, summary)
     try:
         job = _run_traced(running, source, options)
     except Exception as error:

@@ -4,6 +4,8 @@ The job table is locked for a moment. While open transactions keep it from being
 gives up after 100 ms, so that claims and enqueues behind it go on.
 """
 
+from pathlib import Path
+
 from django.db import migrations, models
 
 LOCK = """
@@ -30,32 +32,9 @@ ALTER TABLE tenantqueue_job ADD COLUMN previous_id bigint, ADD COLUMN follow_ups
 DROP_COLUMNS = """
 ALTER TABLE tenantqueue_job DROP COLUMN previous_id, DROP COLUMN follow_ups
 """
-FUNCTIONS = """
--- The follow-ups of a job that ends in `state`: those that are enqueued get their ids.
-CREATE FUNCTION tenantqueue_due_follow_ups(follow_ups jsonb, state text) RETURNS jsonb
-LANGUAGE sql VOLATILE
-RETURN (
-    SELECT jsonb_agg(
-        CASE
-            WHEN state = 'success' OR f.value ->> 'on' = 'end'
-                THEN f.value || jsonb_build_object('id', nextval('tenantqueue_job_id_seq'))
-            ELSE f.value - 'id'
-        END
-        ORDER BY f.ordinality
-    )
-    FROM jsonb_array_elements(follow_ups) WITH ORDINALITY f
-);
-
--- Follow-ups without what only their own jobs need: no arguments, and nothing behind them.
-CREATE FUNCTION tenantqueue_short_follow_ups(follow_ups jsonb) RETURNS jsonb
-LANGUAGE sql IMMUTABLE
-RETURN (
-    SELECT jsonb_agg(f.value - '{args,context,follow_ups}'::text[] ORDER BY f.ordinality)
-    FROM jsonb_array_elements(follow_ups) WITH ORDINALITY f
-)
-"""
+FUNCTIONS = (Path(__file__).parent / "0017_follow_ups.sql").read_text()
 DROP_FUNCTIONS = """
-DROP FUNCTION tenantqueue_due_follow_ups(jsonb, text);
+DROP FUNCTION tenantqueue_enqueue_follow_ups(bigint, jsonb, text);
 DROP FUNCTION tenantqueue_short_follow_ups(jsonb)
 """
 

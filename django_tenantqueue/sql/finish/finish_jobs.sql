@@ -27,7 +27,7 @@ WITH done AS MATERIALIZED (
         ) AS new_errors,
         CASE
             WHEN job.follow_ups IS NOT NULL
-                THEN tenantqueue_due_follow_ups(job.follow_ups, done.state)
+                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, done.state)
         END AS new_follow_ups
 )
 -- include: move_to_history
