@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 _OPTIONS_AND_ARGUMENTS = "options and arguments are separate: task.using(run_at=5).delay(1, 2)"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
-_CALL = "task.call(…), which describes a call for a detail of a ConcurrentJobMonitor"
+_CALL = "task.call(…), which describes a call for then=…, group([…]) or a ConcurrentJobMonitor"
 _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta or an aware datetime"
 
 _DELAY_ON_COMMIT = (
@@ -21,7 +21,7 @@ METHODS = {
     "batch_defer": "task.enqueue_many([…])",
     "batch_defer_async": "await task.aenqueue_many([…])",
     "bulk_create": "task.enqueue_many([…])",
-    "chunks": "a ConcurrentJobMonitor, or task.enqueue_many([…])",
+    "chunks": "group([…]), a ConcurrentJobMonitor, or task.enqueue_many([…])",
     "configure": "task.using(…)",
     "defer": _DELAY,
     "defer_async": "await task.adelay(…)",
@@ -105,7 +105,7 @@ _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (
 _ONCE = "unique=Unique('until_executed')"
 _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
 _RESULT = "nothing: a result is stored with its job"
-_CALLBACK = "hooks=…, or the callback of a ConcurrentJobMonitor"
+_CALLBACK = "then=… (a call that follows a success) or on_end=…, of .using()"
 
 OPTIONS = {
     "acks_late": "nothing: a job of a worker that dies always runs again; see max_attempts",
@@ -122,7 +122,7 @@ OPTIONS = {
     "countdown": "run_at=…, with seconds from now: run_at=5",
     "default_retry_delay": _BACKOFF,
     "delay": _AT,
-    "depends_on": "session=…, in which jobs run one after another, or the end of the other task",
+    "depends_on": "then=… of the other job, or session=…, in which jobs run one after another",
     "description": "labels=[…]",
     "dont_autoretry_for": "retry_when=…, or raise Permanent inside the task",
     "eta": _AT,
@@ -133,7 +133,7 @@ OPTIONS = {
     "job_timeout": _TIMEOUT,
     "kwargs": _OPTIONS_AND_ARGUMENTS,
     "link": _CALLBACK,
-    "link_error": _CALLBACK,
+    "link_error": "hooks=…, whose failure(job) is called after the last attempt",
     "lock": "unique=Unique('while_executing'), or session=…",
     "max_age": "expires_at=…",
     "max_backoff": "backoff_max=…",

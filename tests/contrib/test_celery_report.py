@@ -364,6 +364,9 @@ def test_rows_of_beat_are_imported_by_their_command(app: Celery, beat: Rows) -> 
 # lines
 
 
+CANVAS = "from celery import chain, chord, group\n"
+
+
 def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
     (tmp_path / "code.py").write_text(code)
     found, unread = scan([tmp_path / "code.py"], {"send", "mail"})
@@ -383,6 +386,28 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
             "send.delay(1); the id of a job is given by the database; shadow is left out",
         ),
         ("self.retry()", "raise Retry()"),
+        (
+            "(send.s(1, a=2) | mail.s(3) | send.si())()",
+            (
+                "send.using(then=mail.using(then=send.call()).call(Placeholder('result'), 3))"
+                ".delay(1, a=2)"
+            ),
+        ),
+        (
+            f"{CANVAS}chain(send.s(1), many)()",
+            "first.using(then=second.call(Placeholder('result'))).delay(…)",
+        ),
+        (f"{CANVAS}group(send.s(1), mail.si(2))()", "group([send.call(1), mail.call(2)]).delay()"),
+        (f"{CANVAS}group(send.s(1))()", "group([send.call(1)]).delay()"),
+        (f"{CANVAS}group(calls).delay()", "group(calls).delay()"),
+        (
+            f"{CANVAS}chord([send.s(1)], mail.s(2))()",
+            (
+                "group([send.call(1)]).delay(on_done=mail.call(2)); it reads the results by "
+                "current_job().summary.details()"
+            ),
+        ),
+        (f"{CANVAS}chord(calls)(back)", "group([task.call(…), …]).delay(on_done=callback.call(…))"),
         (
             "send.retry(exc=e, countdown=5, max_retries=2)",
             "raise Retry(after=5) from e; its max_retries is max_attempts of the task",

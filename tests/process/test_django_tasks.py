@@ -105,7 +105,6 @@ def test_signal_names_what_has_interrupted_a_coroutine(
 def test_project_told_the_same_before_it_came_from_django_tasks_db(
     transactional_db: None, database_url: str, tmp_path: Path
 ):
-    pytest.importorskip("django_tasks_db")
     own = f"tenantqueue_before_{os.getpid()}"
     environment = {
         **os.environ,

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tokenize import open as open_source
 
-CANVAS = {
-    "chain": "then=…: each call enqueues the next one, with its result",
-    "chord": "a group of calls, and a last call with their results",
-    "chunks": "a ConcurrentJobMonitor, or task.enqueue_many([…])",
-    "group": "a group of calls, or task.enqueue_many([…])",
-    "signature": "task.call(…)",
-    "starmap": "task.enqueue_many([(…), (…)])",
-    "xmap": "task.enqueue_many([…])",
-}
+from .rewriting import CANVAS, apply_async, canvas, is_call, retry
+
 IMPORTS = {
     "AsyncResult": "from django_tenantqueue import Job; the id of a job is an int",
     "Ignore": "return",
@@ -32,21 +25,6 @@ SELF = {
     "replace": "enqueue the other task, and return",
     "request": "current_job(): id, attempt, max_attempts, tenant, queue",
     "update_state": "current_job().progress(done, total, message)",
-}
-OPTIONS = {
-    "countdown": "run_at",
-    "eta": "run_at",
-    "expires": "expires_at",
-    "queue": "queue",
-    "soft_time_limit": "timeout",
-    "time_limit": "hard_timeout",
-}
-"""Options of apply_async, and those of .using()."""
-LEFT_OUT = {
-    "link": "the next call is a follow-up",
-    "link_error": "a hook, failure(job), of @task(hooks=…)",
-    "priority": "priority: a lower number runs first here, 240 is the middle",
-    "task_id": "the id of a job is given by the database",
 }
 ASYNC_RESULT = {"AsyncResult", "GroupResult", "ResultSet"}
 WAIT = "job.wait(timeout=…).result; not in a task, nor in the transaction that enqueues"
@@ -119,7 +97,7 @@ class _Module:
             elif isinstance(node, ast.Call):
                 yield from self._call(node)
             elif isinstance(node, ast.BinOp) and any(
-                isinstance(node.op, ast.BitOr) and _calls(side, "s", "si")
+                isinstance(node.op, ast.BitOr) and is_call(side, "s", "si")
                 for side in (node.left, node.right)
             ):
                 yield self._canvas(node, "chain")
@@ -128,9 +106,9 @@ class _Module:
         text = code if code is not None else " ".join(ast.unparse(node).split())
         return Finding(self.file, getattr(node, "lineno", 0), kind, text, write)
 
-    def _canvas(self, node: ast.AST, kind: str) -> Finding:
+    def _canvas(self, node: ast.Call | ast.BinOp, kind: str) -> Finding:
         self.told |= set(ast.walk(node))
-        return self._found(node, kind, CANVAS[kind])
+        return self._found(node, kind, canvas(node, kind))
 
     def _is_result(self, node: ast.AST) -> bool:
         """Whether an expression is a result: of delay(), group(…)(), AsyncResult(…) and such."""
@@ -182,13 +160,13 @@ class _Module:
         is_task = ast.unparse(owner).rpartition(".")[2] in self.tasks
         if attribute == "apply_async":
             if is_task or not isinstance(owner, ast.Call):
-                self.told |= {each for each in ast.walk(node) if _calls(each, "s", "si")}
-                yield self._found(node, attribute, _rewritten(node, owner))
+                self.told |= {each for each in ast.walk(node) if is_call(each, "s", "si")}
+                yield self._found(node, attribute, apply_async(node, owner))
         elif attribute in ("delay_on_commit", "apply_async_on_commit"):
             yield self._found(
                 node, attribute, f"{ast.unparse(owner)}.delay(…): it is transactional"
             )
-        elif attribute == "on_commit" and any(_calls(each, *STARTS) for each in ast.walk(node)):
+        elif attribute == "on_commit" and any(is_call(each, *STARTS) for each in ast.walk(node)):
             yield self._found(node, attribute, "call .delay() at once: it is transactional")
         elif attribute in ("s", "si", "subtask") and (is_task or attribute != "subtask"):
             yield self._found(node, attribute, f"{ast.unparse(owner)}.call(…)")
@@ -196,7 +174,7 @@ class _Module:
             write = CANVAS.get(attribute, "call the function" if attribute == "apply" else "")
             yield self._found(node, attribute, write or CANVAS["xmap"])
         elif attribute == "retry" and (is_task or ast.unparse(owner) == "self"):
-            yield self._found(node, attribute, _retry(node))
+            yield self._found(node, attribute, retry(node))
         elif attribute == "send_task":
             yield self._found(node, attribute, "import the task, and call its .delay()")
         elif attribute in ("get", "join") and self._holds_result(owner, node):
@@ -213,59 +191,3 @@ class _Module:
 
 def _is_celery(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] == "celery"
-
-
-def _calls(node: ast.AST, *names: str) -> bool:
-    """Whether a node is a call of a method of one of these names."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in names
-    )
-
-
-def _rewritten(node: ast.Call, owner: ast.AST) -> str:
-    """Return task.apply_async((1,), countdown=5) as task.using(run_at=5).delay(1)."""
-    given = dict(zip(("args", "kwargs"), node.args, strict=False))
-    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-    options, notes = [], []
-    for name, value in given.items():
-        if name in OPTIONS:
-            options.append(f"{OPTIONS[name]}={ast.unparse(value)}")
-        elif name not in ("args", "kwargs"):
-            notes.append(LEFT_OUT.get(name, f"{name} is left out"))
-    arguments = [
-        *_elements(given.get("args")),
-        *_pairs(given.get("kwargs")),
-    ]
-    using = f".using({', '.join(options)})" if options else ""
-    call = f"{ast.unparse(owner)}{using}.delay({', '.join(arguments)})"
-    return "; ".join([call, *notes])
-
-
-def _elements(node: ast.AST | None) -> list[str]:
-    if node is None:
-        return []
-    if isinstance(node, ast.Tuple | ast.List):
-        return [ast.unparse(element) for element in node.elts]
-    return [f"*{ast.unparse(node)}"]
-
-
-def _pairs(node: ast.AST | None) -> list[str]:
-    if node is None:
-        return []
-    if isinstance(node, ast.Dict) and all(
-        isinstance(key, ast.Constant) and str(key.value).isidentifier() for key in node.keys
-    ):
-        pairs = zip(node.keys, node.values, strict=True)
-        return [f"{key.value}={ast.unparse(value)}" for key, value in pairs]  # type: ignore[union-attr]
-    return [f"**{ast.unparse(node)}"]
-
-
-def _retry(node: ast.Call) -> str:
-    """Return self.retry(exc=error, countdown=5) as raise Retry(after=5) from error."""
-    given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
-    after = f"after={given['countdown']}" if "countdown" in given else ""
-    cause = f" from {given['exc']}" if "exc" in given else ""
-    attempts = "; its max_retries is max_attempts of the task" if "max_retries" in given else ""
-    return f"raise Retry({after}){cause}{attempts}"
