@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from django import VERSION
+from django.core.management import get_commands, load_command_class
 
-from django_tenantqueue import Job
+from django_tenantqueue import Cron, Job, Task, Unique
+from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import registered_tasks
+from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
 
@@ -129,6 +135,43 @@ def test_what_was_written_runs_with_the_other_system(page: str) -> None:
     )
 
     assert done.returncode == 0, done.stderr
+
+
+def written(page: str) -> list[str]:
+    """Return the code in the last column of the tables of a page."""
+    cells = re.findall(r"^\| .* \| (.*) \|$", (HOWTO / f"{page}.md").read_text(), re.M)
+    return [span for cell in cells for span in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize("page", SETUP)
+def test_names_in_the_tables_of_a_guide_exist(page: str) -> None:
+    spans = written(page)
+    assert len(spans) > 15
+    options = {*Options.__slots__, *inspect.signature(Task).parameters}
+    options |= {*inspect.signature(Unique).parameters, "on_done"}
+    options |= {field.name for field in fields(Cron)}
+    own = get_commands()
+    flags = {
+        flag
+        for action in load_command_class("django_tenantqueue", "runworker")
+        .create_parser("manage.py", "runworker")
+        ._actions
+        for flag in action.option_strings
+    }
+    for span in spans:
+        if re.match(r"\w+=", span):
+            (call,) = ast.parse(f"task({span.replace('=…', '=1')})").body
+            for keyword in call.value.keywords:  # type: ignore[attr-defined]
+                assert keyword.arg in options, span
+        for given in re.findall(r"(?:using|@task)\((\w+)=", span):
+            assert given in options, span
+        for name in re.findall(r"manage\.py (\w+)", span):
+            assert own.get(name) == "django_tenantqueue", span
+        if "runworker" in span or span.startswith("--"):
+            assert set(re.findall(r"--[\w-]+", span)) <= flags, span
+        for owner, name in re.findall(r"\b(current_job\(\)|job|control)\.(\w+)", span):
+            holder = {"job": Job, "control": control}.get(owner, RunningJob)
+            assert hasattr(holder, name), span
 
 
 @pytest.fixture
