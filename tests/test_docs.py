@@ -23,6 +23,7 @@ from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
@@ -202,7 +203,7 @@ def test_every_method_of_a_task_is_documented() -> None:
 
 def test_everything_of_the_current_job_is_documented() -> None:
     properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
-    names = [*(set(properties) - {"said"}), "tenant", "queue", "cancel_requested", "lost"]
+    names = [*(set(properties) - {"said", "tell"}), "tenant", "queue", "cancel_requested", "lost"]
     assert_named("reference/tasks.md", sorted(names))
 
 
@@ -328,7 +329,7 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": set(Options.__slots__), "task": for_task}.get(name)
+        allowed = {"using": {*Options.__slots__, *DEFAULTS}, "task": for_task}.get(name)
         if ast.unparse(node.func).startswith("app."):
             continue  # of another system, in the guides
         for keyword in [each for each in node.keywords if each.arg] if allowed else ():
