@@ -491,6 +491,17 @@ def test_command_says_what_is_wrong(arguments: list[str], said: str, settings) -
         call_command("celeryreport", *arguments)
 
 
+def test_error_in_the_module_of_the_app_is_told(tmp_path: Path, monkeypatch, settings) -> None:
+    (tmp_path / "office").mkdir()
+    (tmp_path / "office/__init__.py").touch()
+    (tmp_path / "office/celery.py").write_text("import no_such_package")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings.SETTINGS_MODULE = "office.settings"
+
+    with pytest.raises(CommandError, match=r"office\.celery.*No module named 'no_such_package'"):
+        call_command("celeryreport")
+
+
 def test_files_of_other_directories_are_read(app: Celery, tmp_path: Path) -> None:
     (tmp_path / "services.py").write_text("from celery import group\ngroup()")
 

@@ -47,15 +47,21 @@ def find_celery_app(name: str | None) -> Any:
         try:
             found = find_app(place)
         except (ImportError, AttributeError) as error:
-            if name is not None:
-                raise InvalidOption(f"--app {name!r} cannot be imported: {error}") from error
-            continue
+            missing = getattr(error, "name", None)
+            if name is None and isinstance(error, ModuleNotFoundError) and _is_in(place, missing):
+                continue
+            raise InvalidOption(f"--app {place!r} cannot be imported: {error}") from error
         if hasattr(found, "tasks") and hasattr(found, "conf"):
             return found
     raise InvalidOption(
         f"no Celery app in {' or '.join(map(repr, tried))}: name it as in celery -A, for example "
         "--app mysite.celery:app"
     )
+
+
+def _is_in(place: str, module: str | None) -> bool:
+    """Whether a module is a place, or a package around it."""
+    return module is not None and f"{place}.".startswith(f"{module}.")
 
 
 def _places() -> list[str]:
@@ -97,7 +103,8 @@ def project_files(app: Any, more_paths: list[Path]) -> list[Path]:
     folders = {Path(config.path).resolve() for config in apps.get_app_configs()}
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", {})
-        if app in (names.get("app"), names.get("celery")) and names.get("__file__"):
+        is_its_own = names.get("app") is app or names.get("celery") is app
+        if is_its_own and names.get("__file__"):
             folders.add(Path(names["__file__"]).resolve().parent)
     own = Path(__file__).resolve().parents[2]
     folders = {
