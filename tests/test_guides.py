@@ -22,8 +22,10 @@ from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.task_control import resume_task
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
+from tests.factories import make_job
 
 ROOT = Path(__file__).parents[1]
 HOWTO = ROOT / "docs/howto"
@@ -247,10 +249,14 @@ def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None
 
     # and back: what waits here is called in Celery
     (back,) = [each.code for each in snippets("coming-from-celery") if "there.delay" in each.code]
+    begun = make_job(state=State.RUNNING, name="shop.tasks.send_invoice")
     exec(back, made)
 
+    assert begun.refresh().state == State.RUNNING
+    assert begun.cancel_requested_at is None
     assert ("mail", 4, "Invoice") in made["gateway"].calls
-    assert ends() == {State.SUCCESS, State.CANCELLED}
+    assert ends() == {State.SUCCESS, State.CANCELLED, State.RUNNING}
+    resume_task("shop.tasks.send_invoice")
     run_pending()
     assert made["gateway"].calls.count(("mail", 4, "Invoice")) == 1
 
@@ -302,7 +308,7 @@ def test_guide_from_django_rq(shop: ModuleType, settings: Any) -> None:
     assert there == [("shop.tasks.send_welcome", 7)]
     settings.MOVED_TASKS = {"send_welcome"}
     made["welcome"](8)
-    (back,) = [each.code for each in snippets("coming-from-django-rq") if "call =" in each.code]
+    (back,) = [each.code for each in snippets("coming-from-django-rq") if "given =" in each.code]
     exec(back, made)
     assert there[1:] == [("shop.tasks.send_welcome", 8)]
     assert [made["fetch_rates"].backoff_seconds(attempt, OSError()) for attempt in (1, 2, 3)] == [
