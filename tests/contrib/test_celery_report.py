@@ -351,9 +351,12 @@ def test_schedule_that_code_adds_is_found(app: Celery) -> None:
 
 @pytest.mark.django_db
 def test_rows_of_beat_are_imported_by_their_command(app: Celery, beat: Rows) -> None:  # noqa: F811
+    app.conf.beat_schedule = {"both": {"task": "office.send", "schedule": 30}}
     beat += [row("good", crontab=cron()), row("bad", crontab=cron("99")), row("never")]
+    beat += [row("both", crontab=cron())]
 
     found = {entry.name: entry for entry in read_schedules(app)}
+    assert found["both"].source == "beat_schedule"
 
     assert found["good"].write == "manage.py importbeat"
     assert found["bad"].write == ""

@@ -48,7 +48,8 @@ def read_schedules(app: Any) -> list[BeatEntry]:
     made = [
         entry if of_task[entry.task] == 1 or not entry.when else _as_row(entry) for entry in found
     ]
-    rows = list(_rows())
+    # its scheduler copies the entries of the settings into rows
+    rows = [row for row in _rows() if row.name not in {entry.name for entry in found}]
     return [entry for entry in (*made, *rows) if not entry.task.startswith("celery.")]
 
 
