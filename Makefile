@@ -74,6 +74,10 @@ chaos: $(VENV)/.test $(VENV)/.demo ## Kill, stop and restart everything, and aud
 docs: $(VENV)/.docs $(VENV)/.demo ## Build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+.PHONY: reference
+reference: $(VENV)/.docs $(VENV)/.demo ## Renew the parts of the documentation that are made from the code
+	$(PYTHON) docs/_ext/from_code.py
+
 .PHONY: screenshots
 screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of the admin from a running demo
 	@$(PYTHON) docs/screenshots.py

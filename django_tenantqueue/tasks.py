@@ -46,10 +46,7 @@ class _KnowsOtherNames:
     if not TYPE_CHECKING:  # else every attribute would exist
 
         def __getattr__(self, name):
-            kind = type(self).__name__
-            if name in foreign.METHODS:
-                raise AttributeError(f"{kind} has no {name!r}: use {foreign.METHODS[name]}")
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+            raise foreign.unknown_attribute(self, name, foreign.METHODS)
 
 
 class BoundTask(_KnowsOtherNames, Generic[P]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -119,6 +120,58 @@ def test_method_of_another_system_is_answered_with_ours(name):
             getattr(target, name)
         assert foreign.METHODS[name] in str(caught.value)
     assert not hasattr(noop, name)
+
+
+@pytest.mark.parametrize("name", sorted(foreign.JOB))
+def test_attribute_of_a_result_elsewhere_is_answered_with_ours(name):
+    job = noop.delay()
+
+    with pytest.raises(AttributeError, match=f"Job has no {name!r}: use ") as caught:
+        getattr(job, name)
+    assert foreign.JOB[name] in str(caught.value)
+    with pytest.raises(AttributeError, match="'Job' object has no attribute 'staet'"):
+        job.staet  # type: ignore[attr-defined] # noqa: B018
+
+
+@task
+def use(name: str) -> str:
+    """Return what is said about an attribute of the running job."""
+    try:
+        return str(getattr(current_job(), name))
+    except AttributeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", sorted(foreign.RUNNING))
+def test_attribute_of_a_running_task_elsewhere_is_answered_with_ours(name):
+    job = use.delay(name)
+
+    run_pending()
+
+    assert job.refresh().result == f"RunningJob has no {name!r}: use {foreign.RUNNING[name]}"
+
+
+def test_what_other_names_are_answered_with_exists():
+    from django_tenantqueue import exceptions, states
+    from django_tenantqueue.execution.current_job import RunningJob
+
+    texts = "\n".join(
+        text
+        for known in (foreign.METHODS, foreign.OPTIONS, foreign.JOB, foreign.RUNNING)
+        for text in known.values()
+    )
+    for name in re.findall(r"\bjob\.(\w+)", texts):
+        assert hasattr(Job, name), name
+    for name in re.findall(r"current_job\(\)\.(\w+)", texts):
+        assert hasattr(RunningJob, name), name
+    for name in re.findall(r"\btask\.(\w+)", texts):
+        assert hasattr(Task, name), name
+    for name in re.findall(r"\bcontrol\.(\w+)", texts):
+        assert hasattr(control, name), name
+    for name in re.findall(r"\bState\.(\w+)", texts):
+        assert hasattr(states.State, name), name
+    for name in re.findall(r"raise (\w+)", texts):
+        assert hasattr(exceptions, name), name
 
 
 def test_unknown_method_is_told_as_python_tells_it():

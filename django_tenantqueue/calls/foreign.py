@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _OPTIONS_AND_ARGUMENTS = "options and arguments are separate: task.using(run_at=5).delay(1, 2)"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
-_CALL = "task.call(…), which describes a call for a detail of a ConcurrentJobMonitor"
+_CALL = "task.call(…), which describes a call for then=…, group([…]) or a ConcurrentJobMonitor"
 _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta or an aware datetime"
+
+_DELAY_ON_COMMIT = (
+    "task.delay(…): a job is part of the transaction, and workers see it after the commit"
+)
 
 METHODS = {
     "apply": "task(…), which runs the function here and now",
     "apply_async": _OPTIONS_AND_ARGUMENTS,
+    "apply_async_on_commit": _DELAY_ON_COMMIT,
     "aenqueue": "await task.adelay(…)",
+    "batch_defer": "task.enqueue_many([…])",
+    "batch_defer_async": "await task.aenqueue_many([…])",
     "bulk_create": "task.enqueue_many([…])",
-    "chunks": "a ConcurrentJobMonitor, or task.enqueue_many([…])",
+    "chunks": "group([…]), a ConcurrentJobMonitor, or task.enqueue_many([…])",
     "configure": "task.using(…)",
     "defer": _DELAY,
     "defer_async": "await task.adelay(…)",
-    "delay_on_commit": "task.delay(…): a job is part of the transaction, and workers see it after "
-    "the commit",
+    "delay_on_commit": _DELAY_ON_COMMIT,
     "enqueue": _DELAY,
     "enqueue_at": _LATER,
+    "enqueue_call": _OPTIONS_AND_ARGUMENTS,
     "enqueue_in": _LATER,
     "map": "task.enqueue_many([…])",
     "perform_async": _DELAY,
@@ -27,6 +36,7 @@ METHODS = {
     "perform_in": _LATER,
     "perform_later": _DELAY,
     "push": _DELAY,
+    "replace": "task.delay(…) of the other task, and return",
     "request": "current_job() inside the task",
     "retry": "raise Retry(after=…) inside the task",
     "s": _CALL,
@@ -38,8 +48,54 @@ METHODS = {
     "starmap": "task.enqueue_many([…])",
     "submit": _DELAY,
     "subtask": _CALL,
+    "update_state": "current_job().progress(done, total, message) inside the task",
 }
 """Methods of tasks elsewhere."""
+
+_WAIT = "job.wait(timeout=…).result, in seconds, and not inside a transaction"
+_STATE = "job.refresh().state"
+_FINAL = "job.refresh().final"
+_CANCEL = "operations.control.cancel([job.pk])"
+
+JOB = {
+    "aget": "(await job.await_end(timeout=…)).result",
+    "failed": "job.refresh().state == State.ERROR",
+    "forget": "nothing: retention removes old jobs and their results",
+    "get": _WAIT,
+    "get_status": _STATE,
+    "is_failed": "job.refresh().state == State.ERROR",
+    "is_finished": _FINAL,
+    "is_queued": "job.refresh().state == State.CREATED",
+    "is_started": "job.refresh().state == State.RUNNING",
+    "join": _WAIT,
+    "latest_result": "job.refresh().result",
+    "meta": "job.stats, and current_job().stats inside the task",
+    "ready": _FINAL,
+    "requeue": "operations.control.retry([job.pk])",
+    "retry": "operations.control.retry([job.pk])",
+    "return_value": "job.refresh().result",
+    "revoke": _CANCEL,
+    "status": _STATE,
+    "successful": "job.refresh().state == State.SUCCESS",
+    "task_id": "job.pk",
+    "traceback": 'job.last_error["traceback"]',
+}
+"""Methods and attributes of results and jobs elsewhere."""
+
+RUNNING = {
+    "meta": "current_job().stats",
+    "origin": "current_job().queue",
+    "replace": "task.delay(…) of the other task, and return",
+    "request": "current_job(), which has id, attempt, tenant and queue itself",
+    "retries": "current_job().attempt - 1",
+    "retry": "raise Retry(after=…)",
+    "save_meta": "nothing: current_job().stats are stored with the job",
+    "should_abort": "current_job().cancel_requested, or check(), which raises Cancelled",
+    "task_id": "current_job().id",
+    "update_progress": "current_job().progress(done, total, message)",
+    "update_state": "current_job().progress(done, total, message)",
+}
+"""Methods and attributes of the running task elsewhere."""
 
 _AT = "run_at=…, with seconds from now, a timedelta or an aware datetime"
 _BACKOFF = "backoff=… (seconds before the second attempt, doubled each time) and backoff_max=…"
@@ -49,35 +105,50 @@ _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (
 _ONCE = "unique=Unique('until_executed')"
 _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
 _RESULT = "nothing: a result is stored with its job"
-_CALLBACK = "hooks=…, or the callback of a ConcurrentJobMonitor"
+_CALLBACK = "then=… (a call that follows a success) or on_end=…, of .using()"
 
 OPTIONS = {
     "acks_late": "nothing: a job of a worker that dies always runs again; see max_attempts",
+    "acks_on_failure_or_timeout": "nothing: see max_attempts and retry_when",
     "actor_name": "name=…",
+    "aliases": "name=…; a job keeps the name with which it was enqueued",
+    "args": _OPTIONS_AND_ARGUMENTS,
+    "at_front": "priority=…: a lower number runs first",
     "autoretry_for": "retry_when=(SomeError, …); by default every error is retried",
     "base": "hooks=…, or the setting WRAPPERS",
     "bind": _IN_TASK,
     "broker": "the setting DATABASE",
+    "compression": "nothing: PostgreSQL compresses large arguments",
     "countdown": "run_at=…, with seconds from now: run_at=5",
     "default_retry_delay": _BACKOFF,
     "delay": _AT,
+    "depends_on": "then=… of the other job, or session=…, in which jobs run one after another",
+    "description": "labels=[…]",
     "dont_autoretry_for": "retry_when=…, or raise Permanent inside the task",
     "eta": _AT,
     "expires": "expires_at=…, with seconds from now, a timedelta or an aware datetime",
+    "failure_ttl": "the retention rules in the admin",
     "ignore_result": _RESULT,
+    "job_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
     "job_timeout": _TIMEOUT,
+    "kwargs": _OPTIONS_AND_ARGUMENTS,
     "link": _CALLBACK,
-    "link_error": _CALLBACK,
+    "link_error": "hooks=…, whose failure(job) is called after the last attempt",
     "lock": "unique=Unique('while_executing'), or session=…",
     "max_age": "expires_at=…",
     "max_backoff": "backoff_max=…",
     "max_retries": _ATTEMPTS,
+    "meta": "labels=[…], or current_job().stats inside the task",
     "min_backoff": _BACKOFF,
+    "on_stopped": "hooks=…, whose after(job) is called at each end of a run",
+    "on_success": "hooks=…, whose success(job, result) is called",
     "pass_context": _IN_TASK,
     "queue_name": "queue=…",
-    "queueing_lock": _ONCE,
+    "queueing_lock": "unique=Unique('until_executing', key=…)",
     "rate_limit": _RATE,
     "reject_on_worker_lost": "nothing: a job of a worker that dies runs again; see max_attempts",
+    "repeat": "schedule=… of @task",
+    "result_ttl": "the retention rules in the admin",
     "retries": _ATTEMPTS,
     "retry": _ATTEMPTS,
     "retry_backoff": _BACKOFF,
@@ -101,3 +172,11 @@ OPTIONS = {
     "unique_for": "unique=Unique('until_expired', ttl=…)",
 }
 """Options of tasks and jobs elsewhere."""
+
+
+def unknown_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that does not exist, with what is used in its place."""
+    kind = type(owner).__name__
+    if name in known:
+        return AttributeError(f"{kind} has no {name!r}: use {known[name]}")
+    return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)

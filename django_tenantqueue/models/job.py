@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from asgiref.sync import sync_to_async
 from django.core.cache import caches
@@ -18,6 +18,7 @@ from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from ..calls import foreign
 from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..exceptions import JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
@@ -207,6 +208,8 @@ class Job(models.Model):
     result_data = models.JSONField(_("result"), null=True, db_column="result")
     result_ref = models.TextField(_("where the result is"), null=True)
     errors = models.JSONField(_("errors"), null=True)
+    previous_id = models.BigIntegerField(_("after job"), null=True)
+    follow_ups = models.JSONField(_("follow-ups"), null=True)
 
     objects = JobQuerySet.as_manager()
 
@@ -310,6 +313,12 @@ class Job(models.Model):
             raise JobNotFound(f"job {self.pk} does not exist any more")
         self.__dict__.update(fresh.__dict__)
         return self
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that results elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.JOB)
 
     def wait(self, timeout: float | timedelta = 30.0) -> Self:
         """Wait until the job has ended; return self, refreshed. Coroutines use await_end().

@@ -11,6 +11,9 @@ from ..exceptions import InvalidOption
 from ..models import Schedule
 from .schedules import stored_call
 
+PERIODIC_TASK = ("django_celery_beat", "PeriodicTask")
+"""The model of its rows."""
+
 
 def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
     """Return the schedule of a PeriodicTask, disabled and not stored, and what it leaves out.

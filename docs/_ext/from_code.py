@@ -1,13 +1,19 @@
-"""Parts of the documentation that are made from the code.
+"""Parts of the documentation that are made from the code, and stored in its pages.
 
-A page asks for one with a line of its own, `<!-- from the code: settings -->`; the line is replaced
-with Markdown before the page is parsed. tests/test_docs.py calls the same functions.
+A page asks for a part with a line of its own, `<!-- from the code: settings -->`. `make reference`
+writes the part below that line, and `<!-- end of settings -->` after it. A part that is out of date
+fails tests/test_docs.py, and is a warning of the build.
+
+    python docs/_ext/from_code.py            writes the pages
+    python docs/_ext/from_code.py --check    names those that are out of date
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
+import textwrap
 from argparse import SUPPRESS
 from collections.abc import Callable
 from functools import partial
@@ -20,13 +26,41 @@ from state_diagram import draw_states
 import django_tenantqueue
 from django_tenantqueue.queries.base import statement_files
 
+DOCS = Path(__file__).parents[1]
 PACKAGE = Path(django_tenantqueue.__file__).parent
-MARKER = re.compile(r"^<!-- from the code: ([a-z-]+) -->$", re.MULTILINE)
+PART = re.compile(
+    r"^<!-- from the code: ([a-z-]+) -->\n(?:.*?^<!-- end of \1 -->\n)?", re.MULTILINE | re.DOTALL
+)
 
 
 def expand(text: str) -> str:
-    """Return a page with its markers replaced; KeyError for a part that does not exist."""
-    return MARKER.sub(lambda match: PARTS[match[1]](), text)
+    """Return a page with its parts renewed; KeyError for a part that does not exist."""
+
+    def renew(match: re.Match[str]) -> str:
+        name = match[1]
+        made = PARTS[name]().strip()
+        return f"<!-- from the code: {name} -->\n\n{made}\n\n<!-- end of {name} -->\n"
+
+    return PART.sub(renew, text)
+
+
+def stale() -> dict[Path, str]:
+    """Return the files that are out of date, with what they should contain."""
+    pages = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
+    wanted = {path: expand(path.read_text()) for path in pages}
+    wanted[DOCS / "images" / "states.svg"] = state_diagram()
+    return {
+        path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text
+    }
+
+
+def wrap(paragraph: str) -> str:
+    """Return a paragraph in lines of up to 100 characters, none of which begins like a list."""
+    lines = textwrap.wrap(paragraph, 100, break_long_words=False, break_on_hyphens=False)
+    for number in range(len(lines) - 1, 0, -1):
+        if re.match(r"([-+*#>=|]|\d+[.)])(\s|$)", lines[number]):
+            lines[number - 1 : number + 1] = [f"{lines[number - 1]} {lines[number]}"]
+    return "\n".join(lines)
 
 
 # settings
@@ -56,10 +90,7 @@ def settings() -> str:
         key = field.name.upper()
         kind = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
         default = list(field.default) if isinstance(field.default, tuple) else field.default
-        parts.append(
-            f"(setting-{field.name.replace('_', '-')})=\n### `{key}`\n\n"
-            f"{kind}, default `{default!r}`\n\n{docs[field.name]}\n"
-        )
+        parts.append(f"### `{key}`\n\n{kind}, default `{default!r}`\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
 
 
@@ -132,7 +163,7 @@ def statements() -> str:
     parts = []
     for _, path in sorted(statement_files().items()):
         parts.append(f"### `{path.name}`\n")
-        parts += [f"{paragraph}\n" for paragraph in sql_head(path)]
+        parts += [f"{wrap(paragraph)}\n" for paragraph in sql_head(path)]
     return "\n".join(parts)
 
 
@@ -229,9 +260,9 @@ def transitions_table() -> str:
 
 
 def state_diagram() -> str:
-    """Return the states and their transitions as an inline picture."""
+    """Return docs/images/states.svg: the states and their transitions."""
     unused = {edge for edge, cause in CAUSES.items() if cause == "not used yet"}
-    return "```{raw} html\n" + draw_states(edges(), dashed=unused) + "\n```"
+    return draw_states(edges(), dashed=unused) + "\n"
 
 
 def metrics_table() -> str:
@@ -246,28 +277,53 @@ def metrics_table() -> str:
     return "\n".join(lines)
 
 
+def server_commands() -> str:
+    """Return a table of the commands of the embedded server."""
+    from example_project.postgres.__main__ import COMMANDS
+
+    rows = [f"| `{name}` | {text} |" for name, text in COMMANDS.items()]
+    return "\n".join(["| command | effect |", "| --- | --- |", *rows])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "settings": settings,
     **{f"{name}-options": partial(options_table, name) for name in commands()},
     "sql-statements": statements,
     "states": states_table,
     "transitions": transitions_table,
-    "state-diagram": state_diagram,
     "metrics": metrics_table,
+    "server-commands": server_commands,
 }
 
 
-def _replace(app: Any, docname: str, source: list[str]) -> None:
-    source[0] = expand(source[0])
+def _warn(app: Any) -> None:
+    from sphinx.util import logging
 
-
-def _always(app: Any, env: Any, added: Any, changed: Any, removed: Any) -> list[str]:
-    """Return the pages that are made from the code: nothing says whether it has changed."""
-    return [name for name in env.found_docs if MARKER.search(Path(env.doc2path(name)).read_text())]
+    for path in stale():
+        logging.getLogger(__name__).warning("%s is out of date: run `make reference`", path)
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
-    app.connect("source-read", _replace)
-    app.connect("env-get-outdated", _always)
+    app.connect("builder-inited", _warn)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files that are out of date, or name them with --check."""
+    import django
+    from django.conf import settings as django_settings
+
+    sys.path.insert(0, str(DOCS.parent))
+    django_settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+    django.setup()
+    found = stale()
+    for path, text in found.items():
+        print(path.relative_to(DOCS.parent))
+        if arguments != ["--check"]:
+            path.write_text(text)
+    return int(bool(found) and arguments == ["--check"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

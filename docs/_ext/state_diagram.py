@@ -56,8 +56,8 @@ PATHS: dict[Edge, str] = {
 """How each arrow runs. One that is not listed runs straight from centre to centre."""
 
 HEAD = """\
-<svg viewBox="0 0 920 440" role="img" aria-label="States of a job"
- style="max-width: 100%; color: inherit; font: 15px sans-serif">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 940 440" width="940" height="440"
+ style="background: #fff; color: #222; font: 15px sans-serif">
 <defs><marker id="tip" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7"
  orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" fill="currentColor"/></marker></defs>"""
 

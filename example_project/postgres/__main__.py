@@ -10,20 +10,21 @@ from pathlib import Path
 from . import DEFAULT_DATA_DIR, Cluster, PostgresError, database, find_binaries
 from .temporary import guard
 
+COMMANDS = {
+    "start": "start the server (made on first use) and print its URL",
+    "stop": "stop the server",
+    "remove": "stop the server and remove its data",
+    "status": "say whether the server runs; exit code 3 if not",
+    "url": "print DATABASE_URL, or the URL of the running server",
+    "psql": "open psql on it; further arguments go to psql",
+    "run": "run a command with DATABASE_URL set to a temporary server",
+}
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m example_project.postgres", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in {
-        "start": "start the server (made on first use) and print its URL",
-        "stop": "stop the server",
-        "remove": "stop the server and remove its data",
-        "status": "say whether the server runs; exit code 3 if not",
-        "url": "print DATABASE_URL, or the URL of the running server",
-        "psql": "open psql on it; further arguments go to psql",
-        "run": "run a command with DATABASE_URL set to a temporary server",
-        "guard": argparse.SUPPRESS,
-    }.items():
+    for name, text in {**COMMANDS, "guard": argparse.SUPPRESS}.items():
         command = commands.add_parser(name, help=text)
         command.add_argument("--data-dir", type=Path, default=DEFAULT_DATA_DIR)
         if name == "start":

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from django_tenantqueue.models import Job
@@ -35,17 +40,10 @@ def told(name: str, value: Any, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_project_of_django_tasks_db_runs_when_its_backend_and_worker_are_ours(
-    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    log = tmp_path / "signals"
-    monkeypatch.setenv("PROJECT_LOG", str(log))
-    runner = workers.start(module="tests.contrib.project.settings")
-
-    found = exercise()
-
+def expected() -> dict[str, Any]:
+    """Return what the project tells of its results."""
     bounced = {"error": "ConnectionRefusedError", "traceback": True}
-    assert found == {
+    return {
         "send": told(
             "send", "a@example.com: Hello", args=["a@example.com"], kwargs={"subject": "Hello"}
         ),
@@ -63,6 +61,18 @@ def test_project_of_django_tasks_db_runs_when_its_backend_and_worker_are_ours(
             times=[True, False, False, False],
         ),
     }
+
+
+def test_project_of_django_tasks_db_runs_when_its_backend_and_worker_are_ours(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log = tmp_path / "signals"
+    monkeypatch.setenv("PROJECT_LOG", str(log))
+    runner = workers.start(module="tests.contrib.project.settings")
+
+    found = exercise()
+
+    assert found == expected()
     lines = [line.split() for line in log.read_text().splitlines()]
     assert len(lines) == 8
     assert {int(pid) for _, pid, *_ in lines} == {child.pid for child in runner.children()}
@@ -89,3 +99,43 @@ def test_signal_names_what_has_interrupted_a_coroutine(
     name = f"django_tenantqueue.exceptions.{error}"
     assert [found.exception_class_path for found in result.errors] == [name]
     assert log.read_text().splitlines()[-1].split()[2:] == [result.id, "FAILED", name]
+
+
+@pytest.mark.heavy
+def test_project_told_the_same_before_it_came_from_django_tasks_db(
+    transactional_db: None, database_url: str, tmp_path: Path
+):
+    own = f"tenantqueue_before_{os.getpid()}"
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.contrib.project.settings",
+        "PROJECT_BACKEND": "django_tasks_db.DatabaseBackend",
+        "PROJECT_LOG": str(tmp_path / "signals"),
+        "DATABASE_URL": re.sub(r"/[^/?]+(\?|$)", rf"/{own}\1", database_url),
+    }
+
+    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    with psycopg.connect(database_url, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {own}")
+        try:
+            python("django", "migrate", "-v0")
+            options = ["--queue-name", "*", "--interval", "0.1", "--no-startup-delay"]
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "django", "db_worker", *options], env=environment
+            )
+            try:
+                told_before = json.loads(python("tests.contrib.project.exercise").stdout)
+            finally:
+                worker.kill()
+                worker.wait()
+        finally:
+            server.execute(f"DROP DATABASE {own} WITH (FORCE)")
+    assert told_before == expected()

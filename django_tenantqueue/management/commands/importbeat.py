@@ -13,10 +13,8 @@ from ...conf import get_settings
 from ...exceptions import TenantQueueError
 from ...models import Change, Schedule
 from ...operations.actor import acting_as, shell_user
-from ...operations.beat import read_periodic_task
+from ...operations.beat import PERIODIC_TASK, read_periodic_task
 from ...operations.schedules import add_schedule
-
-PERIODIC_TASK = ("django_celery_beat", "PeriodicTask")
 
 
 class Command(BaseCommand):

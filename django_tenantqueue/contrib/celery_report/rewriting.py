@@ -1,0 +1,156 @@
+"""Write a call of Celery as a call of this package."""
+
+from __future__ import annotations
+
+import ast
+from copy import deepcopy
+
+CANVAS = {
+    "chain": "first.using(then=second.call(Placeholder('result'))).delay(…)",
+    "chord": "group([task.call(…), …]).delay(on_done=callback.call(…))",
+    "chunks": "a ConcurrentJobMonitor, or task.enqueue_many([…])",
+    "group": "group([task.call(…), …]).delay(), or task.enqueue_many([…])",
+    "signature": "task.call(…)",
+    "starmap": "task.enqueue_many([(…), (…)])",
+    "xmap": "task.enqueue_many([…])",
+}
+"""What is written for a use of Celery's canvas that cannot be rewritten here."""
+OPTIONS = {
+    "countdown": "run_at",
+    "eta": "run_at",
+    "expires": "expires_at",
+    "queue": "queue",
+    "soft_time_limit": "timeout",
+    "time_limit": "hard_timeout",
+}
+"""Options of apply_async, and those of .using()."""
+LEFT_OUT = {
+    "link": "then=… with its call",
+    "link_error": "a hook, failure(job), of @task(hooks=…)",
+    "priority": "priority: a lower number runs first here, 240 is the middle",
+    "task_id": "the id of a job is given by the database",
+}
+
+
+def is_call(node: ast.AST, *names: str) -> bool:
+    """Whether a node is a call of a method of one of these names."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in names
+    )
+
+
+def canvas(node: ast.Call | ast.BinOp, kind: str) -> str:
+    """Return what to write for a chain, group or chord."""
+    if isinstance(node, ast.BinOp):
+        found = _chain(_piped(node))
+    elif kind == "chain":
+        found = _chain(node.args)
+    elif kind == "group":
+        inner = node.func if isinstance(node.func, ast.Call) else node
+        found = f"{_group(inner.args)}.delay()"
+    elif kind == "chord":
+        inner = node.func if isinstance(node.func, ast.Call) else node
+        found = _chord(inner.args[:1], [*inner.args[1:], *(node.args if inner is not node else ())])
+    else:
+        found = None
+    return found or CANVAS[kind]
+
+
+def _piped(node: ast.AST) -> list[ast.expr]:
+    """Return the parts of `a | b | c`."""
+    if isinstance(node, ast.BinOp):
+        return [*_piped(node.left), *_piped(node.right)]
+    assert isinstance(node, ast.expr)
+    return [node]
+
+
+def _chain(steps: list[ast.expr]) -> str | None:
+    """Return `a.using(then=b.call(Placeholder('result'))).delay(1)`; None: it has other parts."""
+    then = ""
+    for step in reversed(steps):
+        if not (isinstance(step, ast.Call) and is_call(step, "s", "si")):
+            return None
+        assert isinstance(step.func, ast.Attribute)
+        task = ast.unparse(step.func.value) + (f".using(then={then})" if then else "")
+        given = [ast.unparse(each) for each in (*step.args, *step.keywords)]
+        if step is steps[0]:
+            return f"{task}.delay({', '.join(given)})"
+        placeholder = ["Placeholder('result')"] if step.func.attr == "s" else []
+        then = f"{task}.call({', '.join([*placeholder, *given])})"
+    return None
+
+
+class _AsCalls(ast.NodeTransformer):
+    """Makes task.call(1) of task.s(1)."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if is_call(node, "s", "si") and isinstance(node.func, ast.Attribute):
+            node.func.attr = "call"
+        return node
+
+
+def _group(members: list[ast.expr]) -> str:
+    made = [ast.unparse(_AsCalls().visit(deepcopy(each))) for each in members]
+    if len(made) != 1 or is_call(members[0], "s", "si"):
+        return f"group([{', '.join(made)}])"
+    return f"group({made[0][1:-1] if isinstance(members[0], ast.GeneratorExp) else made[0]})"
+
+
+def _chord(header: list[ast.expr], callbacks: list[ast.expr]) -> str | None:
+    if not header or len(callbacks) != 1 or not is_call(callbacks[0], "s", "si"):
+        return None
+    callback = ast.unparse(_AsCalls().visit(deepcopy(callbacks[0])))
+    return (
+        f"{_group(header)}.delay(on_done={callback}); it reads the results by "
+        "current_job().summary.details()"
+    )
+
+
+def apply_async(node: ast.Call, owner: ast.AST) -> str:
+    """Return task.apply_async((1,), countdown=5) as task.using(run_at=5).delay(1)."""
+    given = dict(zip(("args", "kwargs"), node.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    options, notes = [], []
+    for name, value in given.items():
+        if name in OPTIONS:
+            options.append(f"{OPTIONS[name]}={ast.unparse(value)}")
+        elif name not in ("args", "kwargs"):
+            notes.append(LEFT_OUT.get(name, f"{name} is left out"))
+    arguments = [
+        *_elements(given.get("args")),
+        *_pairs(given.get("kwargs")),
+    ]
+    using = f".using({', '.join(options)})" if options else ""
+    call = f"{ast.unparse(owner)}{using}.delay({', '.join(arguments)})"
+    return "; ".join([call, *notes])
+
+
+def _elements(node: ast.AST | None) -> list[str]:
+    if node is None:
+        return []
+    if isinstance(node, ast.Tuple | ast.List):
+        return [ast.unparse(element) for element in node.elts]
+    return [f"*{ast.unparse(node)}"]
+
+
+def _pairs(node: ast.AST | None) -> list[str]:
+    if node is None:
+        return []
+    if isinstance(node, ast.Dict) and all(
+        isinstance(key, ast.Constant) and str(key.value).isidentifier() for key in node.keys
+    ):
+        pairs = zip(node.keys, node.values, strict=True)
+        return [f"{key.value}={ast.unparse(value)}" for key, value in pairs]  # type: ignore[union-attr]
+    return [f"**{ast.unparse(node)}"]
+
+
+def retry(node: ast.Call) -> str:
+    """Return self.retry(exc=error, countdown=5) as raise Retry(after=5) from error."""
+    given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+    after = f"after={given['countdown']}" if "countdown" in given else ""
+    cause = f" from {given['exc']}" if "exc" in given else ""
+    attempts = "; its max_retries is max_attempts of the task" if "max_retries" in given else ""
+    return f"raise Retry({after}){cause}{attempts}"
