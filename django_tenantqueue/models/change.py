@@ -14,6 +14,7 @@ from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
 from .retention_rule import RetentionRule
+from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
@@ -39,6 +40,7 @@ class Change(models.Model):
         SCHEDULE = "schedule", _("schedule")
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
+        ROUTING = "routing", _("routing")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -125,6 +127,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.SCHEDULE: Schedule,
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
+    Change.Kind.ROUTING: Routing,
 }
 """The model of each kind of object."""
 
