@@ -51,7 +51,7 @@ def test_routing_is_added_edited_in_the_list_and_deleted(admin_client: Client) -
     [
         (
             {"pattern": "x", "queue": "hevy"},
-            "so no job can be routed to it. Make",
+            "so no job can be routed to it. Did you mean",
         ),
         (
             {"pattern": "x", "queue": "heavy", "tenant": "globex"},
