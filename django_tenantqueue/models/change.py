@@ -17,6 +17,7 @@ from .retention_rule import RetentionRule
 from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
+from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -41,6 +42,7 @@ class Change(models.Model):
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
         ROUTING = "routing", _("routing")
+        STATUS_LINKS = "status_links", _("status links")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -74,6 +76,7 @@ class Change(models.Model):
         ENABLE = "enable", _("enabled")
         DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
+        REVOKE = "revoke", _("revoked")
         ERASE = "erase", _("tenant erased")
 
     id = models.BigAutoField(primary_key=True)
@@ -128,6 +131,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
     Change.Kind.ROUTING: Routing,
+    Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }
 """The model of each kind of object."""
 
