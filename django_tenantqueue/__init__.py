@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Postpone, Retry
+    from .groups import group
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
@@ -23,6 +24,7 @@ _HOMES = {
     "delay": "tasks",
     "Delayable": "tasks",
     "current_job": "tasks",
+    "group": "groups",
     "ConcurrentJobMonitor": "models",
     "Job": "models",
     "Priority": "states",
@@ -61,6 +63,7 @@ __all__ = [
     "current_job",
     "delay",
     "get_tenant",
+    "group",
     "task",
     "use_tenant",
 ]

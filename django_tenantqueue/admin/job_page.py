@@ -30,6 +30,7 @@ from .formats import (
     state_badge,
 )
 from .job_causes import answer_for
+from .job_follow_ups import follow_up_links, previous_link
 from .job_values import LONGEST_VALUE, shown_arguments, shown_columns, shown_result
 from .links import link_to
 from .timeline import make_timeline
@@ -217,6 +218,9 @@ def _facts(
             _("monitor"),
             monitor and link_to(site, request, ConcurrentJobMonitor, monitor, f"#{monitor}"),
         ),
+        (_("after job"), previous_link(site, request, job)),
+        (_("then"), follow_up_links(site, request, job, "success")),
+        (_("at its end"), follow_up_links(site, request, job, "end")),
         (_("exclusive key"), shown["exclusive_key"]),
         (_("unique key"), shown["unique_key"]),
         (_("uniqueness"), job.unique_mode),

@@ -35,7 +35,7 @@ _ADVICE = (
     "datetime, date, time, timedelta, Decimal, UUID, or a saved model instance)"
 )
 
-PLACEHOLDERS = ("scheduled_at", "attempt", "tenant", "job_id")
+PLACEHOLDERS = ("scheduled_at", "attempt", "tenant", "job_id", "result")
 """The names of values that are put in when a job is enqueued by a schedule, or when it runs."""
 
 
@@ -43,9 +43,10 @@ PLACEHOLDERS = ("scheduled_at", "attempt", "tenant", "job_id")
 class Placeholder:
     """An argument whose value is known later: `report.delay(Placeholder("job_id"))`.
 
-    "attempt" and "job_id" (int) and "tenant" (str) are put in when the job runs. "scheduled_at", an
-    aware datetime in UTC, is the tick for which a schedule enqueues the job. Raises InvalidArgument
-    for another name.
+    "attempt" and "job_id" (int) and "tenant" (str) are put in when the job runs, and so is "result"
+    in a call that follows another job (`then=`): what that one returned, None if it failed.
+    "scheduled_at", an aware datetime in UTC, is the tick for which a schedule enqueues the job.
+    Raises InvalidArgument for another name.
     """
 
     name: str
@@ -61,6 +62,8 @@ REMOVED = "removed"
 """What the arguments are marked with that a rule of retention has removed."""
 TICK_MARK = f'{{"{MARK}":"scheduled_at"}}'
 """The placeholder of schedules in encoded arguments. Quotes inside of texts are escaped there."""
+RESULT_MARK = f'{{"{MARK}":"result"}}'
+"""The same of the previous job's result."""
 
 
 def _default(value: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Calls that are described and not yet enqueued: the details of a monitor, and its callback."""
+"""Calls that are described and not yet enqueued: details and callbacks, and what follows a job."""
 
 from __future__ import annotations
 
@@ -54,6 +54,27 @@ def read_call(name: str, value: Any) -> Call:
     if len(calls) != 1:
         raise InvalidArgument(f"{name}={_short(value)} must be one call: {len(calls)} were given")
     return calls[0]
+
+
+def read_follow_ups(name: str, value: Any) -> tuple[Call, ...]:
+    """Return the calls that follow a job: one, or those of a list. Raises InvalidOption."""
+    try:
+        calls = tuple(read_calls(value)) if isinstance(value, list) else (read_call(name, value),)
+    except InvalidArgument as error:
+        raise InvalidOption(f"{name}: {error}") from None
+    for call in calls:
+        check_follow_up(name, call.options)
+    return calls
+
+
+def check_follow_up(name: str, options: Options) -> None:
+    """Raise InvalidOption when a job that follows another says what it cannot."""
+    if options.unique is not None and options.unique.takes_key:
+        raise InvalidOption(
+            f"{name}: unique={options.unique.mode!r}: the end of a job enqueues each job that "
+            "follows it, so that only 'while_executing' is possible; .using(unique=None) leaves it "
+            "out"
+        )
 
 
 def _read(detail: Any, where: str) -> Iterator[Call]:

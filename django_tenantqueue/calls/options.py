@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.utils import timezone
 
@@ -16,6 +16,9 @@ from ..states import EARLIEST, LATEST, Priority
 from ..text import is_storable
 from . import foreign
 from .unique import Unique
+
+if TYPE_CHECKING:
+    from .call import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,26 @@ class Options:
     on_failure: str | None = None
     user: str | None = None
     unique: Unique | None = None
+    then: tuple[Call, ...] | None = None
+    """What is enqueued when the job has succeeded."""
+    on_end: tuple[Call, ...] | None = None
+    """What is enqueued when the job has ended, whatever its end."""
+    callback_url: str | None = None
+    """Where a job that its end enqueues posts its status."""
     queue_is_fixed: bool = False
     """The call names the queue, so no routing chooses another. Set by `merged()`."""
 
     @property
-    def has_gates(self) -> bool:
-        """Whether jobs with these options have to pass gates, or are unique."""
-        return self.session is not None or self.user is not None or self.unique is not None
+    def is_plain(self) -> bool:
+        """Whether jobs with these options pass no gates, are not unique, and nothing follows."""
+        return (
+            self.session is None
+            and self.user is None
+            and self.unique is None
+            and self.then is None
+            and self.on_end is None
+            and self.callback_url is None
+        )
 
     def merged(self, changes: dict[str, Any]) -> Self:
         """Return these options with `changes` applied.
@@ -185,6 +201,12 @@ def _labels(name: str, value: Any) -> tuple[str, ...]:
     return tuple(_text(name, label) for label in value)
 
 
+def _follow_ups(name: str, value: Any) -> tuple[Call, ...]:
+    from .call import read_follow_ups
+
+    return read_follow_ups(name, value)
+
+
 def check_labels(labels: Sequence[str]) -> list[str]:
     """Return the labels of a job that is enqueued; raise InvalidOption when they are too long."""
     size, most = sum(len(label.encode()) for label in labels), get_settings().max_label_bytes
@@ -211,6 +233,9 @@ _CHECKS = {
     "on_failure": _choice("continue", "halt"),
     "user": _gate,
     "unique": _unique,
+    "then": _follow_ups,
+    "on_end": _follow_ups,
+    "callback_url": _text,
 }
 
 NAMES = tuple(_CHECKS)

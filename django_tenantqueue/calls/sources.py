@@ -31,7 +31,7 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
-from .arguments import TICK_MARK, encode_args, size_of
+from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of
 from .options import Options
 from .recurrence import Cron, Every
 from .secret import Secret, marked
@@ -75,8 +75,13 @@ class Source:
     func: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     secret: Secret | None = field(default=None, compare=False, repr=False)
 
-    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-        """Return what a job stores of its arguments: see encode_args() and calls/secret.py."""
+    def encode(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, follows: bool = False
+    ) -> str:
+        """Return what a job stores of its arguments: see encode_args() and calls/secret.py.
+
+        `follows`: it follows another job, whose result may be among them.
+        """
         text = encode_args(args, kwargs)
         size, most = size_of(text), get_settings().max_argument_bytes
         if size > most:
@@ -89,6 +94,11 @@ class Source:
             raise InvalidArgument(
                 "Placeholder('scheduled_at') is for the arguments of schedules: give the time "
                 "itself"
+            )
+        if not follows and RESULT_MARK in text:
+            raise InvalidArgument(
+                "Placeholder('result') is for the arguments of a call that follows a job, as in "
+                "first.using(then=second.call(Placeholder('result')))"
             )
         if self.secret is None:
             return text

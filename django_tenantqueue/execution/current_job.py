@@ -12,8 +12,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
+from ..models import Job
 from ..queries.claim import ClaimedJob
 from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
+from .previous_job import previous_of
 
 _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=None)
 
@@ -22,12 +24,13 @@ class RunningJob:
     """What `current_job()` returns inside a task.
 
     Progress and statistics are written by the worker a few times a second, and with the end of the
-    run. `monitor` and `summary` read from the database when they are first asked for. Nothing else
-    here talks to it.
+    run. `monitor`, `summary` and `previous` read from the database when they are first asked for.
+    Nothing else here talks to it.
     """
 
     __slots__ = (
         "_monitor",
+        "_previous",
         "_progress",
         "_stats",
         "_summary",
@@ -77,6 +80,7 @@ class RunningJob:
         # empty until it was asked for
         self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
         self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
+        self._previous: tuple[Job | None] | tuple[()] = ()
 
     @property
     def id(self) -> int:
@@ -141,6 +145,25 @@ class RunningJob:
     async def asummary(self) -> MonitorSummary | None:
         """See summary."""
         return await sync_to_async(lambda: self.summary)()
+
+    @property
+    def previous(self) -> Job | None:
+        """The job that this one follows (`then=`, `on_end=`), as it ended; None for other jobs.
+
+        It is read from the database once. Coroutines use aprevious().
+        """
+        if not self._previous:
+            self._previous = (previous_of(self.id),)
+        return self._previous[0]
+
+    async def aprevious(self) -> Job | None:
+        """See previous."""
+        return await sync_to_async(lambda: self.previous)()
+
+    def tell(self, previous: Job | None, summary: MonitorSummary | None) -> None:
+        """Set what is read from the database otherwise, for eager mode, which stores no job."""
+        self._previous = (previous,)
+        self._summary = (summary,)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Report how far the run is.

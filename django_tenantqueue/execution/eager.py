@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
+from ..calls.call import Call
+from ..calls.callback_url import callback_of
 from ..calls.context import surroundings
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
@@ -20,27 +23,64 @@ from ..calls.unique_key import make_key
 from ..models import Job
 from ..queries.claim import ClaimedJob
 from ..states import Priority, State
+from ..stored_error import describe_error
 from .current_job import RunningJob, enter, leave
+from .job_monitor import MonitorSummary
 from .outcome import Outcome
 
 _ids = itertools.count(-1, -1)
 
 
 def run_now(
-    source: Source, options: Options, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    source: Source,
+    options: Options,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    previous: Job | None = None,
+    summary: MonitorSummary | None = None,
 ) -> Job:
     """Run a call through the same encoding as a job would and return its finished Job.
 
-    The Job is not stored; its id is negative, so that it is no other job's. An exception of the
-    task is raised here.
+    The Job is not stored; its id is negative, so that it is no other job's. What follows it runs
+    after it. An exception of the task is raised here. `previous`: the job that it follows.
+    `summary`: of the details, for the callback of a monitor.
     """
     tenant = get_tenant() if options.tenant is None else options.tenant
-    running = RunningJob(
-        _claimed(source, options, tenant, args, kwargs), tenant=tenant, queue=options.queue or ""
-    )
+    claimed = _claimed(source, options, tenant, args, kwargs, follows=previous is not None)
+    running = RunningJob(claimed, tenant=tenant, queue=options.queue or "")
+    running.tell(previous, summary)
+    try:
+        job = _run_traced(running, source, options)
+    except Exception as error:
+        failed = _as_job(running, options, State.ERROR)
+        failed.errors = [describe_error(error, 1)]
+        _run_follow_ups(_at_end(options, tenant), failed, tenant)
+        raise
+    _run_follow_ups((*(options.then or ()), *_at_end(options, tenant)), job, tenant)
+    return job
+
+
+def _at_end(options: Options, tenant: str) -> Sequence[Call]:
+    """Return what runs after a job, whatever its end."""
+    calls = options.on_end or ()
+    if options.callback_url is None:
+        return calls
+    return (*calls, callback_of(options.callback_url, tenant))
+
+
+def _run_follow_ups(calls: Sequence[Call], previous: Job, tenant: str) -> None:
+    for call in calls:
+        options = call.options
+        if options.tenant is None:
+            options = options.merged({"tenant": tenant})
+        run_now(call.source, options, call.args, call.kwargs, previous=previous)
+
+
+def _run_traced(running: RunningJob, source: Source, options: Options) -> Job:
     if tracing.active is None:
         return _run(running, source, options)
-    with tracing.active.send(tenant, options.queue, source.name) as note:
+    with tracing.active.send(running.tenant, options.queue, source.name) as note:
         note(job=running.id)
         with tracing.active.process(running) as note_outcome:
             job = _run(running, source, options)
@@ -54,8 +94,10 @@ def _claimed(
     tenant: str,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
+    *,
+    follows: bool,
 ) -> ClaimedJob:
-    text = source.encode(args, kwargs)
+    text = source.encode(args, kwargs, follows=follows)
     if options.unique is not None:  # a key that is none is an error here, too
         make_key(options.unique, source, tenant, args, kwargs, text)
     return ClaimedJob(
@@ -85,12 +127,13 @@ def _claimed(
 
 def _run(running: RunningJob, source: Source, options: Options) -> Job:
     claimed, tenant = running.claimed, running.tenant
-    text = claimed.args
-    created = timezone.now()
     enter(running)
     try:
         func, _task = resolve(source.source_type, source.source_id, source.source_method)
-        loaded, named = decode_args(text, {"attempt": 1, "tenant": tenant, "job_id": claimed.id})
+        values = {"attempt": 1, "tenant": tenant, "job_id": claimed.id}
+        if running.previous is not None:
+            values["result"] = running.previous.result_data
+        loaded, named = decode_args(claimed.args, values)
         with use_tenant(tenant), surroundings(None, running):
             value = func(*loaded, **named)
             if asyncio.iscoroutine(value):
@@ -98,21 +141,29 @@ def _run(running: RunningJob, source: Source, options: Options) -> Job:
     finally:
         leave()
     result = encode_result(value)
+    job = _as_job(running, options, State.SUCCESS)
+    job.result_data = None if result is None else json.loads(result)
+    return job
+
+
+def _as_job(running: RunningJob, options: Options, state: State) -> Job:
+    started = timezone.now() - timedelta(seconds=running.age_seconds)
+    previous = running.previous
     return Job(
-        id=claimed.id,
-        state=State.SUCCESS,
+        id=running.id,
+        state=state,
         final=True,
-        name=source.name,
+        name=running.name,
         priority=Priority.DEFAULT if options.priority is None else options.priority,
-        created_at=created,
-        run_at=created,
-        queued_at=created,
-        started_at=created,
+        created_at=started,
+        run_at=started,
+        queued_at=started,
+        started_at=started,
         finished_at=timezone.now(),
         attempt=1,
-        args=json.loads(text),
+        args=json.loads(running.claimed.args),
         stats=running.said().get("stats"),
-        result_data=None if result is None else json.loads(result),
+        previous_id=None if previous is None else previous.pk,
     )
 
 

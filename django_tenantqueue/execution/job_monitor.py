@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from array import array
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
 from ..conf import get_settings
+from ..models import Job
 from ..queries.lists import NEWEST
 from ..queries.monitor_summary import MonitorRow, read_monitor_of_job, sum_up_monitor
 from ..queries.monitors import list_ended_details
-from ..states import State
+from ..states import FINAL, State
 
 PAGE_IDS = 1000
 """Ids of failed details that one statement reads. Half of it: twice as many statements."""
+
+PAGE_JOBS = 100
+"""Jobs that one statement reads, each with its result. Half of it: twice as many statements."""
 
 _Place = tuple[datetime | None, int]
 
@@ -66,23 +71,74 @@ class MonitorSummary:
         """
         place: _Place | None = (None, NEWEST)
         while place is not None:
-            ids, place = self._page(place)
+            ids, place = self._page(State.ERROR, place)
             yield from ids
 
     async def afailed_ids(self) -> AsyncIterator[int]:
         """See failed_ids()."""
         place: _Place | None = (None, NEWEST)
         while place is not None:
-            ids, place = await sync_to_async(self._page)(place)
+            ids, place = await sync_to_async(self._page)(State.ERROR, place)
             for job_id in ids:
                 yield job_id
 
-    def _page(self, before: _Place) -> tuple[list[int], _Place | None]:
-        """Return the next failed details, and where to go on; None: these are the last."""
+    def details(self) -> Iterator[Job]:
+        """Yield the details that have ended, in the order in which they were given.
+
+        Each has its `state`, `result` and `last_error`. One hundred are read at a time; their ids,
+        8 bytes each, are read before.
+        """
+        ids = self._ended_ids()
+        for at in range(0, len(ids), PAGE_JOBS):
+            yield from _read_jobs(ids[at : at + PAGE_JOBS])
+
+    async def adetails(self) -> AsyncIterator[Job]:
+        """See details()."""
+        ids = await sync_to_async(self._ended_ids)()
+        for at in range(0, len(ids), PAGE_JOBS):
+            for job in await sync_to_async(_read_jobs)(ids[at : at + PAGE_JOBS]):
+                yield job
+
+    def _ended_ids(self) -> Sequence[int]:
+        """Return the ids of the details that have ended, in order."""
+        ids = array("q")
+        for state in sorted(FINAL):
+            place: _Place | None = (None, NEWEST)
+            while place is not None:
+                found, place = self._page(state, place)
+                ids.extend(found)
+        return array("q", sorted(ids))
+
+    def _page(self, state: State, before: _Place) -> tuple[list[int], _Place | None]:
+        """Return the next details in a state, and where to go on; None: these are the last."""
         using = get_settings().database
-        rows = list_ended_details(using, self.monitor_id, State.ERROR, before=before, most=PAGE_IDS)
+        rows = list_ended_details(using, self.monitor_id, state, before=before, most=PAGE_IDS)
         place = (rows[-1][1], rows[-1][0]) if len(rows) == PAGE_IDS else None
         return [job_id for job_id, _ in rows], place
+
+
+def _read_jobs(ids: Sequence[int]) -> list[Job]:
+    found = Job.objects.using(get_settings().database).find_many(ids)
+    return [found[job_id] for job_id in ids if job_id in found]
+
+
+@dataclass(frozen=True, slots=True)
+class EagerSummary(MonitorSummary):
+    """The same of details that ran in eager mode, which stores no jobs."""
+
+    jobs: Sequence[Job]
+
+    def details(self) -> Iterator[Job]:
+        """Yield the details, in their order."""
+        return iter(self.jobs)
+
+    async def adetails(self) -> AsyncIterator[Job]:
+        """See details()."""
+        for job in self.jobs:
+            yield job
+
+    def _page(self, state: State, before: _Place) -> tuple[list[int], _Place | None]:
+        return [job.pk for job in self.jobs if job.state == state], None
 
 
 def monitor_of(job_id: int) -> JobMonitor | None:

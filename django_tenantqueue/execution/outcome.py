@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -26,6 +27,7 @@ from ..exceptions import (
     UnknownTask,
 )
 from ..queries.finish import Failed, Finished
+from ..queries.follow_ups import FollowUp
 from ..states import State
 from ..stored_error import class_name, describe_error, stored_error
 from ..text import clean_text
@@ -57,6 +59,8 @@ class Outcome:
     give_back: float | None = None
     reason: str | None = None
     lost: bool = False
+    follow_ups: Sequence[FollowUp] = ()
+    """Beside `stored`: the jobs that its success enqueued."""
 
 
 def call_hook(task: RegisteredTask | None, name: str, *args: Any) -> None:

@@ -39,12 +39,14 @@ from ..exceptions import (
 from ..models import Job
 from ..queries.claim import ClaimedJob
 from ..queries.finish import Finished, finish_in_transaction
+from ..queries.follow_ups import FollowUp
 from ..states import State
 from . import current_job as current
 from .connection_state import check_blocks, open_blocks, reset_connections
 from .current_job import RunningJob
 from .job_log import about
 from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
+from .previous_job import aplaceholder_values, placeholder_values
 from .results import may_use_cache
 
 logger = logging.getLogger("django_tenantqueue")
@@ -64,13 +66,12 @@ class Call:
     task: RegisteredTask | None
 
 
-def prepare(claimed: ClaimedJob, tenant: str = "") -> Call:
+def prepare(claimed: ClaimedJob, values: Mapping[str, Any]) -> Call:
     """Find what a job names, load its arguments, and put in what placeholders stand for.
 
-    Raises UnknownTask, NotAllowed, Permanent.
+    `values`: see placeholder_values(). Raises UnknownTask, NotAllowed, Permanent.
     """
     func, task = resolve(claimed.source_type, claimed.source_id, claimed.source_method)
-    values = {"attempt": claimed.attempt, "tenant": tenant, "job_id": claimed.id}
     args, kwargs = decode_args(claimed.args, values)
     return Call(func, args, kwargs, task)
 
@@ -116,7 +117,8 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
-                call = prepare(running.claimed, running.tenant)
+                claimed = running.claimed
+                call = prepare(claimed, placeholder_values(claimed, running.tenant))
                 task = call.task
                 if task is not None and task.atomic:
                     outcome = _run_atomic(running, call, worker_id, blocks)
@@ -230,6 +232,7 @@ def _run_atomic(
     using = settings.database
     is_inside = connections[using].in_atomic_block  # in a TestCase's transaction
     commits: list[bool] = []
+    follow_ups: list[FollowUp] = []
     try:
         with transaction.atomic(using=using, durable=True):
             transaction.on_commit(lambda: commits.append(True), using=using)
@@ -239,9 +242,11 @@ def _run_atomic(
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             inside = {**blocks, using: blocks.get(using, 0) + 1}
             done = success(running, _called(running, call, inside))
-            if not finish_in_transaction(using, worker_id, done, settings.max_errors):
+            enqueued = finish_in_transaction(using, worker_id, done, settings.max_errors)
+            if enqueued is None:
                 running.lost = True
                 raise ClaimLost(f"job {running.id} was taken from this run; its writes are undone")
+            follow_ups = enqueued
     except (DatabaseError, InterfaceError) as error:
         if not commits and not _committed_after_all(using, running, error):
             raise
@@ -253,7 +258,7 @@ def _run_atomic(
             running.id,
             extra=about(running),
         )
-    return Outcome(stored=True)
+    return Outcome(stored=True, follow_ups=follow_ups)
 
 
 def _committed_after_all(using: str, running: RunningJob, error: BaseException) -> bool:
@@ -295,12 +300,12 @@ async def _run_async(running: RunningJob) -> Outcome:
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
-                if _loads_rows(running.claimed):
-                    call = await asyncio.to_thread(
-                        _in_thread, prepare, running.claimed, running.tenant
-                    )
+                claimed = running.claimed
+                values = await aplaceholder_values(claimed, running.tenant)
+                if _loads_rows(claimed):
+                    call = await asyncio.to_thread(_in_thread, prepare, claimed, values)
                 else:
-                    call = prepare(running.claimed, running.tenant)
+                    call = prepare(claimed, values)
                 task = call.task
                 value = await _awaited(running, call)
                 outcome = Outcome(finished=await _succeeded(running, value))

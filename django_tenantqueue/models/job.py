@@ -203,6 +203,8 @@ class Job(models.Model):
     result_data = models.JSONField(_("result"), null=True, db_column="result")
     result_ref = models.TextField(_("where the result is"), null=True)
     errors = models.JSONField(_("errors"), null=True)
+    previous_id = models.BigIntegerField(_("after job"), null=True)
+    follow_ups = models.JSONField(_("follow-ups"), null=True)
 
     objects = JobQuerySet.as_manager()
 

@@ -55,7 +55,8 @@ def enqueue_again(
     """Enqueue a new job that runs what `job` runs, with these arguments, and return it.
 
     It keeps the tenant, session, user, limits, labels, `created_by` and context of `job`; queue and
-    priority, too, when they are None. It is no detail of a monitor. `run_at`: None is now. An
+    priority, too, when they are None. It is no detail of a monitor. It follows the job that `job`
+    follows, and nothing follows it. `run_at`: None is now. An
     `expires_at` in the future is kept. A unique job gets a key by its task's rule; when another job
     has the key, that one is returned, with `duplicate` True, and nothing is recorded.
 
@@ -87,9 +88,18 @@ def enqueue_again(
     )
     context = json.dumps(job.context) if job.context else ""
     with transaction.atomic(using=using):
-        new = enqueue(source, options, args, dict(kwargs), task=task, context=context)
+        new = enqueue(
+            source,
+            options,
+            args,
+            dict(kwargs),
+            task=task,
+            context=context,
+            previous_id=job.previous_id,
+        )
         if not new.duplicate:
-            _record(using, job, new, source.encode(args, kwargs), old_queue, options)
+            stored = source.encode(args, kwargs, follows=job.previous_id is not None)
+            _record(using, job, new, stored, old_queue, options)
     return new
 
 

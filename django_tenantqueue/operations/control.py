@@ -25,7 +25,7 @@ from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .changes import Edit, record_jobs
-from .gates import keys_of, release_and_wake
+from .gates import cancel_waiting, keys_of, release_and_wake
 from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
 from .tuning import check_columns, row_of, switch_rows, write_columns
@@ -104,7 +104,7 @@ def cancel(
     end = time.monotonic() + CLAIM_SECONDS
     while True:
         with transaction.atomic(using=alias):
-            ended = queries.cancel_waiting_jobs(alias, sorted(left))
+            ended = cancel_waiting(alias, sorted(left))
             if entry:
                 entry.add_cancelled(ended)
         cancelled |= ended

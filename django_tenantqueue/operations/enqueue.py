@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from django.db import connections, transaction
 from django.db.models.base import ModelState
-from django.utils import timezone
 
 from ..calls import tracing
-from ..calls.context import capture_context, with_trace
-from ..calls.options import Options, check_labels
+from ..calls.context import with_trace
+from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
-from ..calls.unique_key import make_key
 from ..conf import get_settings
 from ..exceptions import QueueFull
-from ..gates import JobGates, gate_key
+from ..gates import JobGates
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
-from ..states import Priority
 from .after_commit import last_hook, open_savepoints, register
+from .follow_ups import encode_follow_ups
 from .gates import release_later
-from .queues import Target, find_target, lane_of, queue_id_of
+from .new_job import gated_row, gates_of, keyed_call, new_job
+from .queues import Target, find_target, queue_id_of
 from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
@@ -71,67 +69,6 @@ def _wake_later(target: Target, count: int) -> None:
         register(wake, target.using)
 
 
-def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
-    return timezone.now() + moment if isinstance(moment, timedelta) else moment
-
-
-def new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
-    settings = get_settings()
-    priority = Priority.DEFAULT if options.priority is None else options.priority
-    run_at: datetime | None = None
-    delay = 0.0
-    if isinstance(options.run_at, timedelta):
-        delay = options.run_at.total_seconds()
-    else:
-        run_at = options.run_at
-    return {
-        "queue_id": queue_id,
-        "lane": lane_of(priority),
-        "priority": priority,
-        "is_async": source.is_async,
-        "run_at": run_at,
-        "delay_seconds": delay,
-        "expires_at": _as_datetime(options.expires_at),
-        "max_attempts": options.max_attempts or settings.default_max_attempts,
-        "timeout_seconds": options.timeout or settings.default_timeout,
-        "hard_timeout_seconds": options.hard_timeout,
-        "name": source.name,
-        "source_type": source.source_type,
-        "source_id": source.source_id,
-        "source_method": source.source_method,
-        "args": args,
-        "labels": None if options.labels is None else check_labels(options.labels),
-        "created_by": options.created_by,
-        "context": capture_context(),
-        "unseen": False,
-        "has_room": False,
-    }
-
-
-def gates_of(options: Options, tenant: str, key: str | None = None) -> JobGates:
-    """Return the gates that a job with these options and this unique key passes."""
-    return JobGates(
-        session=None if options.session is None else gate_key(tenant, options.session),
-        user=None if options.user is None else gate_key(tenant, options.user),
-        exclusive=key if options.unique is not None and options.unique.excludes else None,
-        halts=options.on_failure == "halt",
-    )
-
-
-def _gated(new: queries.NewJob, options: Options, gates: JobGates) -> queries.GatedJob:
-    return {
-        **new,
-        "held_by": gates.first(),
-        "monitor_id": None if gates.monitor is None else int(gates.monitor),
-        "session_key": gates.session,
-        "session_skip": options.on_wait == "skip",
-        "session_halt": gates.halts,
-        "user_key": gates.user,
-        "exclusive_keys": None,
-        "unique_mode": None if options.unique is None else options.unique.mode,
-    }
-
-
 def enqueue(
     source: Source,
     options: Options,
@@ -140,17 +77,19 @@ def enqueue(
     *,
     task: RegisteredTask | None = None,
     context: str | None = None,
+    previous_id: int | None = None,
 ) -> Job:
     """Insert one job in the caller's transaction and return it.
 
     `context`: what the job carries as JSON text, "" for nothing; None: what the caller does.
+    `previous_id`: the job that it follows.
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
     target = find_target(options, source.name)
     if tracing.active is None:
-        return _enqueue(source, options, target, args, kwargs, task, context)
+        return _enqueue(source, options, target, args, kwargs, task, context, previous_id)
     with tracing.active.send(target.tenant, target.queue, source.name) as note:
-        job = _enqueue(source, options, target, args, kwargs, task, context)
+        job = _enqueue(source, options, target, args, kwargs, task, context, previous_id)
         note(job=job.pk, **({"duplicate": True} if job.duplicate else {}))
     return job
 
@@ -163,13 +102,15 @@ def _enqueue(
     kwargs: dict[str, Any],
     task: RegisteredTask | None,
     context: str | None,
+    previous_id: int | None,
 ) -> Job:
-    new = new_job(source, options, queue_id_of(target), source.encode(args, kwargs))
+    text = source.encode(args, kwargs, follows=previous_id is not None)
+    new = new_job(source, options, queue_id_of(target), text)
     if context is not None:
         new["context"] = with_trace(context)
-    if options.has_gates:
-        call = _keyed(source, options, target, args, kwargs, new["args"])
-        job = _enqueue_gated(new, options, target, call)
+    if not options.is_plain or previous_id is not None:
+        call = keyed_call(source, options, target, args, kwargs, text)
+        job = _enqueue_gated(new, options, target, call, previous_id)
         if not job.duplicate:
             _call_enqueue_hook(task, job)
         return job
@@ -193,7 +134,7 @@ def _enqueue(
 
 def _insert_one(new: queries.NewJob, target: Target) -> queries.InsertedJob:
     """Insert a job that insert_job.sql does not take: see there."""
-    row = _gated(new, Options(), JobGates())
+    row = gated_row(new, Options(), JobGates())
     row["args"] = f"[{new['args']}]"
     made = _insert(row, target, 1)
     new["queue_id"] = row["queue_id"]
@@ -227,22 +168,20 @@ def _call_enqueue_hook(task: RegisteredTask | None, job: Job) -> None:
         hook(job)
 
 
-def _keyed(
-    source: Source,
+def _enqueue_gated(
+    new: queries.NewJob,
     options: Options,
     target: Target,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    text: str,
-) -> KeyedCall:
-    """Return a call with its unique key; without one, the key is empty."""
-    if options.unique is None:
-        return KeyedCall(text, "")
-    return KeyedCall(text, make_key(options.unique, source, target.tenant, args, kwargs, text))
-
-
-def _enqueue_gated(new: queries.NewJob, options: Options, target: Target, call: KeyedCall) -> Job:
-    row = _gated(new, options, gates_of(options, target.tenant, call.key))
+    call: KeyedCall,
+    previous_id: int | None,
+) -> Job:
+    row = gated_row(
+        new,
+        options,
+        gates_of(options, target.tenant, call.key),
+        previous_id=previous_id,
+        follow_ups=encode_follow_ups(options, target),
+    )
     (placed,) = _place(row, options, target, [call])
     if not placed.is_new:
         return _as_twin(placed, target)
@@ -374,12 +313,13 @@ def _enqueue_many(
     calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
 ) -> list[int]:
     new = new_job(source, options, queue_id_of(target), "")
-    row = _gated(new, options, gates_of(options, target.tenant, ""))
+    follow_ups = encode_follow_ups(options, target)
+    row = gated_row(new, options, gates_of(options, target.tenant, ""), follow_ups=follow_ups)
     ids: list[int] = []
     with transaction.atomic(using=target.using):
-        if options.has_gates:
+        if not options.is_plain:
             keyed = (
-                _keyed(source, options, target, args, kwargs, source.encode(args, kwargs))
+                keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
                 for args, kwargs in calls
             )
             for batch in batches(keyed, lambda call: len(call.args)):

@@ -10,11 +10,10 @@ from django.db import transaction
 
 from ..conf import get_settings
 from ..models import Change, TenantQueue
-from ..queries.control import cancel_waiting_jobs
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry
-from .gates import keys_of, release_and_wake
+from .gates import cancel_waiting, keys_of, release_and_wake
 
 STEP = 500
 """Jobs that one transaction changes. Halved: a group takes more transactions. Doubled: each has
@@ -83,7 +82,7 @@ def cancel_failed(
 
     def cancel(ids: list[int]) -> int:
         with transaction.atomic(using=alias):
-            cancelled = cancel_waiting_jobs(alias, ids)
+            cancelled = cancel_waiting(alias, ids)
             entry.add(cancelled, before=before, after={"cancelled": len(cancelled)})
             keys = keys_of(cancelled.values())
             if keys:

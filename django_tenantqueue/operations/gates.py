@@ -25,6 +25,8 @@ from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
 from ..queries import monitors as monitor_queries
+from ..queries.control import Changed
+from ..queries.follow_ups import FollowUp
 from ..queries.gates import Keys, Released, Where, add_gates
 from ..stored_error import stored_error
 from . import task_gate
@@ -139,7 +141,7 @@ def _reject(where: Where, keys: Sequence[str]) -> None:
     if found := queries.find_rejected(where, keys):
         reason = "another job with its key was under way (while_executing_reject)"
         error = json.dumps(stored_error(DuplicateJob, reason))
-        control_queries.cancel_waiting_jobs(where, found, error=error)
+        cancel_waiting(where, found, error=error)
 
 
 def _feed(where: Where, keys: Sequence[str]) -> tuple[Released, list[str]]:
@@ -166,27 +168,55 @@ def release_and_wake(using: str, keys: Keys) -> int:
 
 
 class _Release:
-    """Releases the gates of new jobs once the transaction that enqueued them has committed."""
+    """Releases the gates of new jobs once the transaction that enqueued them has committed.
 
-    __slots__ = ("keys", "savepoints", "using")
+    `ready`: how many other jobs workers are woken for.
+    """
+
+    __slots__ = ("keys", "ready", "savepoints", "using")
 
     def __init__(self, using: str) -> None:
         self.using = using
         self.savepoints = open_savepoints(using)
         self.keys: Keys = {}
+        self.ready = 0
 
     def send(self) -> None:
         """Release them: the hook."""
-        release_and_wake(self.using, self.keys)
+        if self.ready and get_settings().notify:
+            enqueue_queries.wake_any_workers(self.using, most=self.ready)
+        if self.keys:
+            release_and_wake(self.using, self.keys)
 
 
-def release_later(using: str, gates: JobGates) -> None:
+def release_later(using: str, gates: JobGates, *, ready: int = 0) -> None:
     """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
     last = last_hook(_Release, using)
     hook = last or _Release(using)
     add_gates(hook.keys, gates.keys().items())
+    hook.ready += ready
     if last is None:
         register(hook, using)
+
+
+def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
+    """See to the jobs that the ends of others enqueued, once these ends are committed.
+
+    On a worker's own connection they are left to the sweep and to the next claims.
+    """
+    if isinstance(where, str):
+        for job in follow_ups:
+            release_later(where, job.gates, ready=not job.waits)
+
+
+def cancel_waiting(where: Where, ids: Sequence[int], *, error: str | None = None) -> Changed:
+    """Cancel those of these jobs that wait; return them with their gates, which stay closed.
+
+    `error`: the reason, as `errors` has it.
+    """
+    cancelled, follow_ups = control_queries.cancel_waiting_jobs(where, ids, error=error)
+    follow_later(where, follow_ups)
+    return cancelled
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from ..queries.base import Where
 from ..stored_error import stored_error
 from . import history
 from .changes import Entry
-from .gates import keys_of, release_and_wake
+from .gates import cancel_waiting, keys_of, release_and_wake
 from .retention import dropped_whole
 
 logger = logging.getLogger("django_tenantqueue")
@@ -67,7 +67,7 @@ def expire(using: str, look: Where | None = None) -> int:
     if not ids:
         return 0
     error = json.dumps(stored_error(Cancelled, "it expired before it could start"))
-    expired = control.cancel_waiting_jobs(using, ids, error=error)
+    expired = cancel_waiting(using, ids, error=error)
     release_and_wake(using, keys_of(expired.values()))
     return len(expired)
 

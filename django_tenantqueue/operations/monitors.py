@@ -20,15 +20,18 @@ from ..calls.unique_key import make_key
 from ..conf import get_settings
 from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
+from ..execution.job_monitor import EagerSummary
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
 from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
-from .enqueue import batches, new_job
+from .enqueue import batches
+from .follow_ups import encode_follow_ups
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
+from .new_job import new_job
 from .queues import Target, lane_of, queue_id_of
 from .routes import chosen_queue
 
@@ -179,7 +182,8 @@ def _insert_anchor(
         "held_by": "details" if monitor.session_key is None else "session",
         "session_key": monitor.session_key,
     }
-    head = _head(callback.source, callback.options, queue_id_of(target, refresh=True), anchor)
+    queue_id = queue_id_of(target, refresh=True)
+    head = _head(callback.source, callback.options, target, queue_id, anchor)
     args = callback.source.encode(callback.args, callback.kwargs)
     _insert_rows(using, monitor, capture_context(), [f'{head}"args":{args}}}'])
 
@@ -192,13 +196,16 @@ def _insert_rows(
     return queries.insert_details(using, rows, {**shared, "context": context})
 
 
-def _head(source: Source, options: Options, queue_id: int, more: dict[str, Any]) -> str:
+def _head(
+    source: Source, options: Options, target: Target, queue_id: int, more: dict[str, Any]
+) -> str:
     """Return the JSON object of a job, see insert_details.sql, open for its arguments."""
     job = new_job(source, options, queue_id, "")
     row = {name: job[name] for name in SHARED}  # type: ignore[literal-required]
     row |= {"expires_at": job["expires_at"] and job["expires_at"].isoformat(), **more}
     text = json.dumps({name: value for name, value in row.items() if value is not None})
-    return f"{text[:-1]},"
+    follow_ups = encode_follow_ups(options, target)
+    return f"{text[:-1]}," + (f'"follow_ups":{follow_ups},' if follow_ups else "")
 
 
 class _Encoder:
@@ -227,15 +234,12 @@ class _Encoder:
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
         user = None if options.user is None else gate_key(self._tenant, options.user)
-        return _head(source, options, self._queue_id(source, options), {"user_key": user})
-
-    def _queue_id(self, source: Source, options: Options) -> int:
         own = self._queue or chosen_queue(self._using, options, self._tenant, source.name)
         name = own or get_settings().default_queue
+        target = Target(self._using, self._tenant, name)
         if name not in self.queue_ids:
-            target = Target(self._using, self._tenant, name)
             self.queue_ids[name] = queue_id_of(target, refresh=True)
-        return self.queue_ids[name]
+        return _head(source, options, target, self.queue_ids[name], {"user_key": user})
 
 
 # input
@@ -274,10 +278,22 @@ def _interval(value: Any) -> float:
 
 def _run_now(monitor: ConcurrentJobMonitor, details: Any, callback: Call) -> ConcurrentJobMonitor:
     """Run all details and the callback here and now: TENANTQUEUE["EAGER"]. Nothing is stored."""
+    jobs = []
     for call in read_calls(details):
         check_detail(call.options, monitor.tenant)
         options = call.options.merged({"tenant": monitor.tenant})
-        eager.run_now(call.source, options, call.args, dict(call.kwargs))
+        jobs.append(eager.run_now(call.source, options, call.args, dict(call.kwargs)))
+    summary = EagerSummary(
+        monitor_id=0,
+        total=len(jobs),
+        succeeded=len(jobs),
+        failed=0,
+        cancelled=0,
+        started_at=monitor.created_at,
+        ended_at=jobs[-1].finished_at if jobs else None,
+        jobs=jobs,
+    )
     options = callback.options.merged({"tenant": monitor.tenant})
-    eager.run_now(callback.source, options, callback.args, dict(callback.kwargs))
+    kwargs = dict(callback.kwargs)
+    eager.run_now(callback.source, options, callback.args, kwargs, summary=summary)
     return monitor

@@ -26,7 +26,7 @@ from ..queries.base import array
 from ..queries.enqueue import GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
 from ..stored_error import stored_error
-from .gates import release_later
+from .gates import cancel_waiting, release_later
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -190,7 +190,7 @@ class _Placing:
             error = json.dumps(
                 stored_error(Cancelled, "replaced by a later job with its unique key")
             )
-            done = control_queries.cancel_waiting_jobs(self.using, sorted(ids), error=error)
+            done = cancel_waiting(self.using, sorted(ids), error=error)
             self.passed_over |= done.keys()
             for gates in done.values():
                 release_later(self.using, gates)

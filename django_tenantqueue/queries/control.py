@@ -9,6 +9,7 @@ from typing import Any
 
 from ..gates import JobGates
 from .base import Where, array, fetch
+from .follow_ups import FollowUp, read_follow_ups
 from .lists import read_in_order
 
 
@@ -46,14 +47,16 @@ Changed = dict[int, JobGates]
 """Jobs that were changed, by id, with the gates that they pass."""
 
 
-def _changed(where: Where, name: str, ids: Sequence[int], **params: object) -> Changed:
-    rows = fetch(where, name, {"ids": array(ids), **params})
-    return {job_id: JobGates.read(gates) for job_id, gates in rows}
+def cancel_waiting_jobs(
+    where: Where, ids: Sequence[int], *, error: str | None = None
+) -> tuple[Changed, list[FollowUp]]:
+    """Cancel those of `ids` that wait; return them, and the jobs that their ends enqueued.
 
-
-def cancel_waiting_jobs(where: Where, ids: Sequence[int], *, error: str | None = None) -> Changed:
-    """Cancel those of `ids` that wait; return them. `error`: the reason, as `errors` has it."""
-    return _changed(where, "cancel_waiting_jobs", ids, error=error)
+    `error`: the reason, as `errors` has it.
+    """
+    rows = fetch(where, "cancel_waiting_jobs", {"ids": array(ids), "error": error})
+    cancelled = {job_id: JobGates.read(gates) for job_id, gates, _ in rows}
+    return cancelled, read_follow_ups(row[2] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,9 @@ class GatedJob(NewJob):
     exclusive_keys: list[str] | None
     """One for each element of `args`."""
     unique_mode: str | None
+    previous_id: int | None
+    follow_ups: str | None
+    """JSON text: see queries/follow_ups.py."""
 
 
 class InsertedJob(NamedTuple):

@@ -15,6 +15,7 @@ from ..gates import MONITOR
 from .base import LOCK_TIMEOUT, fetch, is_pooled, send_statement
 from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_params
 from .finish import Failed, Finished, finish_params, reschedule_params
+from .follow_ups import FollowUp, read_follow_ups
 from .gates import Released, halt_params
 from .locks import GATE_LOCK_CLASSES, LockClass
 from .monitors import as_released
@@ -39,6 +40,8 @@ class Exchange:
     look: Look | None
     fed: Released = field(default_factory=Released)
     """Jobs that monitors released; its `later` names gates that must still be released."""
+    follow_ups: list[FollowUp] = field(default_factory=list)
+    """Jobs that the ends of others enqueued."""
     taken: dict[int, Taken] = field(default_factory=dict)
     """Since when slots are taken of the queues that this claim had for itself."""
 
@@ -155,6 +158,7 @@ def _as_exchange(
         rescheduled={row[0] for row in answers.get("reschedule_jobs", ())},
         jobs=jobs,
         look=None if request is None else as_look(answers["lock_queues"][0], request),
+        follow_ups=read_follow_ups(row[1] for row in answers.get("finish_jobs", ())),
         taken={row[0]: Taken(row[1], row[2]) for row in answers.get("find_first_taken", ())},
     )
 

@@ -11,6 +11,7 @@ import psycopg
 from ..gates import JobGates
 from ..states import State
 from .base import array, execute, execute_bounded, fetch, text_array
+from .follow_ups import FollowUp, read_follow_ups
 from .gates import Halt
 
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
@@ -161,6 +162,12 @@ def watch_jobs(
     return [Watched(*row) for row in rows]
 
 
-def finish_in_transaction(using: str, worker_id: int, done: Finished, max_errors: int) -> bool:
-    """Finish one job inside the Django transaction open on `using`; False: the claim was lost."""
-    return bool(fetch(using, "finish_jobs", finish_params(worker_id, [done], max_errors)))
+def finish_in_transaction(
+    using: str, worker_id: int, done: Finished, max_errors: int
+) -> list[FollowUp] | None:
+    """Finish one job inside the Django transaction open on `using`.
+
+    Return the jobs that its end enqueued; None: the claim was lost.
+    """
+    rows = fetch(using, "finish_jobs", finish_params(worker_id, [done], max_errors))
+    return read_follow_ups(row[1] for row in rows) if rows else None

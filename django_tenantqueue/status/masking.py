@@ -17,7 +17,7 @@ from ..models import Job
 MASK = "••••••"
 """What is shown in place of a secret value."""
 
-COLUMNS = ("args", "result_data", "stats", "context", "unique_key", "exclusive_key")
+COLUMNS = ("args", "result_data", "stats", "context", "unique_key", "exclusive_key", "follow_ups")
 """The attributes of a job that may hold secret values, and what masked_columns() masks."""
 
 
@@ -120,7 +120,20 @@ def masked_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
         "result_data": mask.result(columns["result_data"]),
         "stats": masked(columns["stats"]),
         "context": masked(columns["context"]),
+        "follow_ups": _named(columns["follow_ups"]),
     }
+
+
+def _named(follow_ups: Any) -> Any:
+    """Return what follows a job by name: each stores arguments, keys and more of its own job."""
+    if not isinstance(follow_ups, list):
+        return None
+    shown = ("on", "id", "name", "queue_id")
+    return [
+        {name: stored[name] for name in shown if name in stored}
+        for stored in follow_ups
+        if isinstance(stored, dict)
+    ]
 
 
 def masked(value: Any) -> Any:

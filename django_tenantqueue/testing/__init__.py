@@ -22,7 +22,7 @@ from ..gates import JobGates
 from ..models import Job, TenantQueue
 from ..operations.claim import Claimer, Verdict
 from ..operations.firing import fire_schedules
-from ..operations.gates import keys_of, release
+from ..operations.gates import follow_later, keys_of, release
 from ..operations.maintain import expire
 from ..operations.task_gate import take
 from ..operations.unique import keys_to_free
@@ -166,13 +166,14 @@ def _run(using: str, claimed: ClaimedJob) -> None:
         return
     finished = [outcome.finished] if outcome.finished is not None else []
     failed = [outcome.failed] if outcome.failed is not None else []
-    exchange_queries.exchange_in_transaction(
+    answer = exchange_queries.exchange_in_transaction(
         using,
         TEST_WORKER,
         finished=finished,
         failed=failed,
         max_errors=get_settings().max_errors,
     )
+    follow_later(using, (*outcome.follow_ups, *answer.follow_ups))
     if claimed.gates is not None:
         gates = JobGates.read(claimed.gates)
         if held := keys_to_free([(claimed.id, gates)]):

@@ -96,7 +96,7 @@ class _Wanted:
         named = {n: v for n, v in given.items() if n in own or n not in NAMES}
         asked = {n: v for n, v in given.items() if n not in named}
         options = Options().merged(dict(asked))
-        stored = json.loads(source.encode(args, named))
+        stored = json.loads(source.encode(args, named, follows=True))
         try:
             arguments = _by_name(signature, stored)
         except TypeError as error:
@@ -134,7 +134,7 @@ class _Wanted:
             if name in ("run_at", "expires_at") and isinstance(value, timedelta):
                 is_same = is_so is not None and abs(is_so - job.created_at - value) <= NEAR
             else:
-                is_same = is_so == (value.mode if name == "unique" and value else value)
+                is_same = is_so == _compared(name, value)
             if not is_same:
                 found.append(f"{name} is {str(is_so) if isinstance(is_so, datetime) else is_so!r}")
         return found
@@ -189,8 +189,21 @@ def _option_of(job: Job, name: str) -> Any:
         "on_wait": "skip" if job.session_skip else "block",
         "on_failure": "halt" if job.session_halt else "continue",
         "unique": job.unique_mode,
+        "then": _names_of(job, "success"),
+        "on_end": _names_of(job, "end"),
     }
     return read[name] if name in read else getattr(job, name)
+
+
+def _compared(name: str, value: Any) -> Any:
+    """Return an option that was given as _option_of() has it. What follows is compared by name."""
+    if name in ("then", "on_end") and value:
+        return [call.source.name for call in value]
+    return value.mode if name == "unique" and value else value
+
+
+def _names_of(job: Job, on: str) -> list[str] | None:
+    return [stored["name"] for stored in job.follow_ups or () if stored["on"] == on] or None
 
 
 def _show(job: Job) -> str:

@@ -10,11 +10,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ..conf import get_settings
-from ..models import Job
-from ..states import State
 from ..status.callback_progress import show_details
-from ..status.masking import mask_of_job
-from ..status.status_links import open_links, public_error
+from ..status.job_status import describe_job as describe_job
+from ..status.status_links import open_links
 from ..status_links import USER, Holder
 
 MOST_TOKENS = 100
@@ -38,45 +36,6 @@ def holder_of(request: HttpRequest) -> Holder:
         return key
 
     return who
-
-
-def describe_job(job: Job) -> dict[str, Any]:
-    """Return what a client may know of a job: no arguments, no traceback, no internals.
-
-    The result of a task with secret=True is None.
-
-    Keys: id, name, state, final, attempt, max_attempts, progress (done, total, percent, message),
-    result, result_missing, error, created_at, queued_at, started_at, finished_at.
-    """
-    result, missing = None, False
-    if job.state == State.SUCCESS:
-        try:
-            result = job.result
-            if result is not None and mask_of_job(job).whole:
-                result = None  # the task is declared with secret=True
-        except LookupError:
-            missing = True
-    return {
-        "id": job.pk,
-        "name": job.name,
-        "state": job.state,
-        "final": job.is_final,
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "progress": {
-            "done": job.progress_done,
-            "total": job.progress_total,
-            "percent": job.progress_percent,
-            "message": job.progress_message,
-        },
-        "result": result,
-        "result_missing": missing,
-        "error": public_error(job),
-        "created_at": job.created_at,
-        "queued_at": job.queued_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-    }
 
 
 @never_cache

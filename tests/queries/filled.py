@@ -40,6 +40,12 @@ NAME = "'tests.testapp.tasks.noop'"
 CALL = f"'task', {NAME}, '{{\"args\": [1]}}'::jsonb"
 VALUES = f"{NAME}, {CALL}"
 ERRORS = """'[{"class": "ValueError"}]'::jsonb"""
+FOLLOW_UPS = (
+    """jsonb_build_array(jsonb_build_object('on', 'success', 'queue_id', q.id, 'lane', 240, """
+    """'priority', 240, 'is_async', false, 'max_attempts', 5, 'name', 'noop', 'source_type', """
+    """'task', 'source_id', '', 'source_method', 'noop', 'args', '{}'::jsonb))"""
+)
+"""What a tenth of the jobs of OUR_WORKER enqueue when they succeed."""
 GATES = 500 * SCALE
 """Sessions, users, exclusive keys and capped tasks, so many of each, with LINE jobs in line and one
 inside."""
@@ -76,8 +82,9 @@ FILL = (
     ),
     (
         f"INSERT INTO tenantqueue_job_hot ({COLUMNS}, state, worker_id, claim_seq, attempt, "
-        f"max_attempts, queued_at) SELECT q.id, 240, 240, {VALUES}, 'queued', {OUR_WORKER}, 1, 1, "
-        "5, now() FROM tenantqueue_tenantqueue q WHERE q.num_slots = 5 AND NOT q.paused LIMIT 100"
+        f"max_attempts, queued_at, follow_ups) SELECT q.id, 240, 240, {VALUES}, 'queued', "
+        f"{OUR_WORKER}, 1, 1, 5, now(), CASE WHEN q.id % 10 = 1 THEN {FOLLOW_UPS} END "
+        "FROM tenantqueue_tenantqueue q WHERE q.num_slots = 5 AND NOT q.paused LIMIT 100"
     ),
     # the anchors of monitors have the negative of their ids
     (

@@ -162,6 +162,8 @@ def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
         "user_key": None,
         "exclusive_keys": None,
         "unique_mode": None,
+        "previous_id": None,
+        "follow_ups": None,
     }
 
 
@@ -200,6 +202,8 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
                 "session_halt": False,
                 "user_key": None,
                 "unique_mode": "until_executed",
+                "previous_id": None,
+                "follow_ups": None,
                 "excludes": False,
                 "ttl": 600.0,
                 "passed_over": "{}",

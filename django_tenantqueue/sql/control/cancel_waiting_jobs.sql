@@ -26,7 +26,11 @@ WITH target AS MATERIALIZED (
         coalesce(job.cancel_requested_at, clock_timestamp()) AS new_cancel_requested_at,
         job.crashes AS new_crashes, NULL AS new_held_by, job.result AS new_result,
         job.result_ref AS new_result_ref, NULL::jsonb AS extra,
-        tenantqueue_add_error(job.errors, %(error)s::jsonb, NULL) AS new_errors
+        tenantqueue_add_error(job.errors, %(error)s::jsonb, NULL) AS new_errors,
+        CASE
+            WHEN job.follow_ups IS NOT NULL
+                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, 'cancelled')
+        END AS new_follow_ups
 ), ended AS (
     SELECT removed.session_key AS key, removed.id AS job_id, removed.session_halt AS wanted
     FROM removed
@@ -36,4 +40,4 @@ WITH target AS MATERIALIZED (
 -- include: move_to_history
 RETURNING id, jsonb_build_array(
     monitor_id::text, session_key, user_key, exclusive_key, session_halt
-)::text AS gates
+)::text AS gates, follow_ups::text

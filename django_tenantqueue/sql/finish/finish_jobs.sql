@@ -24,7 +24,11 @@ WITH done AS MATERIALIZED (
         done.result_ref AS new_result_ref, done.extra::jsonb AS extra,
         tenantqueue_add_error(
             job.errors, done.extra::jsonb -> 'error', %(max_errors)s::integer
-        ) AS new_errors
+        ) AS new_errors,
+        CASE
+            WHEN job.follow_ups IS NOT NULL
+                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, done.state)
+        END AS new_follow_ups
 )
 -- include: move_to_history
-RETURNING id
+RETURNING id, follow_ups::text

@@ -8,4 +8,4 @@
     %(source_method)s::text, job.args, %(labels)s::text[], %(created_by)s::text,
     %(context)s::jsonb, %(monitor_id)s::bigint, %(session_key)s::text, %(session_skip)s::boolean,
     %(session_halt)s::boolean, %(user_key)s::text, job.exclusive_key, job.unique_key,
-    %(unique_mode)s::text
+    %(unique_mode)s::text, %(previous_id)s::bigint, %(follow_ups)s::jsonb

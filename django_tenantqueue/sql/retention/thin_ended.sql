@@ -21,6 +21,11 @@ SET args = CASE
             jsonb_build_object('__tenantqueue__', 'removed', 'secret', job.args -> 'secret')
         ELSE '{"__tenantqueue__": "removed"}'
     END,
+    -- it is not retried any more
+    follow_ups = CASE
+        WHEN target.arguments THEN tenantqueue_short_follow_ups(job.follow_ups)
+        ELSE job.follow_ups
+    END,
     result = CASE WHEN NOT target.result THEN job.result END,
     result_ref = CASE WHEN target.result THEN '-' ELSE job.result_ref END,
     errors = CASE

@@ -18,7 +18,11 @@ WITH removed AS (
         tenantqueue_add_error(
             job.errors, %(error)s::jsonb || jsonb_build_object('attempt', job.attempt),
             %(max_errors)s::integer
-        ) AS new_errors
+        ) AS new_errors,
+        CASE
+            WHEN job.follow_ups IS NOT NULL
+                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, 'error')
+        END AS new_follow_ups
 )
 -- include: move_to_history
-RETURNING id
+RETURNING id, follow_ups::text

@@ -19,6 +19,7 @@ from ...execution.job_log import about_id
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
+from ...queries.follow_ups import FollowUp
 from ...states import State
 from ...stored_error import describe_error, stored_error
 
@@ -94,13 +95,17 @@ class Completions:
         connection: psycopg.Connection[Any],
         finished: list[Finished],
         failed: list[Failed],
-    ) -> list[Finished | Failed]:
-        """Store completions one by one, so that a bad one affects no other; return those stored."""
+    ) -> tuple[list[Finished | Failed], list[FollowUp]]:
+        """Store completions one by one, so that a bad one affects no other.
+
+        Return those stored, and the jobs that these enqueued.
+        """
         records: list[Finished | Failed] = [*finished, *failed]
         stored: list[Finished | Failed] = []
+        follow_ups: list[FollowUp] = []
         for record in records:
             try:
-                exchange_queries.exchange(
+                answer = exchange_queries.exchange(
                     connection,
                     self._worker_id,
                     finished=[record] if isinstance(record, Finished) else (),
@@ -111,7 +116,8 @@ class Completions:
                 self._not_stored(record, error)
             else:
                 stored.append(record)
-        return stored
+                follow_ups += answer.follow_ups
+        return stored, follow_ups
 
     def _not_stored(self, record: Finished | Failed, error: psycopg.Error) -> None:
         """Replace an end that the server refuses for good by an error; retry others later."""

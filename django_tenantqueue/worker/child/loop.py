@@ -180,6 +180,7 @@ class ClaimLoop:
                 continue
             if outcome.stored and claimed.gates:
                 self._release_after_finish.note([(claimed.id, JobGates.read(claimed.gates))])
+            self._release_after_finish.note_follow_ups(outcome.follow_ups)
             # nothing is left to store, as with an atomic task, but there is room for a job
             self.next_claim.hurry(self.round_trip.at + self.round_trip.group_seconds)
             if outcome.give_back is not None:

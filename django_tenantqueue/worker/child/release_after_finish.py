@@ -12,6 +12,7 @@ from ...gates import MONITOR, TASK, JobGates
 from ...operations.gates import keys_of, release
 from ...operations.unique import keys_to_free
 from ...queries.finish import Failed, Finished
+from ...queries.follow_ups import FollowUp
 from ...queries.gates import Keys, Released
 from ...queries.unique import free_keys
 from .completions import GROUP_SECONDS
@@ -34,6 +35,7 @@ class ReleaseAfterFinish:
 
     def __init__(self) -> None:
         self._keys: Keys = {}
+        self._ready = Released()
         self._unique: list[tuple[str, int]] = []
         self._postponed: set[str] = set()
         self._postponed_until = 0.0
@@ -52,6 +54,13 @@ class ReleaseAfterFinish:
         for kind, found in keys.items():
             if found:
                 self._keys.setdefault(kind, set()).update(found)
+
+    def note_follow_ups(self, follow_ups: Iterable[FollowUp]) -> None:
+        """Take jobs that stored ends have enqueued, and that this worker has not claimed yet."""
+        for job in follow_ups:
+            if not job.waits:
+                self._ready.note(job.id, job.place)
+            self.note_keys({kind: {key} for kind, key in job.gates.keys().items()})
 
     @property
     def next_at(self) -> float | None:
@@ -85,7 +94,10 @@ class ReleaseAfterFinish:
         return sorted(found)
 
     def let_through(self, connection: psycopg.Connection[Any]) -> Released:
-        """Free the keys and release the gates; return how many jobs became ready, and where."""
+        """Free the keys and release the gates; return how many jobs became ready, and where.
+
+        Ready follow-ups are among them.
+        """
         if self._unique:
             unique, self._unique = self._unique, []
             free_keys(connection, unique)
@@ -96,7 +108,9 @@ class ReleaseAfterFinish:
         for name in [name for name, at in self._starts.items() if at <= now]:
             del self._starts[name]
             self.note_keys({TASK: {name}})
-        if not self._keys:
-            return Released()
-        keys, self._keys = self._keys, {}
-        return release(connection, keys)
+        done, self._ready = self._ready, Released()
+        if self._keys:
+            keys, self._keys = self._keys, {}
+            released = release(connection, keys)
+            done.add(released)
+        return done

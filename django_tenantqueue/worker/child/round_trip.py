@@ -93,8 +93,9 @@ class RoundTrip:
                 self._completions.put_back(finished, failed)
                 raise
             self._refused(error)
-            stored = self._completions.store_singly(connection, finished, failed)
+            stored, follow_ups = self._completions.store_singly(connection, finished, failed)
             self.release_after_finish.note(read_ends(stored))
+            self.release_after_finish.note_follow_ups(follow_ups)
             self.let_through(connection)
             return False
         self.at = time.monotonic()
@@ -120,6 +121,10 @@ class RoundTrip:
             self._claimed_jobs.shared_memory.clear(job_id)
         self.ended.clear()
         self.release_after_finish.note(gated, but=MONITOR)
+        if answer.follow_ups:
+            claimed = {job.id for job in answer.jobs}
+            left = [job for job in answer.follow_ups if job.id not in claimed]
+            self.release_after_finish.note_follow_ups(left)
 
     def _learn(
         self,

@@ -1,0 +1,82 @@
+"""`group([...]).delay(on_done=…)`: the short form of a monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from .calls.call import read_calls
+from .calls.options import unknown_option
+from .models import ConcurrentJobMonitor
+from .operations.monitors import start
+from .states import Priority
+
+PARALLEL = 1000
+"""How many jobs of a group are in flight unless its caller says so. Halved: a queue with more slots
+than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
+LONGEST_NAME = 200
+
+_DEFAULTS: dict[str, Any] = {
+    "name": None,
+    "tenant": None,
+    "queue": None,
+    "priority": Priority.DEFAULT,
+    "session": None,
+    "created_by": None,
+    "parallel": PARALLEL,
+    "interval": 0,
+    "stop_after_failures": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Calls that are enqueued together. Made by group()."""
+
+    calls: Any
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def using(self, **options: Any) -> Group:
+        """Return the same with options of its monitor.
+
+        name (what operators read; the name of the first task by default), tenant, queue, priority,
+        session, created_by, parallel, interval, stop_after_failures. Raises InvalidOption.
+        """
+        for name in options:
+            if name not in _DEFAULTS:
+                raise unknown_option(name, _DEFAULTS)
+        return Group(self.calls, {**self.options, **options})
+
+    def delay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
+        """Enqueue the calls as details of a monitor in the current transaction; return it.
+
+        `on_done`: a call that is enqueued once, when all have ended, in whatever states. It reads
+        their results by `current_job().summary.details()`. The calls are read once. All or nothing.
+        Raises the errors of ConcurrentJobMonitor.objects.start().
+        """
+        options = {**_DEFAULTS, **self.options}
+        calls = iter(read_calls(self.calls))
+        first = next(calls, None)
+        name = options.pop("name") or ("group" if first is None else first.source.name)
+        changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}
+        changes["created_by"] = options.pop("created_by")
+        details = () if first is None else chain([first], calls)
+        return start(
+            name[:LONGEST_NAME], details, changes, on_done=on_done, keep_open=False, **options
+        )
+
+    async def adelay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
+        """See delay()."""
+        return await sync_to_async(self.delay)(on_done=on_done)
+
+
+def group(calls: Iterable[Any] | Any, /) -> Group:
+    """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_done=c)`.
+
+    `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.
+    """
+    return Group(calls)
