@@ -20,7 +20,7 @@ PARALLEL = 1000
 than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
 LONGEST_NAME = 200
 
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "name": None,
     "tenant": None,
     "queue": None,
@@ -47,8 +47,8 @@ class Group:
         session, created_by, parallel, interval, stop_after_failures. Raises InvalidOption.
         """
         for name in options:
-            if name not in _DEFAULTS:
-                raise unknown_option(name, _DEFAULTS)
+            if name not in DEFAULTS:
+                raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})
 
     def delay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
@@ -58,7 +58,7 @@ class Group:
         their results by `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
-        options = {**_DEFAULTS, **self.options}
+        options = {**DEFAULTS, **self.options}
         calls = iter(read_calls(self.calls))
         first = next(calls, None)
         name = options.pop("name") or ("group" if first is None else first.source.name)

@@ -187,7 +187,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
         created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
-        unique (a Unique). Raises InvalidOption.
+        unique (a Unique), callback_url. Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 

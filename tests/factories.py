@@ -76,13 +76,13 @@ def make_jobs(
     if state is State.HELD:
         values |= {"held_by": "session", "session_key": "somebody/else's"}
     values |= columns
-    for name in ("args", "errors", "stats", "result", "context"):
+    for name in ("args", "errors", "stats", "result", "context", "follow_ups"):
         if values.get(name) is not None:
             values[name] = json.dumps(values[name])
     names = ", ".join(values)
     marks = ", ".join(
         f"%({name})s::jsonb"
-        if name in ("args", "errors", "stats", "result", "context")
+        if name in ("args", "errors", "stats", "result", "context", "follow_ups")
         else f"%({name})s"
         for name in values
     )

@@ -22,6 +22,7 @@ from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
@@ -206,7 +207,7 @@ def test_every_method_of_a_task_is_documented() -> None:
 
 def test_everything_of_the_current_job_is_documented() -> None:
     properties = [n for n in public(RunningJob) if not isinstance(vars(RunningJob)[n], MEMBER)]
-    names = [*(set(properties) - {"said"}), "tenant", "queue", "cancel_requested", "lost"]
+    names = [*(set(properties) - {"said", "tell"}), "tenant", "queue", "cancel_requested", "lost"]
     assert_named("reference/tasks.md", sorted(names))
 
 
@@ -333,7 +334,7 @@ def test_snippet_uses_options_that_exist(code: str) -> None:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": set(NAMES), "task": for_task}.get(name)
+        allowed = {"using": {*NAMES, *DEFAULTS}, "task": for_task}.get(name)
         for keyword in node.keywords if allowed else ():
             assert keyword.arg in allowed, f"{name}({keyword.arg}=…)"
 

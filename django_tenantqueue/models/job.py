@@ -20,8 +20,8 @@ from django.utils.translation import gettext_lazy as _
 from ..calls.arguments import are_removed
 from ..conf import get_settings
 from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..link_tokens import SESSION, USER, sign_job_id
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
-from ..status_links import SESSION, USER, sign_job_id
 from .fields import TextListField
 
 _MISSING = object()

@@ -7,7 +7,7 @@ from typing import Any
 from ..models import Job
 from ..states import State
 from .masking import mask_of_job
-from .status_links import public_error
+from .open_links import public_error
 
 
 def describe_job(job: Job) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..link_tokens import sign_job_id
 from ..models import ConcurrentJobMonitor, Job
 from ..models.job import bound_token
 from ..states import State
 from ..status.callback_progress import callback_of
 from ..status.figures import duration_text
-from ..status.status_links import public_error
-from ..status_links import sign_job_id
+from ..status.open_links import public_error
 
 register = template.Library()
 

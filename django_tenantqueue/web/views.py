@@ -10,10 +10,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ..conf import get_settings
+from ..link_tokens import USER, Holder
 from ..status.callback_progress import show_details
 from ..status.job_status import describe_job as describe_job
-from ..status.status_links import open_links
-from ..status_links import USER, Holder
+from ..status.open_links import open_links
 
 MOST_TOKENS = 100
 """Jobs that one request may ask for."""

@@ -17,10 +17,10 @@ from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption, JobNotFound
+from django_tenantqueue.link_tokens import sign_job_id
 from django_tenantqueue.models import Change, Job, StatusLinkRevocation
 from django_tenantqueue.operations import status_links as operations
 from django_tenantqueue.operations.status_links import revoke_status_links
-from django_tenantqueue.status_links import sign_job_id
 from tests.factories import made_changes, make_job, make_queue
 from tests.testapp.tasks import noop
 

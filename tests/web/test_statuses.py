@@ -9,9 +9,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from django_tenantqueue.link_tokens import sign_job_id
 from django_tenantqueue.models import Job
 from django_tenantqueue.states import State
-from django_tenantqueue.status_links import sign_job_id
 from tests.factories import make_job, make_jobs, make_queue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]

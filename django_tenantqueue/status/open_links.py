@@ -8,9 +8,9 @@ from django.db.models import Q
 from django.utils.translation import gettext
 
 from ..conf import get_settings
+from ..link_tokens import Holder, Link, read_link
 from ..models import Job, StatusLinkRevocation, TenantQueue
 from ..states import State
-from ..status_links import Holder, Link, read_link
 
 OWN_MESSAGE = "message"
 """The STATUS_ERROR that shows the messages of exceptions."""
