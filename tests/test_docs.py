@@ -20,7 +20,7 @@ from django.dispatch import Signal
 
 import django_tenantqueue
 from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks, testing
-from django_tenantqueue.calls.options import Options
+from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
@@ -36,8 +36,10 @@ from django_tenantqueue.models import (
     MonitorPace,
     QueueRate,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
+    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     TenantQueue,
@@ -52,6 +54,7 @@ from django_tenantqueue.operations import (
     maintain,
     monitor_control,
     retention_rules,
+    routing,
     schedules,
     task_control,
     worker_control,
@@ -83,8 +86,10 @@ MODELS = (
     TenantQueue,
     QueueRate,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
+    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     UniqueKey,
@@ -192,7 +197,7 @@ def test_every_option_of_a_job_is_documented() -> None:
     own = [
         name for name in inspect.signature(tasks.Task).parameters if name not in ("func", "options")
     ]
-    assert_named("reference/tasks.md", [*Options.__slots__, *own])
+    assert_named("reference/tasks.md", [*NAMES, *own])
 
 
 def test_every_method_of_a_task_is_documented() -> None:
@@ -231,6 +236,8 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
     named = [name for name in functions_of(retention_rules) if name != "add_rule"]
     assert_named("reference/operations.md", [*named, *retention_rules.TUNABLE])
+    named = [name for name in functions_of(routing) if name != "add_routing"]
+    assert_named("reference/operations.md", [*named, *routing.TUNABLE])
     internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
     named = [name for name in functions_of(schedules) if name not in internal]
     assert_named("reference/operations.md", [*named, *schedules.TUNABLE])
@@ -324,12 +331,12 @@ def test_snippet_imports_what_exists(code: str) -> None:
 def test_snippet_uses_options_that_exist(code: str) -> None:
     if "from django.tasks import task" in code:
         return  # `@task` takes the framework's options there
-    for_task = {*Options.__slots__, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
+    for_task = {*NAMES, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": {*Options.__slots__, *DEFAULTS}, "task": for_task}.get(name)
+        allowed = {"using": {*NAMES, *DEFAULTS}, "task": for_task}.get(name)
         if ast.unparse(node.func).startswith("app."):
             continue  # of another system, in the guides
         for keyword in [each for each in node.keywords if each.arg] if allowed else ():

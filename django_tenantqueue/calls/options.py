@@ -45,6 +45,10 @@ class Options:
     """What is enqueued when the job has succeeded."""
     on_end: tuple[Call, ...] | None = None
     """What is enqueued when the job has ended, whatever its end."""
+    callback_url: str | None = None
+    """Where a job that its end enqueues posts its status."""
+    queue_is_fixed: bool = False
+    """The call names the queue, so no routing chooses another. Set by `merged()`."""
 
     @property
     def is_plain(self) -> bool:
@@ -55,6 +59,7 @@ class Options:
             and self.unique is None
             and self.then is None
             and self.on_end is None
+            and self.callback_url is None
         )
 
     def merged(self, changes: dict[str, Any]) -> Self:
@@ -68,6 +73,8 @@ class Options:
                 raise unknown_option(name, _CHECKS)
             if value is not None:
                 changes[name] = check(name, value)
+        if "queue" in changes:
+            changes["queue_is_fixed"] = changes["queue"] is not None
         return replace(self, **changes)
 
 
@@ -228,6 +235,10 @@ _CHECKS = {
     "unique": _unique,
     "then": _follow_ups,
     "on_end": _follow_ups,
+    "callback_url": _text,
 }
 
-assert set(_CHECKS) == {field.name for field in fields(Options)}
+NAMES = tuple(_CHECKS)
+"""Names of all options."""
+
+assert set(NAMES) == {field.name for field in fields(Options)} - {"queue_is_fixed"}

@@ -14,6 +14,7 @@ from django.utils import timezone
 from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
 from ..calls.call import Call
+from ..calls.callback_url import callback_of
 from ..calls.context import surroundings
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
@@ -54,14 +55,22 @@ def run_now(
     except Exception as error:
         failed = _as_job(running, options, State.ERROR)
         failed.errors = [describe_error(error, 1)]
-        _run_follow_ups(options.on_end, failed, tenant)
+        _run_follow_ups(_at_end(options, tenant), failed, tenant)
         raise
-    _run_follow_ups((*(options.then or ()), *(options.on_end or ())), job, tenant)
+    _run_follow_ups((*(options.then or ()), *_at_end(options, tenant)), job, tenant)
     return job
 
 
-def _run_follow_ups(calls: Sequence[Call] | None, previous: Job, tenant: str) -> None:
-    for call in calls or ():
+def _at_end(options: Options, tenant: str) -> Sequence[Call]:
+    """Return what runs after a job, whatever its end."""
+    calls = options.on_end or ()
+    if options.callback_url is None:
+        return calls
+    return (*calls, callback_of(options.callback_url, tenant))
+
+
+def _run_follow_ups(calls: Sequence[Call], previous: Job, tenant: str) -> None:
+    for call in calls:
         options = call.options
         if options.tenant is None:
             options = options.merged({"tenant": tenant})

@@ -40,7 +40,7 @@ DROP FUNCTION tenantqueue_short_follow_ups(jsonb)
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenantqueue", "0012_retentionrule")]
+    dependencies = [("tenantqueue", "0015_status_links")]
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),
         migrations.RunSQL(

@@ -15,8 +15,10 @@ from .monitor import (
 from .queue import TenantQueue
 from .rate import QueueRate
 from .retention_rule import RetentionRule
+from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
+from .status_link import StatusLinkRevocation
 from .task_control import TaskControl, TaskRate
 from .unique_key import UniqueKey
 from .worker import Worker
@@ -35,8 +37,10 @@ __all__ = [
     "MonitorPace",
     "QueueRate",
     "RetentionRule",
+    "Routing",
     "Schedule",
     "Session",
+    "StatusLinkRevocation",
     "TaskControl",
     "TaskRate",
     "TenantQueue",

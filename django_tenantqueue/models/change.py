@@ -14,8 +14,10 @@ from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
 from .retention_rule import RetentionRule
+from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
+from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -39,6 +41,8 @@ class Change(models.Model):
         SCHEDULE = "schedule", _("schedule")
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
+        ROUTING = "routing", _("routing")
+        STATUS_LINKS = "status_links", _("status links")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -72,6 +76,7 @@ class Change(models.Model):
         ENABLE = "enable", _("enabled")
         DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
+        REVOKE = "revoke", _("revoked")
         ERASE = "erase", _("tenant erased")
 
     id = models.BigAutoField(primary_key=True)
@@ -125,6 +130,8 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.SCHEDULE: Schedule,
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
+    Change.Kind.ROUTING: Routing,
+    Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }
 """The model of each kind of object."""
 

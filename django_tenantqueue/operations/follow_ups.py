@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from ..calls.arguments import size_of
 from ..calls.call import Call, check_follow_up
+from ..calls.callback_url import callback_of
 from ..calls.options import Options
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
@@ -26,6 +27,8 @@ def encode_follow_ups(options: Options, target: Target) -> str | None:
     """
     chosen = [("success", call) for call in options.then or ()]
     chosen += [("end", call) for call in options.on_end or ()]
+    if options.callback_url is not None:
+        chosen.append(("end", callback_of(options.callback_url, target.tenant)))
     if not chosen:
         return None
     try:
@@ -55,7 +58,7 @@ def _encode(on: str, call: Call, before: Target, previous: Options) -> str:
         tenant=before.tenant if call.options.tenant is None else call.options.tenant,
         created_by=call.options.created_by or previous.created_by,
     )
-    target = find_target(options)
+    target = find_target(options, call.source.name)
     kwargs = dict(call.kwargs)
     args = call.source.encode(call.args, kwargs, follows=True)
     new = new_job(call.source, options, queue_id_of(target, refresh=True), args)

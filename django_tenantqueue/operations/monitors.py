@@ -33,6 +33,7 @@ from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
 from .new_job import new_job
 from .queues import Target, lane_of, queue_id_of
+from .routes import chosen_queue
 
 END = Call(NOTHING, Options())
 SHARED = (
@@ -93,7 +94,7 @@ def start(
         count, first_queue = _insert(using, monitor, details, options.queue)
         note(count=count, monitor=monitor.pk)
         # in the queue of the details, if it has none of its own: their workers come to it
-        queue = callback.options.queue or options.queue or first_queue
+        queue = _queue_of(using, monitor, callback) or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
         release_later(using, _gates(monitor))
     return monitor
@@ -165,6 +166,13 @@ def _insert(
     return count, next(iter(encoder.queue_ids), None)
 
 
+def _queue_of(using: str, monitor: ConcurrentJobMonitor, callback: Call) -> str | None:
+    """Return the queue of a callback; None: it has none of its own."""
+    if callback is END:
+        return None
+    return chosen_queue(using, callback.options, monitor.tenant, callback.source.name)
+
+
 def _insert_anchor(
     using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
 ) -> None:
@@ -226,7 +234,8 @@ class _Encoder:
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
         user = None if options.user is None else gate_key(self._tenant, options.user)
-        name = self._queue or options.queue or get_settings().default_queue
+        own = self._queue or chosen_queue(self._using, options, self._tenant, source.name)
+        name = own or get_settings().default_queue
         target = Target(self._using, self._tenant, name)
         if name not in self.queue_ids:
             self.queue_ids[name] = queue_id_of(target, refresh=True)

@@ -15,6 +15,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Job,
     RetentionRule,
+    Routing,
     Schedule,
     TenantQueue,
 )
@@ -22,10 +23,11 @@ from django_tenantqueue.operations import control, sessions, task_control
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.retention_rules import make_rule
+from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.schedules import make_schedule
 
 from . import tasks
-from .plans import EXPORTS, REPORTS
+from .plans import EXPORTS, HEAVY, REPORTS
 
 OPERATOR = "maria"
 """Who has set what is wrong, as the list of changes names her."""
@@ -123,6 +125,9 @@ def _rules() -> str:
         make_rule(keep_days=400, results_days=30)
         make_rule(state="error", keep_days=800)
         make_rule(tenant="UA", task=tasks.logbook.name, keep_days=7)
+    if not Routing.objects.exists():
+        set_routing(tasks.knock_on.name, HEAVY)
+        set_routing("imports.*", REPORTS, tenant="UA")
     if not Schedule.objects.exists():
         tomorrow = timezone.now() + timedelta(days=1)
         for name, task, hours in (

@@ -15,6 +15,7 @@ from django_tenantqueue.admin import changes as page
 from django_tenantqueue.models import Change, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, task_control, worker_control
 from django_tenantqueue.operations.actor import acting_as
+from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.states import State
 from tests.factories import made_changes, make_duty, make_jobs, make_queue, make_worker
 from tests.testapp.tasks import noop
@@ -331,3 +332,12 @@ def test_object_without_a_page_is_shown_without_a_link(admin_client: Client) -> 
     worker_control.drain([make_worker().pk])
 
     assert "app.tasks.send #17" in text_of(admin_client.get(LIST))
+
+
+def test_revocation_of_links_is_listed_with_its_kind(admin_client: Client) -> None:
+    revoke_status_links(tenant="acme", user="7")
+
+    text = text_of(admin_client.get("/admin/tenantqueue/change/"))
+
+    assert "revoked" in text
+    assert "acme / 7" in text

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.template import Context, Template
 from django.utils.html import escape
 
-from django_tenantqueue.models.job import read_job_token
+from django_tenantqueue.link_tokens import read_job_token
 from django_tenantqueue.states import State
 from tests.factories import make_job
 

@@ -1,0 +1,55 @@
+"""The job that posts the end of another one to its `callback_url`."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from ..calls.call import Call
+from ..calls.callback_url import register_maker
+from ..conf import get_settings
+from ..exceptions import AddressRefused, InvalidArgument, Permanent
+from ..execution.current_job import current_job
+from ..status.job_status import describe_job
+from .addresses import read_hosts
+from .job import HTTPTask, post
+from .request import check_request
+
+
+async def _post(url: str) -> dict[str, Any]:
+    """POST the end of the job that this one follows to `url`."""
+    previous = await current_job().aprevious()
+    if previous is None:
+        raise Permanent("the job whose end was to be posted does not exist any more")
+    status = await sync_to_async(describe_job)(previous)
+    ended_at = previous.finished_at or timezone.now()
+    return await post(url, {"type": f"job.{previous.state}", "timestamp": ended_at, "data": status})
+
+
+post_end = HTTPTask(_post, name="django_tenantqueue.http.post_end")
+"""The task. It is enqueued by the end of a job: `.using(callback_url="https://…")`."""
+
+
+def _call(url: str, tenant: str) -> Call:
+    """Return the call. Raises InvalidArgument for a URL that jobs of the tenant may not call."""
+    try:
+        check_request(url)
+        _hosts(tenant).check(urlsplit(url).hostname or "")
+    except (InvalidArgument, AddressRefused) as error:
+        raise InvalidArgument(f"callback_url: {error}") from None
+    return post_end.call(url)
+
+
+def _hosts(tenant: str) -> Any:
+    settings = get_settings()
+    said = None
+    if settings.http_tenant_hosts is not None:
+        said = import_string(settings.http_tenant_hosts)(tenant)
+    return read_hosts(tuple(settings.http_allowed_hosts if said is None else said))
+
+
+register_maker(_call)
