@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 
 class TenantQueueError(Exception):
@@ -158,11 +159,32 @@ class Postpone(Retry):
 
 
 class RequestFailed(Retry):
-    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried."""
+    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried.
+
+    `answer` is kept with the error: the `status` of the HTTP answer and the `message` of its body,
+    "" for none. None: no answer came.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        after: float | timedelta | None = None,
+        answer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, after=after)
+        self.answer = answer
 
 
 class RequestRejected(Permanent):
-    """The endpoint of an HTTP job answered that another attempt would not help."""
+    """The endpoint of an HTTP job answered that another attempt would not help.
+
+    `answer`: see RequestFailed.
+    """
+
+    def __init__(self, message: str = "", *, answer: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class AddressRefused(Permanent):
