@@ -5,6 +5,7 @@ from .change import Change
 from .duty import Duty
 from .figure import Figure
 from .figure_total import FigureTotal
+from .fireworq_queue import FireworqQueue
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -30,6 +31,7 @@ __all__ = [
     "Duty",
     "Figure",
     "FigureTotal",
+    "FireworqQueue",
     "Job",
     "MonitorAddition",
     "MonitorPace",
