@@ -1,6 +1,7 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
 from .alert import Alert, AlertRule
+from .api_token import ApiToken
 from .change import Change
 from .duty import Duty
 from .figure import Figure
@@ -25,6 +26,7 @@ from .worker import Worker
 __all__ = [
     "Alert",
     "AlertRule",
+    "ApiToken",
     "Change",
     "ConcurrentJobMonitor",
     "ConcurrentJobMonitorDetail",

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from .alert import AlertRule
+from .api_token import ApiToken
 from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
@@ -39,6 +40,7 @@ class Change(models.Model):
         SCHEDULE = "schedule", _("schedule")
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
+        API_TOKEN = "api_token", _("API token")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -72,6 +74,7 @@ class Change(models.Model):
         ENABLE = "enable", _("enabled")
         DISABLE = "disable", _("disabled")
         RELANE = "relane", _("PRIORITY_SCOPE applied")
+        REVOKE = "revoke", _("revoked")
         ERASE = "erase", _("tenant erased")
 
     id = models.BigAutoField(primary_key=True)
@@ -125,6 +128,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.SCHEDULE: Schedule,
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
+    Change.Kind.API_TOKEN: ApiToken,
 }
 """The model of each kind of object."""
 
