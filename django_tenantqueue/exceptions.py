@@ -15,7 +15,7 @@ class InvalidOption(TenantQueueError, ValueError):
 
 
 class UnknownQueue(InvalidOption):
-    """With `STRICT_QUEUES`, nothing names the queue that a job was to go to."""
+    """A routing names a queue that does not exist, or `STRICT_QUEUES` does not make it."""
 
 
 class InvalidArgument(TenantQueueError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -13,7 +14,7 @@ from asgiref.sync import sync_to_async
 
 from .calls import foreign, sources
 from .calls.call import Call
-from .calls.options import Options, check_seconds, read_rate, unknown_option
+from .calls.options import NAMES, Options, check_seconds, read_rate, unknown_option
 from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
@@ -157,9 +158,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             None if backoff_max is None else check_seconds("backoff_max", backoff_max)
         )
         for option in options:
-            if option not in Options.__slots__:
-                raise unknown_option(option, (*Options.__slots__, *_TASK_OPTIONS))
-        self.options = Options().merged(options)
+            if option not in NAMES:
+                raise unknown_option(option, (*NAMES, *_TASK_OPTIONS))
+        self.options = replace(Options().merged(options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)

@@ -19,7 +19,7 @@ from django.dispatch import Signal
 
 import django_tenantqueue
 from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks, testing
-from django_tenantqueue.calls.options import Options
+from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import Settings, read_settings
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.models import (
@@ -190,7 +190,7 @@ def test_every_option_of_a_job_is_documented() -> None:
     own = [
         name for name in inspect.signature(tasks.Task).parameters if name not in ("func", "options")
     ]
-    assert_named("reference/tasks.md", [*Options.__slots__, *own])
+    assert_named("reference/tasks.md", [*NAMES, *own])
 
 
 def test_every_method_of_a_task_is_documented() -> None:
@@ -321,12 +321,12 @@ def test_snippet_imports_what_exists(code: str) -> None:
 def test_snippet_uses_options_that_exist(code: str) -> None:
     if "from django.tasks import task" in code:
         return  # `@task` takes the framework's options there
-    for_task = {*Options.__slots__, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
+    for_task = {*NAMES, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        allowed = {"using": set(Options.__slots__), "task": for_task}.get(name)
+        allowed = {"using": set(NAMES), "task": for_task}.get(name)
         for keyword in node.keywords if allowed else ():
             assert keyword.arg in allowed, f"{name}({keyword.arg}=…)"
 

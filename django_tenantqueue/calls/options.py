@@ -38,6 +38,8 @@ class Options:
     on_failure: str | None = None
     user: str | None = None
     unique: Unique | None = None
+    queue_is_fixed: bool = False
+    """The call names the queue, so no routing chooses another. Set by `merged()`."""
 
     @property
     def has_gates(self) -> bool:
@@ -55,6 +57,8 @@ class Options:
                 raise unknown_option(name, _CHECKS)
             if value is not None:
                 changes[name] = check(name, value)
+        if "queue" in changes:
+            changes["queue_is_fixed"] = changes["queue"] is not None
         return replace(self, **changes)
 
 
@@ -209,4 +213,7 @@ _CHECKS = {
     "unique": _unique,
 }
 
-assert set(_CHECKS) == {field.name for field in fields(Options)}
+NAMES = tuple(_CHECKS)
+"""Names of all options."""
+
+assert set(NAMES) == {field.name for field in fields(Options)} - {"queue_is_fixed"}

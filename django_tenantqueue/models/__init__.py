@@ -17,6 +17,7 @@ from .monitor import (
 from .queue import TenantQueue
 from .rate import QueueRate
 from .retention_rule import RetentionRule
+from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl, TaskRate
@@ -39,6 +40,7 @@ __all__ = [
     "MonitorPace",
     "QueueRate",
     "RetentionRule",
+    "Routing",
     "Schedule",
     "Session",
     "TaskControl",

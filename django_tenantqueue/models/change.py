@@ -15,6 +15,7 @@ from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
 from .retention_rule import RetentionRule
+from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
 from .task_control import TaskControl
@@ -41,6 +42,7 @@ class Change(models.Model):
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
         API_TOKEN = "api_token", _("API token")
+        ROUTING = "routing", _("routing")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -129,6 +131,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
     Change.Kind.API_TOKEN: ApiToken,
+    Change.Kind.ROUTING: Routing,
 }
 """The model of each kind of object."""
 

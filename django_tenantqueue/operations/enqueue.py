@@ -146,7 +146,7 @@ def enqueue(
     `context`: what the job carries as JSON text, "" for nothing; None: what the caller does.
     Raises InvalidArgument, QueueRetired, QueueFull, and Django's database errors.
     """
-    target = find_target(options)
+    target = find_target(options, source.name)
     if tracing.active is None:
         return _enqueue(source, options, target, args, kwargs, task, context)
     with tracing.active.send(target.tenant, target.queue, source.name) as note:
@@ -358,7 +358,7 @@ def enqueue_many(
     transaction. Nothing is stored when one of the calls cannot be encoded, or when there is no room
     for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
     """
-    target = find_target(options)
+    target = find_target(options, source.name)
     if tracing.active is None:
         return _enqueue_many(source, options, target, calls)
     with tracing.active.send(target.tenant, target.queue, source.name, is_batch=True) as note:

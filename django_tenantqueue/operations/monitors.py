@@ -30,6 +30,7 @@ from .enqueue import batches, new_job
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
 from .queues import Target, lane_of, queue_id_of
+from .routes import chosen_queue
 
 END = Call(NOTHING, Options())
 SHARED = (
@@ -90,7 +91,7 @@ def start(
         count, first_queue = _insert(using, monitor, details, options.queue)
         note(count=count, monitor=monitor.pk)
         # in the queue of the details, if it has none of its own: their workers come to it
-        queue = callback.options.queue or options.queue or first_queue
+        queue = _queue_of(using, monitor, callback) or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
         release_later(using, _gates(monitor))
     return monitor
@@ -162,6 +163,13 @@ def _insert(
     return count, next(iter(encoder.queue_ids), None)
 
 
+def _queue_of(using: str, monitor: ConcurrentJobMonitor, callback: Call) -> str | None:
+    """Return the queue of a callback; None: it has none of its own."""
+    if callback is END:
+        return None
+    return chosen_queue(using, callback.options, monitor.tenant, callback.source.name)
+
+
 def _insert_anchor(
     using: str, monitor: ConcurrentJobMonitor, callback: Call, queue: str | None
 ) -> None:
@@ -219,10 +227,11 @@ class _Encoder:
     def _head(self, source: Source, options: Options) -> str:
         check_detail(options, self._tenant)
         user = None if options.user is None else gate_key(self._tenant, options.user)
-        return _head(source, options, self._queue_id(options), {"user_key": user})
+        return _head(source, options, self._queue_id(source, options), {"user_key": user})
 
-    def _queue_id(self, options: Options) -> int:
-        name = self._queue or options.queue or get_settings().default_queue
+    def _queue_id(self, source: Source, options: Options) -> int:
+        own = self._queue or chosen_queue(self._using, options, self._tenant, source.name)
+        name = own or get_settings().default_queue
         if name not in self.queue_ids:
             target = Target(self._using, self._tenant, name)
             self.queue_ids[name] = queue_id_of(target, refresh=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from django.db.models import QuerySet
+
 from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
@@ -14,6 +16,7 @@ from ..exceptions import QueueRetired, UnknownQueue
 from ..models import TenantQueue
 from ..queries import enqueue as queries
 from .room import forget_rooms
+from .routes import chosen_queue, forget_routes
 
 MOST_NAMES = 1000
 """A tenant's queues that are looked at for a near name."""
@@ -31,11 +34,12 @@ class Target:
     queue: str
 
 
-def find_target(options: Options) -> Target:
-    """Return where jobs with these options go."""
+def find_target(options: Options, name: str) -> Target:
+    """Return where jobs with these options go. `name`: theirs, by which they are routed."""
     settings = get_settings()
     tenant = get_tenant() if options.tenant is None else options.tenant
-    return Target(settings.database, tenant, options.queue or settings.default_queue)
+    queue = chosen_queue(settings.database, options, tenant, name)
+    return Target(settings.database, tenant, queue or settings.default_queue)
 
 
 def queue_id_of(target: Target, *, refresh: bool = False) -> int:
@@ -63,22 +67,33 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
 
 def check_declared(target: Target) -> None:
     """Raise UnknownQueue when the settings are strict and nothing names this queue."""
-    settings = get_settings()
-    if not settings.strict_queues:
+    if not get_settings().strict_queues or is_declared(target.queue):
         return
-    named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
-    names = {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
-    if target.queue in names or any(fnmatchcase(target.queue, q) for q in settings.queues):
-        return
-    rows = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
-    own = rows.order_by("name").values_list("name", flat=True)[:MOST_NAMES]
-    near = get_close_matches(target.queue, {*names, *settings.queues, *own}, n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    own = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
     raise UnknownQueue(
         f"tenant {target.tenant!r} has no queue {target.queue!r}, and STRICT_QUEUES makes only "
-        f"queues that a task or TENANTQUEUE['QUEUES'] names.{hint} Add the name there, or make the "
-        "queue in the admin"
+        "queues that a task or TENANTQUEUE['QUEUES'] names."
+        f"{near_names(target.queue, own)} Add the name there, or make the queue in the admin"
     )
+
+
+def is_declared(queue: str) -> bool:
+    """Return whether a task or the settings name this queue."""
+    patterns = get_settings().queues
+    return queue in _declared_names() or any(fnmatchcase(queue, name) for name in patterns)
+
+
+def _declared_names() -> set[str]:
+    settings = get_settings()
+    named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
+    return {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
+
+
+def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
+    """Return a sentence that suggests names near to this one; "" when none is near."""
+    own = rows.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
+    near = get_close_matches(queue, {*_declared_names(), *get_settings().queues, *own}, n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def make_queue(using: str, tenant: str, name: str, *, num_slots: int | None) -> None:
@@ -96,3 +111,4 @@ def forget_queues() -> None:
     """Forget what is known of queues, for tests that drop their rows."""
     _queue_ids.clear()
     forget_rooms()
+    forget_routes()

@@ -88,6 +88,14 @@ class FoundQueue:
     max_waiting: int | None
 
 
+class Route(NamedTuple):
+    """A routing: the queue of new jobs of a tenant ("": of all) whose name fits the pattern."""
+
+    tenant: str
+    pattern: str
+    queue: str
+
+
 def insert_job(wrapper: BaseDatabaseWrapper, job: NewJob) -> InsertedJob | None:
     """Insert one job; None when its queue is retired, not visible, or has `max_waiting`."""
     rows = fetch_prepared(wrapper, "insert_job", job)
@@ -114,6 +122,16 @@ def find_queue(using: str, tenant: str, name: str) -> FoundQueue | None:
     return FoundQueue(*rows[0]) if rows else None
 
 
+def in_test_case(wrapper: BaseDatabaseWrapper) -> bool:
+    """Return whether a Django TestCase is open, whose transaction is never committed."""
+    return any(getattr(block, "_from_testcase", False) for block in wrapper.atomic_blocks)
+
+
+def list_routings(using: str) -> list[Route]:
+    """Return all routings, in the caller's snapshot and in no order."""
+    return [Route(*row) for row in fetch(using, "list_routings", {})]
+
+
 @contextmanager
 def _autocommitted(using: str) -> Iterator[BaseDatabaseWrapper]:
     """Yield a second connection outside the caller's transaction.
@@ -121,8 +139,7 @@ def _autocommitted(using: str) -> Iterator[BaseDatabaseWrapper]:
     Inside a Django TestCase, whose transaction is never committed, it is the caller's own.
     """
     wrapper = connections[using]
-    in_test = any(getattr(block, "_from_testcase", False) for block in wrapper.atomic_blocks)
-    if in_test or not wrapper.in_atomic_block:
+    if in_test_case(wrapper) or not wrapper.in_atomic_block:
         yield wrapper
         return
     other = wrapper.copy()

@@ -14,7 +14,7 @@ from django.db import connections
 from django.db.models import Max
 
 from ..calls.known import known_signature
-from ..calls.options import Options
+from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
 from ..conf import get_settings
 from ..gates import gate_key
@@ -93,7 +93,7 @@ class _Wanted:
         source = _source_of(task)
         signature = known_signature(source.source_type, source.source_id, source.source_method)
         own = {} if signature is None else signature.parameters
-        named = {n: v for n, v in given.items() if n in own or n not in Options.__slots__}
+        named = {n: v for n, v in given.items() if n in own or n not in NAMES}
         asked = {n: v for n, v in given.items() if n not in named}
         options = Options().merged(dict(asked))
         stored = json.loads(source.encode(args, named))

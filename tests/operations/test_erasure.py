@@ -27,6 +27,7 @@ from django_tenantqueue.models import (
     MonitorPace,
     QueueRate,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
     TenantQueue,
@@ -68,6 +69,7 @@ def fill(tenant: str) -> TenantQueue:
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
+    Routing.objects.create(tenant=tenant, pattern="x", queue=queue.name)
     Change.objects.create(source="code", action="add", object_kind="queue", tenant=tenant)
     numbers = dict.fromkeys(
         ("started", "succeeded", "failed", "retried", "cancelled", "wait_seconds", "run_seconds"), 1

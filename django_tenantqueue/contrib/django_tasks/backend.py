@@ -133,7 +133,7 @@ class TenantQueueBackend(BaseTaskBackend):
     def job_options(self, task: Task[..., Any]) -> Options:
         """Return the options of the task's jobs. Raises InvalidOption."""
         given = {name: getattr(task, name, None) for name in JOB_OPTIONS}
-        return self._defaults.merged(
+        options = self._defaults.merged(
             {
                 **{name: value for name, value in given.items() if value is not None},
                 "queue": task.queue_name,
@@ -141,6 +141,8 @@ class TenantQueueBackend(BaseTaskBackend):
                 "run_at": task.run_after,
             }
         )
+        declared = registered(task).task.queue_name
+        return replace(options, queue_is_fixed=task.queue_name != declared)
 
     def validate_task(self, task: Task[..., Any]) -> None:
         """Raise InvalidTask when the task cannot be enqueued here."""

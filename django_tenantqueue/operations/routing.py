@@ -1,0 +1,133 @@
+"""Changes of routings: which queue takes the jobs of a task or a category.
+
+A routing acts on jobs that are enqueued after it: in this process at once, in others within a
+second. See routes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from ..conf import get_settings
+from ..exceptions import QueueRetired, UnknownQueue
+from ..models import Change, Routing, TenantQueue
+from .changes import Edit, merged, record_rows
+from .queues import is_declared, near_names
+from .routes import forget_routes
+from .tuning import add_row, check_columns, row_of, write_columns
+
+TUNABLE = ("queue",)
+"""Columns of a routing that operators change."""
+_ADDED = ("pattern", "queue")
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def list_routings(*, tenant: str | None = None, using: str | None = None) -> list[Routing]:
+    """Return all routings, or those of one tenant ("": those of every tenant), in a fixed order."""
+    rows = Routing.objects.using(_alias(using))
+    return list(rows if tenant is None else rows.filter(tenant=tenant))
+
+
+def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None = None) -> Routing:
+    """Route new jobs whose name fits `pattern` to `queue`; return the routing, new or changed.
+
+    `tenant`: "" is every tenant. Raises UnknownQueue and QueueRetired when there is no such queue
+    that takes jobs, and Django's ValidationError for a bad value.
+    """
+    alias = _alias(using)
+    row = Routing(tenant=tenant, pattern=pattern, queue=queue)
+    row.clean_fields(exclude=("id", "created_at"))
+    row.clean()
+    with transaction.atomic(using=alias):
+        rows = Routing.objects.using(alias).select_for_update(no_key=True)
+        existing = rows.filter(tenant=tenant, pattern=pattern).first()
+        if existing is None:
+            add_routing(row, using=alias)
+            return row
+        tune_routing(existing.pk, using=alias, queue=queue)
+        existing.queue = queue
+    return existing
+
+
+def add_routing(row: Routing, *, using: str | None = None) -> None:
+    """Check a new row, write it, and record it. Raises what set_routing() raises."""
+    alias = _alias(using)
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    check_queue(row.tenant, row.queue, using=alias)
+    with transaction.atomic(using=alias):
+        add_row(alias, row, _ADDED)
+        _act(alias)
+
+
+def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a routing, which are TUNABLE.
+
+    Raises what set_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
+    """
+    alias = _alias(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        row = row_of(Routing.objects.using(alias).select_for_update(no_key=True), routing_id)
+        check_queue(row.tenant, changes["queue"], using=alias)
+        write_columns(alias, row, changes)
+        _act(alias)
+
+
+def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) -> bool:
+    """Delete the routing of a pattern; return whether there was one."""
+    rows = Routing.objects.using(_alias(using)).filter(tenant=tenant, pattern=pattern)
+    return delete_routings(rows.values_list("pk", flat=True), using=using) == 1
+
+
+def delete_routings(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Delete routings; return how many there were."""
+    alias = _alias(using)
+    with transaction.atomic(using=alias):
+        rows = Routing.objects.using(alias)
+        found = list(rows.filter(pk__in=list(ids)).order_by("pk").select_for_update())
+        edits = [Edit({name: getattr(row, name) for name in _ADDED}, {}) for row in found]
+        record_rows(alias, Change.Action.DELETE, found, merged(edits))
+        rows.filter(pk__in=[row.pk for row in found]).delete()
+        _act(alias)
+    return len(found)
+
+
+def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
+    """Raise UnknownQueue or QueueRetired unless jobs can be routed to a queue.
+
+    The tenant's queue exists and takes jobs, or it would be made at its first use because a task or
+    the settings name it. For every tenant ("") it is enough that one has such a queue, unless
+    STRICT_QUEUES would make none for the others.
+    """
+    rows = TenantQueue.objects.using(_alias(using))
+    own = rows.filter(tenant=tenant) if tenant else rows
+    named = own.filter(name=queue)
+    if named.filter(retired=False).exists() and (tenant or not get_settings().strict_queues):
+        return
+    whose = f"tenant {tenant!r} has" if tenant else "there is"
+    if tenant and named.exists():
+        raise QueueRetired(
+            f"queue {queue!r} of tenant {tenant!r} is retired and takes no new jobs: reopen it, or "
+            "name another queue"
+        )
+    if is_declared(queue):
+        return
+    raise UnknownQueue(
+        f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
+        "the queue in the admin, or add its name to TENANTQUEUE['QUEUES']"
+    )
+
+
+def _act(using: str) -> None:
+    """Let this process read the routings again, now and after the commit."""
+    forget_routes()
+    transaction.on_commit(forget_routes, using=using, robust=True)
