@@ -157,6 +157,10 @@ class Settings:
     http_breaker_failures: int | None = 10
     """Failures in a row after which a worker process tries an endpoint with one job at a time.
     None: never."""
+    fireworq_tenant: str | None = None
+    """Tenant for which the Fireworq API answers requests without a token. Whoever reaches it then
+    may do everything there: set it only in a network whose every program may. None: a token is
+    needed."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
     any text. Upper case and hyphens do not count."""
@@ -302,6 +306,12 @@ def _check_values(made: Settings) -> None:
                 f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
                 "parts of them with *, without spaces around them"
             )
+    tenant = made.fireworq_tenant
+    if tenant is not None and (len(tenant) > 200 or not is_storable(tenant)):
+        raise InvalidOption(
+            f"TENANTQUEUE['FIREWORQ_TENANT'] is {tenant!r}: it must be at most 200 characters "
+            "long, without NUL characters and lone surrogates"
+        )
     for entry in made.http_allowed_hosts:
         check_host_entry("TENANTQUEUE['HTTP_ALLOWED_HOSTS']", entry)
     token = made.metrics_token

@@ -79,7 +79,10 @@ class Migration(migrations.Migration):
                         verbose_name="queue",
                     ),
                 ),
-                ("polling_interval", models.IntegerField(null=True, verbose_name="polling interval")),
+                (
+                    "polling_interval",
+                    models.IntegerField(null=True, verbose_name="polling interval"),
+                ),
                 ("pushes", models.BigIntegerField(default=0, verbose_name="pushes")),
                 ("minute", models.DateTimeField(null=True, verbose_name="minute of the last push")),
                 (

@@ -22,6 +22,7 @@ from django_tenantqueue.models import (
     Change,
     ConcurrentJobMonitor,
     Figure,
+    FireworqQueue,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -58,6 +59,7 @@ def fill(tenant: str) -> TenantQueue:
     MonitorAddition.objects.create(monitor=monitor, details=1)
     MonitorPace.objects.create(monitor=monitor, fed_at=timezone.now())
     QueueRate.objects.create(queue=queue, debt=1, as_of=timezone.now())
+    FireworqQueue.objects.create(queue=queue, pushes=1)
     key = gate_key(tenant, "k")
     Session.objects.create(kind="serial", tenant=tenant, key="k", gate_key=key)
     Session.objects.create(kind="user", tenant=tenant, key="k", gate_key=key)
