@@ -35,6 +35,7 @@ from django_tenantqueue.models import (
     MonitorPace,
     QueueRate,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
     TaskControl,
@@ -51,6 +52,7 @@ from django_tenantqueue.operations import (
     maintain,
     monitor_control,
     retention_rules,
+    routing,
     schedules,
     task_control,
     worker_control,
@@ -83,6 +85,7 @@ MODELS = (
     QueueRate,
     FireworqQueue,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
     TaskControl,
@@ -231,6 +234,8 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", [*functions_of(task_control), *task_control.TUNABLE])
     named = [name for name in functions_of(retention_rules) if name != "add_rule"]
     assert_named("reference/operations.md", [*named, *retention_rules.TUNABLE])
+    named = [name for name in functions_of(routing) if name != "add_routing"]
+    assert_named("reference/operations.md", [*named, *routing.TUNABLE])
     internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
     named = [name for name in functions_of(schedules) if name not in internal]
     assert_named("reference/operations.md", [*named, *schedules.TUNABLE])

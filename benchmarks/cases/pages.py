@@ -23,6 +23,7 @@ from django_tenantqueue.models import (
     AlertRule,
     ConcurrentJobMonitor,
     RetentionRule,
+    Routing,
     Schedule,
 )
 from django_tenantqueue.queries import base
@@ -156,9 +157,9 @@ def _fill(bench: Bench) -> None:
 
 
 def _fill_rules(bench: Bench) -> None:
-    """Put in schedules, rules of retention, and alert rules with alerts."""
+    """Put in schedules, rules of retention, routings, and alert rules with alerts."""
     now, long_ago = timezone.now(), timezone.now() - timedelta(days=1)
-    for model in (Alert, AlertRule, RetentionRule, Schedule):
+    for model in (Alert, AlertRule, RetentionRule, Routing, Schedule):
         model.objects.all().delete()
     Schedule.objects.bulk_create(
         Schedule(
@@ -174,6 +175,10 @@ def _fill_rules(bench: Bench) -> None:
     )
     RetentionRule.objects.bulk_create(
         RetentionRule(tenant=f"tenant-{number:05}", keep_days=90)
+        for number in range(bench.size(1_000, 20))
+    )
+    Routing.objects.bulk_create(
+        Routing(tenant=f"tenant-{number:05}", pattern="no.such.*", queue="default")
         for number in range(bench.size(1_000, 20))
     )
     rules = AlertRule.objects.bulk_create(
@@ -237,6 +242,7 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "alert rules": f"{ADMIN}alertrule/",
         "alerts": f"{ADMIN}alert/",
         "retention rules": f"{ADMIN}retentionrule/",
+        "routings": f"{ADMIN}routing/",
         "duties": f"{ADMIN}duty/",
         "changes": f"{ADMIN}change/",
     }

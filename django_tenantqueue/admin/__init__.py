@@ -9,6 +9,7 @@ from .jobs_of_object import JobsOfObjectMixin
 from .monitors import ConcurrentJobMonitorAdmin
 from .queues import TenantQueueAdmin
 from .retention_rules import RetentionRuleAdmin
+from .routings import RoutingAdmin
 from .schedules import ScheduleAdmin
 from .sessions import SessionAdmin, UserCapAdmin
 from .task_control import TaskControlAdmin
@@ -24,6 +25,7 @@ __all__ = [
     "JobAdmin",
     "JobsOfObjectMixin",
     "RetentionRuleAdmin",
+    "RoutingAdmin",
     "ScheduleAdmin",
     "SessionAdmin",
     "TaskControlAdmin",

@@ -51,6 +51,7 @@ LISTS = {
     "monitors": "concurrentjobmonitor",
     "duties": "duty",
     "schedules": "schedule",
+    "routings": "routing",
 }
 """Where a problem is mended -> the model of the list."""
 

@@ -27,6 +27,7 @@ from .problems import (
     problem_of_clocks,
     problem_of_connections,
     problem_of_halted,
+    problem_of_routings,
     problem_of_unserved,
     problem_of_untaken,
     problems_of_claims,
@@ -38,6 +39,7 @@ from .problems import (
     problems_of_workers,
 )
 from .queue_loads import untaken_queues
+from .routings import read_retired_routings
 from .schedules import read_troubles
 from .workers import SILENT, DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
@@ -131,7 +133,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to thirteen statements, whose cost does not grow with the history or the backlog.
+    Up to fourteen statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -184,6 +186,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_lines(lines),
             *problems_of_claims(strays),
             *problems_of_schedules(read_troubles(using)),
+            *problem_of_routings(read_retired_routings(using)),
             *problems_of_duties(
                 duties, is_served=any(worker.state != WorkerState.SILENT for worker in workers)
             ),
@@ -221,6 +224,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
             *problems_of_schedules(read_troubles(using, tenants)),
+            *problem_of_routings(read_retired_routings(using, tenants)),
         ],
         whole=False,
     )

@@ -225,6 +225,14 @@ def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
     return found
 
 
+def problem_of_routings(retired: Sequence[str]) -> list[Problem]:
+    """Return that routings send jobs to retired queues."""
+    if not retired:
+        return []
+    text = gettext("routings to retired queues, whose jobs are rejected: %(names)s")
+    return [Problem(text % {"names": listed_text(retired)}, "routings")]
+
+
 def listed_text(names: Sequence[str]) -> str:
     """Return the first NAMED of some names, and how many more there are."""
     listed = ", ".join(names[:NAMED])

@@ -24,6 +24,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Job,
     RetentionRule,
+    Routing,
     Schedule,
     Session,
     TaskControl,
@@ -33,6 +34,7 @@ from django_tenantqueue.models import (
 )
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.retention_rules import make_rule
+from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
@@ -51,13 +53,13 @@ Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
-    *("alertrule", "alert", "change"),
+    *("alertrule", "routing", "alert", "change"),
 )
 FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
     *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
-    *("add_retentionrule", "delete_retentionrule"),
+    *("add_retentionrule", "delete_retentionrule", "add_routing", "delete_routing"),
     *("add_schedule", "delete_schedule"),
 )
 
@@ -92,6 +94,7 @@ class Rows:
     monitor: ConcurrentJobMonitor
     schedule: Schedule
     alert: Alert
+    routing: Routing
     report: Report
 
     @property
@@ -106,6 +109,7 @@ class Rows:
             "schedule": self.schedule.pk,
             "alertrule": self.alert.rule.pk,
             "alert": self.alert.pk,
+            "routing": self.routing.pk,
         }
 
 
@@ -147,6 +151,7 @@ def fill(tenant: str) -> Rows:
         monitor,
         make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
         make_alert(tenant),
+        set_routing(f"{tenant}.task", queue.name, tenant=tenant),
         report,
     )
 
@@ -562,6 +567,19 @@ def test_row_of_another_tenant_cannot_be_added(operator: Operator, model: str) -
     assert "already exists" not in text
     assert unchanged == before
     assert added.status_code == 302, text_of(added)
+
+
+@pytest.mark.parametrize("tenant", [THEIRS, ""])
+def test_routing_of_another_tenant_cannot_be_added(operator: Operator, tenant: str) -> None:
+    client = operator(*EVERYTHING)
+    columns = {"pattern": "x", "queue": "default"}
+
+    refused = client.post(url_of("routing", "add"), {**columns, "tenant": tenant})
+    added = client.post(url_of("routing", "add"), {**columns, "tenant": OURS})
+
+    assert f"You are not allowed to see tenant “{tenant}”." in text_of(refused)
+    assert added.status_code == 302, text_of(added)
+    assert [row.tenant for row in Routing.objects.all()] == [OURS]
 
 
 def test_jobs_are_not_moved_to_another_tenant(operator: Operator, both: tuple[Rows, Rows]) -> None:

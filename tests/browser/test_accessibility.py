@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.task_control import cap_task
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
@@ -26,7 +27,7 @@ OpenPage = Callable[..., Page]
 ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
-    *("taskcontrol", "duty", "alertrule", "alert", "change"),
+    *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
 )
 SERIOUS = ("serious", "critical")
 
@@ -86,6 +87,7 @@ def fill() -> list[str]:
         "duty": make_duty().pk,
         "alertrule": rule.pk,
         "alert": alert.pk,
+        "routing": set_routing("reports.*", "reports", tenant="acme").pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [
@@ -94,6 +96,7 @@ def fill() -> list[str]:
         *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
+        f"{ADMIN}routing/add/",
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",

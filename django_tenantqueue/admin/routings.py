@@ -1,0 +1,124 @@
+"""Routings: which queue takes the jobs of a task, a method or a category."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ..exceptions import QueueRetired, UnknownQueue
+from ..models import Routing
+from ..operations import routing as operations
+from .base import EmptyList, ModelAdmin
+from .filters import TenantFilter
+from .formats import breakable
+from .live_admin import TunedAdmin
+from .live_forms import SingleTuneForm, TuneForm
+from .visible import visible_tenants
+
+
+class _ChecksQueue(TuneForm):
+    """Says when jobs cannot be routed to a queue."""
+
+    def clean(self) -> dict[str, Any] | None:
+        """Look for the queue, unless another operator has changed the row."""
+        cleaned = super().clean()
+        queue = self.cleaned_data.get("queue")
+        tenant = self.instance.tenant if self.instance.pk else self.cleaned_data.get("tenant")  # type: ignore[attr-defined]
+        if queue and tenant is not None and "queue" in self.changed_data and not self.errors:
+            try:
+                operations.check_queue(tenant, queue)
+            except (UnknownQueue, QueueRetired) as error:
+                self.add_error("queue", str(error))
+        return cleaned
+
+
+class _RowForm(_ChecksQueue, SingleTuneForm):
+    """The form of one routing's page."""
+
+    tunable = operations.TUNABLE
+
+
+class _ListForm(_ChecksQueue):
+    """The form of a row of the list."""
+
+    tunable = operations.TUNABLE
+
+
+@admin.register(Routing)
+class RoutingAdmin(TunedAdmin[Routing]):
+    """Which queue new jobs go to. Every change acts on jobs that are enqueued a second later."""
+
+    export_name = "routings"
+    empty_list = EmptyList(
+        _("There are no routings."),
+        _(
+            "Jobs go to the queue that their call or their task names. Add a routing to send new "
+            "jobs of a task to another queue. A call that names a queue is not routed:"
+        ),
+        '.using(queue="…")',
+    )
+    list_display = ("title", "queue")
+    list_display_links = ("title",)
+    list_editable = operations.TUNABLE
+    list_filter = (TenantFilter,)
+    search_fields = ("tenant", "pattern", "queue")
+    search_help_text = _("A part of the tenant, of the task or of the queue.")
+    ordering = ("tenant", "pattern")
+    actions = ()
+    fixed = ("tenant", "pattern")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_routing)
+    readonly_fields = ("created_at",)
+    fieldsets = (
+        (
+            _("Which jobs"),
+            {
+                "fields": ("tenant", "pattern"),
+                "description": _(
+                    "The most specific routing decides: one with a tenant before one without, then "
+                    "a whole name, then the longest name with “*”."
+                ),
+            },
+        ),
+        (_("New jobs"), {"fields": operations.TUNABLE}),
+        (_("Now"), {"fields": ("created_at",)}),
+    )
+
+    def get_form(
+        self, request: HttpRequest, obj: Routing | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a routing's page."""
+        form = type("RoutingForm", (_RowForm,), {"tenants": visible_tenants(request)})
+        return super().get_form(request, obj, change, **{**kwargs, "form": form})
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the form of a row of the list."""
+        return super().get_changelist_form(request, **{**kwargs, "form": _ListForm})
+
+    def insert(self, row: Routing) -> None:
+        """Write a new routing."""
+        operations.add_routing(row, using=self.using)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether Django's permission is there: nothing refers to a routing."""
+        return ModelAdmin.has_delete_permission(self, request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: Routing) -> None:
+        """Delete a routing."""
+        operations.delete_routings([obj.pk], using=self.using)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Routing]) -> None:
+        """Delete routings."""
+        operations.delete_routings(queryset.values_list("pk", flat=True), using=self.using)
+
+    @admin.display(description=_("jobs"), ordering="tenant")
+    def title(self, routing: Routing) -> SafeString | str:
+        """Return which jobs it is about."""
+        tenant = routing.tenant or gettext("every tenant")
+        return breakable(f"{tenant} / {routing.pattern}")

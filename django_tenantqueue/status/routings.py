@@ -1,0 +1,26 @@
+"""Routings whose queue takes no jobs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db.models import Exists, OuterRef
+
+from ..models import Routing, TenantQueue
+
+READ = 100
+"""Routings that are read. The problem names a few and counts the others."""
+
+
+def read_retired_routings(using: str, tenants: Collection[str] | None = None) -> list[str]:
+    """Return the routings of a tenant whose queue is retired, up to READ. `tenants`: None is all.
+
+    Jobs that they route raise QueueRetired.
+    """
+    retired = TenantQueue.objects.filter(
+        tenant=OuterRef("tenant"), name=OuterRef("queue"), retired=True
+    )
+    rows = Routing.objects.using(using).exclude(tenant="")
+    if tenants is not None:
+        rows = rows.filter(tenant__in=sorted(tenants))
+    return [str(row) for row in rows.filter(Exists(retired))[:READ]]
