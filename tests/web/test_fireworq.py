@@ -8,13 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from django_tenantqueue.models import ApiToken, Change, FireworqQueue, Job, Routing, TenantQueue
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.tokens import create_token, revoke_token
+from django_tenantqueue.operations.tuning import add_row
 from django_tenantqueue.queries.figures import Counts, add_figures
+from django_tenantqueue.status.masking import MASK, mask_of_job
 from django_tenantqueue.testing import run_commit_hooks
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 
@@ -405,6 +409,49 @@ def test_payload_is_any_json(acme: Fireworq, payload: object):
     assert listed.get("payload", "") == payload
 
 
+def test_password_of_a_url_is_sent_as_a_header_that_nobody_is_shown(acme: Fireworq):
+    url = "http://user:p%40ss:word@worker.example:3000/work?q=a@b"
+
+    pushed = acme.push(url=url)
+
+    job = Job.objects.get()
+    assert job.args["args"][0] == "http://worker.example:3000/work?q=a@b"
+    assert job.args["kwargs"]["headers"] == basic("user", "p@ss:word")
+    assert mask_of_job(job).call(job.args)["kwargs"]["headers"] == {"Authorization": MASK}
+    listed = acme.get(f"/queue/default/job/{pushed['id']}")
+    assert listed["url"] == "http://worker.example:3000/work?q=a@b"
+
+
+def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
+    acme.push("newsletter", payload="text", timeout=9)
+    job = Job.objects.get()
+
+    again = enqueue_again(job, tuple(job.args["args"]), job.args["kwargs"]).refresh()
+
+    assert (again.name, again.source_method, again.args) == ("newsletter", HTTP_JOB, job.args)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_queue_that_another_client_makes_at_the_same_time_is_tuned(
+    acme: Fireworq, monkeypatch: pytest.MonkeyPatch
+):
+    def too_late(using: str, row: TenantQueue, columns: Any) -> None:
+        other = connection.copy()
+        with other.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO tenantqueue_tenantqueue (tenant, name, num_slots, created_at) "
+                "VALUES ('acme', 'q', 1, now())"
+            )
+        other.close()
+        add_row(using, row, columns)
+
+    monkeypatch.setattr("django_tenantqueue.operations.fireworq.add_row", too_late)
+
+    acme.ok("PUT", "/queue/q", {"max_workers": 7})
+
+    assert TenantQueue.objects.get().num_slots == 7
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -422,7 +469,7 @@ def test_payload_is_any_json(acme: Fireworq, payload: object):
         {"url": 7},
         {"url": "worker.example"},
         {"url": "ftp://worker.example/"},
-        {"url": "http://user:secret@worker.example/"},
+        {"url": "http://user:secret@/"},
         {"url": "http://worker.example/a b"},
         {"url": URL, "run_after": "foo"},
         {"url": URL, "run_after": -1},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
 from django.http import HttpRequest, HttpResponse
 
@@ -65,7 +67,13 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
 def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Job, str]:
     """Enqueue a job in the queue to which its category is routed; return it and the queue."""
     seconds = call["timeout"] or status.NO_TIMEOUT
-    kwargs = {"rule": "fireworq", "timeout": seconds, "retry_delay": call["retry_delay"]}
+    url, headers = without_user(call["url"])
+    kwargs = {
+        "rule": "fireworq",
+        "timeout": seconds,
+        "retry_delay": call["retry_delay"],
+        **({"headers": headers} if headers else {}),
+    }
     options = Options().merged(
         {
             "tenant": caller.tenant,
@@ -74,13 +82,26 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
             "timeout": seconds + SPARE_SECONDS,
         }
     )
-    args = (call["url"], call["payload"])
+    args = (url, call["payload"])
     http_job.check_call(args, kwargs)
     target = find_target(options, category)
     source = replace(http_job.source, name=category)
     job = enqueue(source, options.merged({"queue": target.queue}), args, kwargs, task=http_job)
     operations.count_push(job.queue_id, using=caller.using)
     return job, target.queue
+
+
+def without_user(url: str) -> tuple[str, dict[str, str]]:
+    """Return a URL without a user and a password, and the header that Fireworq makes of them."""
+    head, slashes, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    user, at, host = authority.rpartition("@")
+    if not at:
+        return url, {}
+    name, _, password = user.partition(":")
+    text = f"{unquote(name)}:{unquote(password)}"
+    header = f"Basic {base64.b64encode(text.encode()).decode()}"
+    return f"{head}{slashes}{host}{slash}{path}", {"Authorization": header}
 
 
 # lists
