@@ -6,6 +6,7 @@ from .change import Change
 from .duty import Duty
 from .figure import Figure
 from .figure_total import FigureTotal
+from .idempotency_key import IdempotencyKey
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -32,6 +33,7 @@ __all__ = [
     "Duty",
     "Figure",
     "FigureTotal",
+    "IdempotencyKey",
     "Job",
     "MonitorAddition",
     "MonitorPace",

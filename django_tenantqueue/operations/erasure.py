@@ -23,6 +23,7 @@ from ..models import (
     Duty,
     Figure,
     FigureTotal,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -81,6 +82,7 @@ def _keys(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
 
 
 TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
+    IdempotencyKey: _of_tenant(IdempotencyKey),
     ApiToken: _of_tenant(ApiToken),  # first: they make jobs
     Schedule: _of_tenant(Schedule),  # so do these
     Job: _jobs,
