@@ -7,6 +7,7 @@ from .duty import Duty
 from .figure import Figure
 from .figure_total import FigureTotal
 from .fireworq_queue import FireworqQueue
+from .idempotency_key import IdempotencyKey
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -35,6 +36,7 @@ __all__ = [
     "Figure",
     "FigureTotal",
     "FireworqQueue",
+    "IdempotencyKey",
     "Job",
     "MonitorAddition",
     "MonitorPace",

@@ -24,6 +24,7 @@ from ..models import (
     Figure,
     FigureTotal,
     FireworqQueue,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -83,6 +84,7 @@ def _keys(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
 
 
 TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
+    IdempotencyKey: _of_tenant(IdempotencyKey),
     ApiToken: _of_tenant(ApiToken),  # first: they make jobs
     Schedule: _of_tenant(Schedule),  # so do these
     Job: _jobs,

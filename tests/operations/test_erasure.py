@@ -23,6 +23,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     Figure,
     FireworqQueue,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -67,7 +68,8 @@ def fill(tenant: str) -> TenantQueue:
     Alert.objects.create(
         rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()
     )
-    ApiToken.objects.create(tenant=tenant, name="n", scopes="read", digest=tenant)
+    token = ApiToken.objects.create(tenant=tenant, name="n", scopes="read", digest=tenant)
+    IdempotencyKey.objects.create(token=token, tenant=tenant, key="k", created_at=timezone.now())
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
