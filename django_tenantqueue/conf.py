@@ -135,6 +135,9 @@ class Settings:
     limit. They are counted in the Django cache "default"."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
+    status_error: str = "message"
+    """What the status of a failed job says: "message" is the message of its exception. Another text
+    stands in place of all messages, translated by your own catalogue."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
     """Hosts that HTTP jobs may call. `*` stands for any text. An address that is not public
     (loopback, private, link-local, metadata) is refused unless an entry names it, or a network that
@@ -303,6 +306,10 @@ def _check_values(made: Settings) -> None:
             raise InvalidOption(
                 f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be from 0 to 1000000"
             )
+    if not made.status_error.strip() or not is_storable(made.status_error):
+        raise InvalidOption(
+            f"TENANTQUEUE['STATUS_ERROR'] is {made.status_error!r}: it must be 'message' or a text"
+        )
     for pattern in made.masked_arguments:
         if not pattern.strip(" *") or pattern != pattern.strip():
             raise InvalidOption(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from statistics import median
 from urllib.request import urlopen
 
 import psutil
@@ -28,10 +30,10 @@ class Receiver(Processes):
 
     what = "the receiver"
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, latency: float = LATENCY) -> None:
         super().__init__()
         self.start(
-            [sys.executable, "-m", "benchmarks.receiver", str(LATENCY)],
+            [sys.executable, "-m", "benchmarks.receiver", str(latency)],
             environment(""),
             bench.directory / "receiver.log",
             stdout=subprocess.PIPE,
@@ -66,6 +68,45 @@ def run(bench: Bench) -> Iterator[Row]:
         higher_is_better=False,
         target=at_most(200),
     )
+    seconds = [_kill(bench) for _ in range(bench.size(5, 1))]
+    yield Row(
+        "http",
+        f"kill -9 of a worker with {IN_FLIGHT} in flight: another has sent all again after",
+        "s",
+        [Sample(median(seconds), note=f"of {len(seconds)}; the longest {max(seconds):.2f} s")],
+        higher_is_better=False,
+        target=at_most(5.0),
+        digits=2,
+    )
+
+
+def _kill(bench: Bench) -> float:
+    """Kill a worker whose requests have no answers; return the seconds until all are repeated."""
+    bench.reset()
+    options = ("--async-slots", str(IN_FLIGHT))
+    with Receiver(bench, latency=3600.0) as receiver:
+        bench.make_queues(["wide"], paused=False)
+        with bench.workers(options=options) as first:
+            bench.wait_until_idle(first)
+            http_job.using(tenant="wide").enqueue_many([receiver.url] * IN_FLIGHT)
+            first.wait_for(lambda: receiver.counts()["requests"] == IN_FLIGHT, "all are sent")
+            with bench.workers(options=options) as second:
+                second.wait_for(
+                    lambda: bench.value("SELECT count(*) FROM tenantqueue_worker") == 2,
+                    "the other has signed on",
+                )
+                bench.settle()
+                killed = time.monotonic()
+                first.abandon()
+                second.wait_for(
+                    lambda: receiver.counts()["requests"] == 2 * IN_FLIGHT, "all are sent again"
+                )
+                seconds = time.monotonic() - killed
+                second.abandon()
+        counts = receiver.counts()
+    if counts["requests"] != 2 * counts["jobs"]:
+        raise Incorrect(f"each id was to be received twice: {counts}")
+    return seconds
 
 
 def _send(bench: Bench, jobs: int) -> tuple[Sample, Sample]:

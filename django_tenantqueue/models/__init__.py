@@ -21,6 +21,7 @@ from .retention_rule import RetentionRule
 from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
+from .status_link import StatusLinkRevocation
 from .task_control import TaskControl, TaskRate
 from .unique_key import UniqueKey
 from .worker import Worker
@@ -45,6 +46,7 @@ __all__ = [
     "Routing",
     "Schedule",
     "Session",
+    "StatusLinkRevocation",
     "TaskControl",
     "TaskRate",
     "TenantQueue",

@@ -12,7 +12,6 @@ from asgiref.sync import sync_to_async
 from django.core.cache import caches
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
-from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
 from django.db import connections, models, router
 from django.db.models import F, Q
 from django.urls import reverse
@@ -20,30 +19,27 @@ from django.utils.translation import gettext_lazy as _
 
 from ..calls.arguments import are_removed
 from ..conf import get_settings
-from ..exceptions import JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
+from ..exceptions import InvalidOption, JobNotFound, JobReadOnly, TransitionRefused, WaitTimeout
 from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
+from ..status_links import SESSION, USER, sign_job_id
 from .fields import TextListField
 
 _MISSING = object()
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
-_SIGNER_SALT = "django_tenantqueue.status"
 
 
-def sign_job_id(job_id: int) -> str:
-    """Return a token that names a job and cannot be made without SECRET_KEY."""
-    return TimestampSigner(salt=_SIGNER_SALT).sign(str(job_id))
-
-
-def read_job_token(token: str) -> int | None:
-    """Return the job id of a token; None when it is forged or older than STATUS_MAX_AGE."""
-    try:
-        text = TimestampSigner(salt=_SIGNER_SALT).unsign(
-            token, max_age=timedelta(seconds=get_settings().status_max_age)
-        )
-    except (BadSignature, SignatureExpired):
-        return None
-    return int(text)
+def bound_token(job_id: int, user: Any, session: Any) -> str:
+    """Return the token of Job.status_url_for()."""
+    if (user is None) == (session is None):
+        raise InvalidOption("bind the link to a user or to a session: give user= or session=")
+    if session is None:
+        if user.pk is None:
+            raise InvalidOption(f"user={user!r} is not logged in: bind the link to session=")
+        return sign_job_id(job_id, USER, user_text(user))
+    if not session.session_key:
+        session.save()
+    return sign_job_id(job_id, SESSION, session.session_key)
 
 
 def user_text(user: object) -> str:
@@ -302,6 +298,14 @@ class Job(models.Model):
     def status_url(self) -> str:
         """Path of the job's status as JSON: signed, needs no login, cannot be guessed."""
         return reverse("tenantqueue:status", args=[sign_job_id(self.pk)])
+
+    def status_url_for(self, *, user: Any = None, session: Any = None) -> str:
+        """Return a status URL that only one logged-in user, or one session, can open.
+
+        `user`: `request.user`. `session`: `request.session`, which is saved if it has no key yet.
+        Raises InvalidOption for none of them, or both, and for an anonymous user.
+        """
+        return reverse("tenantqueue:status", args=[bound_token(self.pk, user, session)])
 
     def refresh(self) -> Self:
         """Read the row again, from the primary; return self. Raises JobNotFound."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable
@@ -197,6 +198,11 @@ class DeadWorkerFinder:
     def forget(self) -> None:
         """Drop all suspicions: what was seen before may be of another server."""
         self._suspects.clear()
+
+    def seconds_to_rescue(self, now: float) -> float:
+        """Return the seconds until a suspect counts as dead; inf when none is to do so."""
+        left = (since + LOOK_SECONDS - now for since in self._suspects.values())
+        return min((seconds for seconds in left if seconds > 0), default=math.inf)
 
     def look(self, using: str, now: float, on: Where | None = None) -> int:
         """Look once; return how many dead workers' jobs were rescued. `now` is monotonic.

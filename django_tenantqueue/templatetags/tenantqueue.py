@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import ConcurrentJobMonitor, Job
-from ..models.job import sign_job_id
+from ..models.job import bound_token
 from ..states import State
 from ..status.callback_progress import callback_of
 from ..status.figures import duration_text
+from ..status.status_links import public_error
+from ..status_links import sign_job_id
 
 register = template.Library()
 
@@ -62,8 +64,18 @@ class Bar:
         return ", ".join(part for part in (share, self.message) if part)
 
 
-def make_bar(job: Job, *, title: str = "", errors: bool = False, reload: bool = False) -> Bar:
-    """Return what the template shows of a job. Only a job that has not ended gets a token."""
+def make_bar(
+    job: Job,
+    *,
+    title: str = "",
+    errors: bool = False,
+    reload: bool = False,
+    sign: Callable[[int], str] = sign_job_id,
+) -> Bar:
+    """Return what the template shows of a job. Only a job that has not ended gets a token.
+
+    `sign` makes it of the job's id.
+    """
     live = not job.is_final
     return Bar(
         title=str(title) or _title(job),
@@ -71,7 +83,7 @@ def make_bar(job: Job, *, title: str = "", errors: bool = False, reload: bool = 
         label=str(LABELS[_shown_state(job)]),
         message=_message(job, errors),
         percent=_percent(job),
-        token=sign_job_id(job.pk) if live else "",
+        token=sign(job.pk) if live else "",
         url=_statuses_url() if live else "",
         labels=json.dumps({name: str(label) for name, label in LABELS.items()}) if live else "",
         errors=errors,
@@ -94,7 +106,7 @@ def _shown_state(job: Job) -> str:
 
 def _message(job: Job, errors: bool) -> str:
     if job.state == State.ERROR and errors:
-        return str((job.last_error or {}).get("message", ""))
+        return public_error(job) or ""
     return "" if job.is_final else job.progress_message or ""
 
 
@@ -123,6 +135,20 @@ def _first_of_page(context: Context) -> bool:
     return first
 
 
+def _signer(context: Context, bind: str) -> Callable[[int], str]:
+    """Return what makes tokens for the one who sees the page."""
+    if not bind:
+        return sign_job_id
+    request = context.get("request")
+    if request is None or bind not in ("user", "session"):
+        raise ImproperlyConfigured(
+            f"bind={bind!r} of a tag of tenantqueue: it must be 'user' or 'session', in a template "
+            "that is rendered with its request"
+        )
+    bound = {bind: getattr(request, bind)}
+    return lambda job_id: bound_token(job_id, bound.get("user"), bound.get("session"))
+
+
 @register.inclusion_tag("tenantqueue/job_progress.html", takes_context=True)
 def job_progress(
     context: Context,
@@ -130,28 +156,36 @@ def job_progress(
     title: str = "",
     errors: bool = False,
     reload: bool = False,
+    bind: str = "",
 ) -> dict[str, Any]:
     """Show state, progress and message of a job or monitor, live; nothing when there is none.
 
     A monitor is shown until its callback has ended, with the share of its details that have ended.
     `title` is shown above the bar; by default it is made of the task's name. `errors`: show the
-    message of the exception when the job fails. `reload`: load the page again when it ends.
+    message of the exception when the job fails. `reload`: load the page again when it ends. `bind`:
+    "user" or "session", whose requests alone can read the status.
     """
     if isinstance(job, ConcurrentJobMonitor):
         title = title or job.name
         job = callback_of(get_settings().database, job)
     if not job:
         return {"bar": None}
-    bar = make_bar(job, title=title, errors=errors, reload=reload)
+    sign = _signer(context, bind)
+    bar = make_bar(job, title=title, errors=errors, reload=reload, sign=sign)
     return {"bar": bar, "load": _first_of_page(context)}
 
 
 @register.inclusion_tag("tenantqueue/jobs_progress.html", takes_context=True)
 def jobs_progress(
-    context: Context, jobs: Iterable[Job], errors: bool = False, reload: bool = False
+    context: Context,
+    jobs: Iterable[Job],
+    errors: bool = False,
+    reload: bool = False,
+    bind: str = "",
 ) -> dict[str, Any]:
     """Show a list of jobs as job_progress shows one. One request follows all of a page."""
-    bars = [make_bar(job, errors=errors, reload=reload) for job in jobs]
+    sign = _signer(context, bind)
+    bars = [make_bar(job, errors=errors, reload=reload, sign=sign) for job in jobs]
     return {"bars": bars, "load": bool(bars) and _first_of_page(context)}
 
 

@@ -11,15 +11,33 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from ..conf import get_settings
 from ..models import Job
-from ..models.job import read_job_token
 from ..states import State
 from ..status.callback_progress import show_details
 from ..status.masking import mask_of_job
+from ..status.status_links import open_links, public_error
+from ..status_links import USER, Holder
 
 MOST_TOKENS = 100
 """Jobs that one request may ask for."""
 
 UNKNOWN = "no such job, or the link has expired"
+
+
+def holder_of(request: HttpRequest) -> Holder:
+    """Return what tells who asks: looked up for links alone that are bound."""
+
+    def who(bound: str) -> str | None:
+        if bound == USER:
+            user = getattr(request, "user", None)
+            return str(user.pk) if user is not None and user.is_authenticated else None
+        session = getattr(request, "session", None)
+        if session is None or not session.session_key:
+            return None
+        session.get("")  # reads it: one that has ended loses its key
+        key: str | None = session.session_key
+        return key
+
+    return who
 
 
 def describe_job(job: Job) -> dict[str, Any]:
@@ -38,7 +56,6 @@ def describe_job(job: Job) -> dict[str, Any]:
                 result = None  # the task is declared with secret=True
         except LookupError:
             missing = True
-    last_error = job.last_error if job.state != State.SUCCESS else None
     return {
         "id": job.pk,
         "name": job.name,
@@ -54,7 +71,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         },
         "result": result,
         "result_missing": missing,
-        "error": None if last_error is None else last_error["message"],
+        "error": public_error(job),
         "created_at": job.created_at,
         "queued_at": job.queued_at,
         "started_at": job.started_at,
@@ -66,10 +83,8 @@ def describe_job(job: Job) -> dict[str, Any]:
 @require_safe
 def job_status(request: HttpRequest, token: str) -> JsonResponse:
     """Answer with the status of the job that a signed token names."""
-    job_id = read_job_token(token)
-    job, using = None, get_settings().database
-    if job_id is not None:
-        job = Job.objects.using(using).find(job_id)
+    using = get_settings().database
+    job = open_links(using, [token], holder_of(request)).get(token)
     if job is None:
         return JsonResponse({"error": UNKNOWN}, status=404)
     show_details(using, [job])
@@ -92,14 +107,12 @@ def job_statuses(request: HttpRequest) -> JsonResponse:
     if not 1 <= len(tokens) <= MOST_TOKENS:
         text = f"give 1 to {MOST_TOKENS} parameters named token, not {len(tokens)}"
         return JsonResponse({"error": text}, status=400)
-    ids = {token: read_job_token(token) for token in tokens}
-    wanted = [job_id for job_id in ids.values() if job_id is not None]
     using = get_settings().database
-    jobs = Job.objects.using(using).find_many(wanted)
+    jobs = open_links(using, tokens, holder_of(request))
     show_details(using, jobs.values())
     entries: list[dict[str, Any]] = []
     for token in tokens:
-        job = jobs.get(ids[token] or 0)
+        job = jobs.get(token)
         if job is None:
             entries.append({"token": token, "job": None, "error": UNKNOWN})
         else:

@@ -1,9 +1,13 @@
 """Which jobs of a dead worker count the attempt, and which end."""
 
+import math
+
 import pytest
 
-from django_tenantqueue.operations.rescue import DeathReport, judge
+from django_tenantqueue.operations.rescue import DeadWorkerFinder, DeathReport, judge
 from django_tenantqueue.queries.rescue import Held
+from django_tenantqueue.states import State
+from tests.factories import make_job, state_of
 
 
 def held(job_id: int, **changes) -> Held:
@@ -102,3 +106,18 @@ def test_neighbour_is_spared_when_the_same_job_crashes_again_and_again():
         assert counted == (attempt == 1)
 
     assert ends
+
+
+@pytest.mark.django_db
+def test_suspect_is_rescued_when_it_has_looked_dead_for_three_seconds_and_not_before():
+    finder = DeadWorkerFinder()
+    job = make_job(state=State.RUNNING)  # of a worker that has no row
+
+    assert finder.seconds_to_rescue(100.0) == math.inf
+    assert finder.look("default", 100.0) == 0
+    assert finder.seconds_to_rescue(100.75) == 2.25
+    assert finder.look("default", 102.9) == 0
+    assert state_of(job.pk) == State.RUNNING
+    assert finder.look("default", 103.0) == 1
+    assert state_of(job.pk) == State.CREATED
+    assert finder.seconds_to_rescue(103.1) == math.inf

@@ -3,12 +3,15 @@
 import random
 import signal
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from benchmarks.receiver import Received, Receiver, Reply
 from django_tenantqueue.http import http_job
+from tests.timing import assert_within
 
 from .tasks import leave_open, postpone
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
@@ -65,7 +68,9 @@ def test_every_job_ends_as_the_rule_says_when_answers_fail(workers: Workers):
 
 
 @pytest.mark.heavy
-def test_requests_are_repeated_with_their_ids_when_the_worker_is_killed(workers: Workers):
+def test_another_worker_repeats_500_requests_with_their_ids_after_a_kill(
+    workers: Workers,
+):
     hold = True
 
     def answer(received: Received) -> Reply:
@@ -75,17 +80,26 @@ def test_requests_are_repeated_with_their_ids_when_the_worker_is_killed(workers:
         make_queue("acme", num_slots=None)
         url = f"http://127.0.0.1:{receiver.port}/hook"
         settings = {**SETTINGS, "HTTP_TIMEOUT": 60.0}
-        first = workers.start(*SLOTS, settings=settings)
-        ids = http_job.using(tenant="acme").enqueue_many([url] * 150)
+        first = workers.start("--async-slots", "500", settings=settings)
+        ids = http_job.using(tenant="acme").enqueue_many([url] * 500)
         wait_until(lambda: len(receiver.ids) == len(ids), what="all are in flight")
+        second = workers.start("--async-slots", "500", settings=settings)
+        second.wait_until_signed_on(1)
 
+        (killed_at,) = read_clock()
         first.send_all(signal.SIGKILL)
         hold = False
-        workers.start(*SLOTS, settings=settings)
         jobs = wait_for_end(ids)
 
     assert Counter(job.state for job in jobs) == {"success": len(ids)}
     assert receiver.ids == dict.fromkeys((f"job_{job_id}" for job_id in ids), 2)
+    assert_within(5, max(job.queued_at for job in jobs) - killed_at)
+
+
+def read_clock() -> tuple[datetime]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        return cursor.fetchone()
 
 
 def test_connections_are_kept_and_closed_at_the_end(workers: Workers, tmp_path: Path):

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
-from django_tenantqueue.models.job import sign_job_id
 from django_tenantqueue.operations.monitor_control import cancel_monitor
+from django_tenantqueue.status_links import sign_job_id
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.operations.monitors import run_some
 from tests.testapp.tasks import echo, fail, noop

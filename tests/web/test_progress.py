@@ -11,8 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.template import Context, Template
 from django.utils.html import escape
 
-from django_tenantqueue.models.job import read_job_token
 from django_tenantqueue.states import State
+from django_tenantqueue.status_links import read_job_token
 from tests.factories import make_job
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]

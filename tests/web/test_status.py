@@ -15,7 +15,7 @@ from django.test import Client, override_settings
 
 from django_tenantqueue.exceptions import TransitionRefused, WaitTimeout
 from django_tenantqueue.models import Job
-from django_tenantqueue.models.job import read_job_token, sign_job_id
+from django_tenantqueue.status_links import read_job_token, sign_job_id
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
 from tests.testapp.tasks import echo, fail, noop, report_progress

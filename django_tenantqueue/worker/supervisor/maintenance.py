@@ -94,7 +94,7 @@ class Maintenance:
             Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
             Duty("let_through", self._let_through, 0.5, ROWS_PER_STEP),
             Duty("feed", self._feed, 0.5),
-            Duty("rescue", self._rescue, 0.7),
+            Duty("rescue", self._rescue, 0.7, pause_after=self._until_rescue),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
             Duty("prune_changes", maintain.prune_changes, 60.0, maintain.PRUNE_CHANGES),
@@ -193,6 +193,9 @@ class Maintenance:
             self._dead_worker_finder.forget()
             return 0
         return self._dead_worker_finder.look(alias, time.monotonic(), self._look)
+
+    def _until_rescue(self, rescued: object) -> float:
+        return self._dead_worker_finder.seconds_to_rescue(time.monotonic())
 
     @property
     def _look(self) -> psycopg.Connection[Any] | None:
