@@ -59,7 +59,7 @@ def drop_indexes(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("tenantqueue", "0014_routing")]
+    dependencies = [("tenantqueue", "0015_status_links")]
 
     operations = [
         # first: it can be done again when it was interrupted
