@@ -34,6 +34,11 @@ MOST_RUNNING = 100_000
 """Running jobs of a queue that are counted."""
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first figure."""
+STEP = 100
+"""Jobs of a list that are read at once."""
+PAGE_BYTES = 4_000_000
+"""A page has no further step when its payloads are as large. Doubled: a web process takes twice the
+memory for it. Halved: clients need twice as many pages."""
 _LAST = 2**63 - 1
 
 
@@ -44,6 +49,11 @@ class Order:
     statement: Statement
     key: Callable[[ListedJob], datetime | None] | None
     start: tuple[datetime, int]
+
+    def place(self, job: ListedJob) -> tuple[datetime, int]:
+        """Return the time and the id of a job in this order."""
+        at = None if self.key is None else self.key(job)
+        return EVERYTHING if at is None else at, job.id
 
 
 _UP, _DOWN = (EARLIEST, 0), (LATEST, _LAST)
@@ -70,21 +80,31 @@ class Page:
 def read_page(
     using: str, queue_id: int, what: str, order: str, *, limit: int, cursor: str = ""
 ) -> Page:
-    """Return jobs of a queue behind a cursor. A cursor that is none is the beginning."""
+    """Return jobs of a queue behind a cursor. A cursor that is none is the beginning.
+
+    A page of large payloads ends before its limit.
+    """
     chosen = LISTS[what, order]
     at, job_id = read_cursor(cursor) or chosen.start
-    found = queries.list_of_queue(
-        using, chosen.statement, queue_id, at=at, job_id=job_id, most=limit + 1
-    )
-    jobs = found[:limit]
-    if len(found) <= limit or not jobs:
-        return Page(jobs, "")
-    return Page(jobs, make_cursor(chosen.key and chosen.key(jobs[-1]), jobs[-1].id))
+    jobs: list[ListedJob] = []
+    size = 0
+    while size < PAGE_BYTES and len(jobs) <= limit:
+        most = min(STEP, limit + 1 - len(jobs))
+        found = queries.list_of_queue(
+            using, chosen.statement, queue_id, at=at, job_id=job_id, most=most
+        )
+        jobs += found
+        if len(found) < most:
+            return Page(jobs, "")
+        size += sum(len(job.args) for job in found)
+        at, job_id = chosen.place(jobs[-1])
+    jobs = jobs[:limit]
+    return Page(jobs, make_cursor(*chosen.place(jobs[-1])) if jobs else "")
 
 
-def make_cursor(at: datetime | None, job_id: int) -> str:
+def make_cursor(at: datetime, job_id: int) -> str:
     """Return the cursor behind a job."""
-    micros = 0 if at is None else (at - EVERYTHING) // timedelta(microseconds=1)
+    micros = (at - EVERYTHING) // timedelta(microseconds=1)
     return base64.b64encode(f"{micros},{job_id}".encode()).decode()
 
 

@@ -105,6 +105,7 @@ def test_perl_program_runs_unchanged(fireworq: str, workers: Workers):
     assert [(queue.name, queue.retired) for queue in queues] == [("crawler", True), ("slow", True)]
 
 
+@pytest.mark.heavy  # heartbeats are some seconds apart
 def test_stats_count_what_workers_have_done(fireworq: str, workers: Workers):
     def ask(path: str, body: bytes | None = None) -> dict[str, object]:
         parts = urlsplit(fireworq)

@@ -639,6 +639,17 @@ def test_page_has_at_most_a_thousand_jobs(acme: Fireworq):
     assert page["next_cursor"]
 
 
+def test_page_of_large_payloads_ends_early(acme: Fireworq):
+    args = {"args": [URL, "x" * 50_000]}
+    http_jobs(make_queue("acme", "q"), 150, args=args)
+
+    page = acme.get("/queue/q/waiting?limit=1000")
+    rest = acme.get(f"/queue/q/waiting?limit=1000&cursor={page['next_cursor']}")
+
+    assert [len(page["jobs"]), len(rest["jobs"])] == [100, 50]
+    assert rest["next_cursor"] == ""
+
+
 @pytest.mark.parametrize("what", ["waiting", "deferred", "grabbed", "failed"])
 def test_list_of_an_undefined_queue_is_not_found(acme: Fireworq, what: str):
     assert acme.send("GET", f"/queue/none/{what}").status_code == 404

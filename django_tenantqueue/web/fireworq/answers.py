@@ -27,6 +27,8 @@ P = ParamSpec("P")
 PLAIN = {"content_type": "text/plain; charset=utf-8"}
 LARGEST = 2**63 - 1
 """Of a number in a body."""
+LONGEST_CATEGORY = 255
+"""Characters of a category, as in Fireworq. Indexes have it."""
 NETWORK = "the network"
 """Who changes something without a token: see FIREWORQ_TENANT."""
 
@@ -215,7 +217,3 @@ def check_category(category: str) -> str:
             f"job_category: it must have at most {LONGEST_CATEGORY} characters, and no NUL"
         )
     return category
-
-
-LONGEST_CATEGORY = 255
-"""Characters of a category, as in Fireworq. Indexes have it."""
