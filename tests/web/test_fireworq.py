@@ -900,6 +900,11 @@ def test_token_of_all_tenants_acts_for_the_one_in_the_url():
     for tenant, names in (("acme", ["a"]), ("other", ["b"]), ("", [])):
         client.headers = basic(tenant, client.secret)
         assert [queue["name"] for queue in client.get("/queues")] == names
+    client.headers = basic("a\x00b", client.secret)
+    assert client.send("GET", "/queues").status_code == 401
+    client.headers = basic("x" * 201, client.secret)
+    assert client.send("PUT", "/queue/q", {}).status_code == 400
+    assert client.send("POST", "/job/mail", {"url": URL}).status_code == 400
 
 
 @pytest.mark.parametrize(
