@@ -127,6 +127,12 @@ class Settings:
     """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
     changes_keep: int | None = 400
     """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
+    api_tasks: tuple[str, ...] = ()
+    """Names of the tasks that the HTTP API may enqueue. `*` stands for any text. HTTP jobs need the
+    scope "http" of a token instead."""
+    api_requests_per_minute: int | None = 6000
+    """Requests that each API token may make in a minute, where its row says nothing else; None: no
+    limit. They are counted in the Django cache "default"."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     status_error: str = "message"
@@ -157,6 +163,10 @@ class Settings:
     http_breaker_failures: int | None = 10
     """Failures in a row after which a worker process tries an endpoint with one job at a time.
     None: never."""
+    fireworq_tenant: str | None = None
+    """Tenant for which the Fireworq API answers requests without a token. Whoever reaches it then
+    may do everything there: set it only in a network whose every program may. None: a token is
+    needed."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
     any text. Upper case and hyphens do not count."""
@@ -206,6 +216,7 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 
 _POSITIVE = (
     "alert_interval",
+    "api_requests_per_minute",
     "backoff_base",
     "backoff_max",
     "default_hard_timeout",
@@ -231,6 +242,7 @@ TEN_YEARS = 10 * 365 * 86400
 """The longest duration (seconds) of a setting, and the longest wait between two attempts."""
 _MOST = {
     "alert_interval": 3600,
+    "api_requests_per_minute": 10_000_000,
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,
@@ -304,6 +316,12 @@ def _check_values(made: Settings) -> None:
                 f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
                 "parts of them with *, without spaces around them"
             )
+    tenant = made.fireworq_tenant
+    if tenant is not None and (len(tenant) > 200 or not is_storable(tenant)):
+        raise InvalidOption(
+            f"TENANTQUEUE['FIREWORQ_TENANT'] is {tenant!r}: it must be at most 200 characters "
+            "long, without NUL characters and lone surrogates"
+        )
     for entry in made.http_allowed_hosts:
         check_host_entry("TENANTQUEUE['HTTP_ALLOWED_HOSTS']", entry)
     token = made.metrics_token

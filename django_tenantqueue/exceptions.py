@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 
 class TenantQueueError(Exception):
@@ -65,6 +67,20 @@ class DuplicateJob(TenantQueueError):
 
     def __reduce__(self) -> tuple[type[DuplicateJob], tuple[int | None, str]]:
         return type(self), (self.job_id, self.key)
+
+
+class IdempotencyKeyReused(TenantQueueError):
+    """A request of the HTTP API has an `Idempotency-Key` that another request had."""
+
+
+class RequestRefused(TenantQueueError):
+    """A request of the HTTP API is answered with a problem: `status` and `detail` say which."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
 
 
 class JobNotFound(TenantQueueError, LookupError):
@@ -158,11 +174,32 @@ class Postpone(Retry):
 
 
 class RequestFailed(Retry):
-    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried."""
+    """The endpoint of an HTTP job gave no answer, or one that says "later": the job is retried.
+
+    `answer` is kept with the error: the `status` of the HTTP answer and the `message` of its body,
+    "" for none. None: no answer came.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        after: float | timedelta | None = None,
+        answer: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, after=after)
+        self.answer = answer
 
 
 class RequestRejected(Permanent):
-    """The endpoint of an HTTP job answered that another attempt would not help."""
+    """The endpoint of an HTTP job answered that another attempt would not help.
+
+    `answer`: see RequestFailed.
+    """
+
+    def __init__(self, message: str = "", *, answer: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class AddressRefused(Permanent):

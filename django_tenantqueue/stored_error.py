@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from .conf import get_settings
+from .exceptions import RequestFailed, RequestRejected
 from .text import clean_text
 
 
@@ -18,13 +19,15 @@ def stored_error(
     attempt: int | None = 0,
     trace: str = "",
     seconds: float | None = None,
+    answer: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an error of this class, or name of a class: at, attempt, class, message, traceback.
 
     `attempt` is 0 for what happened to a job that did not run. `seconds` is how long the attempt
-    ran until then; it is left out when it is not known.
+    ran until then, and `answer` what an endpoint said: they are left out when they are not known.
     """
     ran = {} if seconds is None else {"seconds": round(seconds, 6)}
+    said = {} if answer is None else {"answer": answer}
     return {
         "at": timezone.now().isoformat(),
         "attempt": attempt,
@@ -32,6 +35,7 @@ def stored_error(
         "message": message,
         "traceback": trace,
         **ran,
+        **said,
     }
 
 
@@ -53,7 +57,8 @@ def describe_error(
         )
     except BaseException:  # noqa: BLE001 - the same
         trace = ""
-    return stored_error(name, message, attempt=attempt, trace=trace, seconds=seconds)
+    answer = error.answer if isinstance(error, RequestFailed | RequestRejected) else None
+    return stored_error(name, message, attempt=attempt, trace=trace, seconds=seconds, answer=answer)
 
 
 def class_name(kind: type[BaseException]) -> str:

@@ -12,12 +12,13 @@ from django.db import connection
 from django_tenantqueue.operations import history
 
 pytestmark = pytest.mark.django_db(transaction=True)
+OF_FAILURES = ("errors", "ended", "pushed")
 INDEXES = """
     SELECT leaf.relname, x.indisvalid
     FROM pg_inherits part
     JOIN pg_index x ON x.indexrelid = part.inhrelid
     JOIN pg_class leaf ON leaf.oid = x.indrelid
-    WHERE part.inhparent = to_regclass('tenantqueue_history_errors')
+    WHERE part.inhparent = to_regclass(%s)
 """
 
 
@@ -28,10 +29,10 @@ def before_failures() -> Iterator[None]:
     call_command("migrate", "tenantqueue", verbosity=0)
 
 
-def indexed() -> dict[str, bool]:
+def indexed(index: str = "errors") -> dict[str, bool]:
     """Return the leaves whose index is attached, and whether it is valid."""
     with connection.cursor() as cursor:
-        cursor.execute(INDEXES)
+        cursor.execute(INDEXES, [f"tenantqueue_history_{index}"])
         return dict(cursor.fetchall())
 
 
@@ -40,12 +41,13 @@ def leaves() -> set[str]:
 
 
 @pytest.mark.usefixtures("before_failures")
-def test_every_leaf_gets_the_index_of_failures_when_the_history_exists():
-    assert not indexed()
+def test_every_leaf_gets_the_indexes_of_failures_when_the_history_exists():
+    assert not any(map(indexed, OF_FAILURES))
 
     call_command("migrate", "tenantqueue", verbosity=0)
 
-    assert indexed() == dict.fromkeys(leaves(), True)
+    for index in OF_FAILURES:
+        assert indexed(index) == dict.fromkeys(leaves(), True)
 
 
 @pytest.mark.usefixtures("before_failures")
@@ -54,16 +56,23 @@ def test_migration_is_finished_when_it_was_interrupted():
         for statement in (
             "CREATE INDEX tenantqueue_figure_groups ON tenantqueue_figure (name)",
             "CREATE INDEX tenantqueue_job_errors ON tenantqueue_job_hot (id)",
-            f"CREATE INDEX {history.DEFAULT_LEAF}_errors ON {history.DEFAULT_LEAF} (id)",
+            "CREATE INDEX tenantqueue_job_deferred ON tenantqueue_job_hot (id)",
+            *(
+                f"CREATE INDEX {history.DEFAULT_LEAF}_{index} ON {history.DEFAULT_LEAF} (id)"
+                for index in OF_FAILURES
+            ),
         ):
             cursor.execute(statement)
 
     call_command("migrate", "tenantqueue", verbosity=0)
 
-    assert indexed() == dict.fromkeys(leaves(), True)
+    for index in OF_FAILURES:
+        assert indexed(index) == dict.fromkeys(leaves(), True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_get_indexdef('tenantqueue_job_errors'::regclass)")
         assert "tenantqueue_error_class" in cursor.fetchone()[0]
+        cursor.execute("SELECT pg_get_indexdef('tenantqueue_job_deferred'::regclass)")
+        assert "(queue_id, run_at, id)" in cursor.fetchone()[0]
 
 
 def test_new_month_gets_the_index_when_it_is_made():
@@ -71,7 +80,8 @@ def test_new_month_gets_the_index_when_it_is_made():
     history.make_leaf("default", month)
 
     try:
-        assert indexed()[history.leaf_name(month)] is True
+        for index in OF_FAILURES:
+            assert indexed(index)[history.leaf_name(month)] is True
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {history.leaf_name(month)}")

@@ -51,6 +51,10 @@ class Answer:
             return clean_text(text, 4 * len(text))
         return content
 
+    def kept(self, said: str = "") -> dict[str, Any]:
+        """Return what is kept with the error of a job. `said`: the message of the body."""
+        return {"status": self.status, "message": clean_text(said, SHOWN)}
+
     def excerpt(self) -> str:
         """Return the first characters of the body."""
         text = " ".join(self.body[: 4 * SHOWN].decode(errors="replace").split())
@@ -73,10 +77,10 @@ def _by_status(answer: Answer, where: str) -> dict[str, Any]:
     if excerpt := answer.excerpt():
         message += f": {excerpt}"
     if status in get_settings().http_permanent_statuses:
-        raise RequestRejected(message)
+        raise RequestRejected(message, answer=answer.kept())
     if 300 <= status < 400:
-        raise RequestFailed(f"{message} (the redirect is not followed: see HTTP_REDIRECTS)")
-    raise RequestFailed(message, after=retry_after(answer))
+        message += " (the redirect is not followed: see HTTP_REDIRECTS)"
+    raise RequestFailed(message, after=retry_after(answer), answer=answer.kept())
 
 
 def _named(status: int) -> str:
@@ -111,8 +115,10 @@ def _by_body(answer: Answer, where: str) -> dict[str, Any]:
     if status not in ("failure", "permanent-failure"):
         raise RequestFailed(
             f"{where} answered {_named(answer.status)} without a status of success, failure or "
-            f"permanent-failure in its body: {answer.excerpt()}"
+            f"permanent-failure in its body: {answer.excerpt()}",
+            answer=answer.kept(),
         )
     said = str(content.get("message") or "")[:SHOWN]
     message = f"{where} answered {status}" + (f": {said}" if said else "")
-    raise (RequestRejected if status == "permanent-failure" else RequestFailed)(message)
+    failure = RequestRejected if status == "permanent-failure" else RequestFailed
+    raise failure(message, answer=answer.kept(said))

@@ -13,7 +13,7 @@ from ..tasks import Task
 from ..webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
-from .request import check_call, check_request, encode_payload, shown
+from .request import LONGEST_TIMEOUT, check_call, check_request, encode_payload, shown
 
 if TYPE_CHECKING:
     from .client import Client
@@ -38,18 +38,21 @@ async def post(
     rule: str = "status",
     headers: dict[str, str] | None = None,
     timeout: float | None = None,
+    retry_delay: float | None = None,
 ) -> dict[str, Any]:
     """POST `payload` as JSON to `url`. Return the status and the body of the answer.
 
-    `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides). `headers` are
-    sent, too. `timeout`: seconds for the whole request; default: HTTP_TIMEOUT.
+    `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides; a str is posted
+    as it is, and None as an empty body). `headers` are sent, too. `timeout`: seconds for the whole
+    request; default: HTTP_TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
+    unless the answer names others; default: the backoff of the settings.
     """
     running, settings = current_job(), get_settings()
     # the value of a placeholder may be an int
     headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
     try:
-        check_request(url, rule=rule, headers=headers, timeout=timeout)
-        body = encode_payload(payload)
+        check_request(url, rule=rule, headers=headers, timeout=timeout, retry_delay=retry_delay)
+        body = encode_payload(payload, rule)
     except InvalidArgument as error:
         raise Permanent(str(error)) from None
     client = await _client()
@@ -58,18 +61,24 @@ async def post(
     secrets = await client.ask(settings.http_secrets, running.tenant) or ()
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
-    seconds = min(timeout or settings.http_timeout, running.claimed.timeout_seconds or 86_400)
+    limit = running.claimed.timeout_seconds or LONGEST_TIMEOUT
+    seconds = min(timeout or settings.http_timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
-    with client.breaker.attempt((running.tenant, origin)) as attempt:
-        try:
-            answer = await client.post(url, body, sent, hosts, seconds)
-        except RequestFailed:
-            attempt.is_healthy = False
-            raise
-        attempt.is_healthy = answer.is_of_a_healthy_endpoint
-        result = judge(rule, answer, shown(url))
-        attempt.is_healthy = True
-        return result
+    try:
+        with client.breaker.attempt((running.tenant, origin)) as attempt:
+            try:
+                answer = await client.post(url, body, sent, hosts, seconds)
+            except RequestFailed:
+                attempt.is_healthy = False
+                raise
+            attempt.is_healthy = answer.is_of_a_healthy_endpoint
+            result = judge(rule, answer, shown(url))
+            attempt.is_healthy = True
+            return result
+    except RequestFailed as error:
+        if error.after_seconds is None:
+            error.after_seconds = retry_delay
+        raise
 
 
 def _key(secret: object) -> bytes:

@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 from django.core.serializers.json import DjangoJSONEncoder
 
 from ..calls.arguments import Placeholder
+from ..conf import TEN_YEARS
 from ..exceptions import InvalidArgument
 
 RULES = ("status", "fireworq")
 """What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""
+LONGEST_TIMEOUT = 86_400
+"""Seconds of a request."""
 OWN_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
 """Headers that belong to the request itself, besides all of Standard Webhooks (`webhook-…`)."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -24,11 +27,16 @@ _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 def check_call(url: object, payload: object = None, **rest: object) -> None:
     """Raise InvalidArgument for a call whose placeholders have no values yet."""
     check_request(url, **rest)
-    encode_payload(payload, _Checking)
+    encode_payload(payload, encoder=_Checking)
 
 
 def check_request(
-    url: object, *, rule: object = "status", headers: object = None, timeout: object = None
+    url: object,
+    *,
+    rule: object = "status",
+    headers: object = None,
+    timeout: object = None,
+    retry_delay: object = None,
 ) -> None:
     """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
     _check_url(url)
@@ -41,9 +49,17 @@ def check_request(
     if timeout is not None and (
         isinstance(timeout, bool)
         or not isinstance(timeout, int | float)
-        or not 0 < timeout <= 86_400
+        or not 0 < timeout <= LONGEST_TIMEOUT
     ):
         raise InvalidArgument(f"timeout={timeout!r}: it must be seconds, above 0 and at most a day")
+    if retry_delay is not None and (
+        isinstance(retry_delay, bool)
+        or not isinstance(retry_delay, int | float)
+        or not 0 <= retry_delay < TEN_YEARS
+    ):
+        raise InvalidArgument(
+            f"retry_delay={retry_delay!r}: it must be seconds, 0 or more and below ten years"
+        )
 
 
 def _check_url(url: object) -> None:
@@ -80,9 +96,19 @@ class _Checking(DjangoJSONEncoder):
         return None if isinstance(o, Placeholder) else super().default(o)
 
 
-def encode_payload(payload: object, encoder: type[DjangoJSONEncoder] = DjangoJSONEncoder) -> bytes:
-    """Return the body of a request. Raises InvalidArgument for what JSON cannot carry."""
+def encode_payload(
+    payload: object,
+    rule: object = "status",
+    *,
+    encoder: type[DjangoJSONEncoder] = DjangoJSONEncoder,
+) -> bytes:
+    """Return the body of a request. Raises InvalidArgument for what JSON cannot carry.
+
+    By the rule "fireworq" a str is the body itself, and None is an empty one.
+    """
     try:
+        if rule == "fireworq" and (payload is None or isinstance(payload, str)):
+            return (payload or "").encode()
         return json.dumps(
             payload, cls=encoder, ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()

@@ -38,7 +38,7 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
         raise NotAllowed("this job is the end of a monitor and runs nothing")
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
-        return replace(task.source, func=task.func), task
+        return replace(task.source, func=task.func, name=job.name), task
     is_async = inspect.iscoroutinefunction(func)
     return Source(job.source_type, job.source_id, job.source_method, job.name, is_async, func), None
 

@@ -47,6 +47,50 @@ def error_of(job: Job) -> tuple[str, str, str]:
     return job.state, error["class"].rpartition(".")[2], error["message"]
 
 
+@pytest.mark.parametrize(
+    ("payload", "body"),
+    [("a=1&b=é", "a=1&b=é".encode()), (None, b""), ({"n": 1}, b'{"n":1}'), (0, b"0")],
+)
+def test_text_is_posted_as_it_is_by_the_rule_of_fireworq(
+    endpoint: Endpoint, payload: object, body: bytes
+):
+    endpoint.replies = [Reply(body=b'{"status": "success"}')]
+
+    job = endpoint.send(payload, rule="fireworq")
+
+    (request,) = endpoint.received
+    assert request.body == body
+    assert request.headers["content-type"] == "application/json"
+    assert job.state == "success"
+
+
+@pytest.mark.parametrize("rule", ["status", "fireworq"])
+def test_next_attempt_comes_after_the_delay_of_the_call(endpoint: Endpoint, rule: str):
+    endpoint.replies = [Reply(500, b'{"status": "failure"}')]
+
+    job = endpoint.send(rule=rule, retry_delay=900)
+
+    assert job.state == "scheduled"
+    assert 890 < (job.run_at - timezone.now()).total_seconds() <= 900
+
+
+def test_answer_names_the_next_attempt_before_the_delay_of_the_call(endpoint: Endpoint):
+    endpoint.replies = [Reply(503, headers={"Retry-After": "70"})]
+
+    job = endpoint.send(retry_delay=900)
+
+    assert 60 < (job.run_at - timezone.now()).total_seconds() <= 70
+
+
+def test_what_the_endpoint_said_is_kept_with_the_error(endpoint: Endpoint):
+    endpoint.replies = [Reply(418, b'{"status": "permanent-failure", "message": "no tea"}')]
+
+    job = endpoint.send(rule="fireworq")
+
+    assert job.last_error is not None
+    assert job.last_error["answer"] == {"status": 418, "message": "no tea"}
+
+
 # the request
 
 

@@ -18,9 +18,12 @@ from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
+    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Figure,
+    FireworqQueue,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -58,6 +61,7 @@ def fill(tenant: str) -> TenantQueue:
     MonitorAddition.objects.create(monitor=monitor, details=1)
     MonitorPace.objects.create(monitor=monitor, fed_at=timezone.now())
     QueueRate.objects.create(queue=queue, debt=1, as_of=timezone.now())
+    FireworqQueue.objects.create(queue=queue, pushes=1)
     key = gate_key(tenant, "k")
     Session.objects.create(kind="serial", tenant=tenant, key="k", gate_key=key)
     Session.objects.create(kind="user", tenant=tenant, key="k", gate_key=key)
@@ -65,6 +69,8 @@ def fill(tenant: str) -> TenantQueue:
     Alert.objects.create(
         rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()
     )
+    token = ApiToken.objects.create(tenant=tenant, name="n", scopes="read", digest=tenant)
+    IdempotencyKey.objects.create(token=token, tenant=tenant, key="k", created_at=timezone.now())
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)

@@ -32,6 +32,7 @@ FAILED = [
         "class": "ValueError",
         "message": "secret",
         "traceback": "lines",
+        "answer": {"status": 500, "message": "secret"},
     }
 ]
 
@@ -175,6 +176,7 @@ def test_values_are_removed_when_they_are_older_than_their_days():
     assert thin.last_error is not None
     assert (thin.last_error["class"], thin.last_error["traceback"]) == ("ValueError", "")
     assert "removed" in thin.last_error["message"]
+    assert thin.last_error["answer"] == {"status": 500}
     assert (whole.args, whole.result, whole.errors) == ({"args": ["name"]}, {"a": 1}, FAILED)
     assert [pruner.removed[f"{n}_days"] for n in ("keep", "arguments", "results", "errors")] == [
         0,

@@ -31,6 +31,7 @@ from tests.queries.params import (
     monitors,
     new_job,
     of_kind,
+    of_queue,
     of_sources,
     of_user,
     rescued,
@@ -273,6 +274,31 @@ CASES: dict[str, list[Case]] = {
             2500,
         )
     ],
+    **{
+        f"list_{order}{what}_of_queue": [
+            Case(of_queue(first=bool(order)), (index,), buffers, settings=ORDERED)
+        ]
+        for what, index, buffers in (
+            ("ready", "tenantqueue_job_ready", 4000),
+            ("deferred", "tenantqueue_job_deferred", 300),
+            ("claimed", "tenantqueue_job_slots", 300),
+        )
+        for order in ("", "first_")
+    },
+    "list_failed_of_queue": [
+        Case(of_queue(), ("tenantqueue_history_ended",), 2000, settings=ORDERED)
+    ],
+    "list_failed_by_push": [
+        Case(of_queue(), ("tenantqueue_history_pushed",), 2000, settings=ORDERED)
+    ],
+    "find_job_of_queue": [Case(lambda filled: {"queue_id": 1, "id": filled.ready[0]}, HOT_KEY)],
+    "find_failed_of_queue": [
+        Case(
+            lambda filled: {"queue_id": 1, "id": filled.failed[0]},
+            ("tenantqueue_history_pushed",),
+        )
+    ],
+    "count_push": [Case(lambda _: {"queue_id": 1})],
     "list_failed_jobs": [
         Case(failed_group(), ("tenantqueue_history_errors",), 2500, settings=ORDERED),
         Case(
@@ -308,6 +334,11 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "sum_of_queues": [
+        Case(  # since ever, as clients of Fireworq ask
+            lambda _: {"since": datetime(2000, 1, 1, tzinfo=UTC), "queue_ids": "{1}"},
+            FIGURES,
+            2000,
+        ),
         Case(
             lambda _: {
                 "since": datetime.now(UTC) - timedelta(hours=1),
@@ -315,7 +346,7 @@ CASES: dict[str, list[Case]] = {
             },
             FIGURES,
             400,
-        )
+        ),
     ],
     "thin_figures": [
         Case(thinned(*kept), ("tenantqueue_figure_age", *FIGURES), 60_000) for kept in FIGURES_KEPT

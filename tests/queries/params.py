@@ -13,6 +13,7 @@ from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest
 from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.queries.survey import Taken
+from django_tenantqueue.states import EARLIEST, LATEST
 from tests.queries.filled import OUR_WORKER, Filled
 
 
@@ -252,6 +253,17 @@ def failed_group(error: str = "ValueError") -> Callable[[Filled], dict[str, Any]
         "before": datetime(9000, 1, 1, tzinfo=UTC),
         "before_id": 2**63 - 1,
         "most": 1000,
+    }
+
+
+def of_queue(*, first: bool = False) -> Callable[[Filled], dict[str, Any]]:
+    """Ask for the first page of a list, from its beginning or its end."""
+    at, number = (EARLIEST, 0) if first else (LATEST, 2**63 - 1)
+    return lambda filled: {
+        "queue_id": filled.open_queues[0],
+        "at": at,
+        "id": number,
+        "most": 101,
     }
 
 

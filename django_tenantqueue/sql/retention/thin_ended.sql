@@ -34,8 +34,8 @@ SET args = CASE
             SELECT jsonb_agg(
                 CASE
                     WHEN jsonb_typeof(error.value) = 'object' THEN
-                        error.value || '{"removed": true, "traceback": "",
-                            "message": "(removed by a rule of retention)"}'
+                        error.value #- '{answer, message}' || '{"removed": true,
+                            "traceback": "", "message": "(removed by a rule of retention)"}'
                     ELSE '{"removed": true}'
                 END
                 ORDER BY error.ordinality

@@ -1,0 +1,23 @@
+-- Ready jobs of a queue, the newest first, below an id; at most `most`. Locks: none.
+-- Index: tenantqueue_job_ready, lane by lane and priority by priority, since its order is by id
+-- only within these; `most` of each are read.
+WITH RECURSIVE
+-- include: ready_lanes
+,
+-- include: ready_groups
+SELECT job.*
+FROM step
+CROSS JOIN LATERAL (
+    SELECT
+-- include: pushed_columns
+    FROM tenantqueue_job_hot j
+    WHERE j.state = 'created'
+        AND (j.lane, j.queue_id, j.priority)
+            >= (step.lane, %(queue_id)s::integer, step.priority)
+        AND (j.lane, j.queue_id, j.priority, j.id)
+            < (step.lane, %(queue_id)s::integer, step.priority, %(id)s::bigint)
+    ORDER BY j.lane DESC, j.queue_id DESC, j.priority DESC, j.id DESC
+    LIMIT %(most)s::integer
+) job
+ORDER BY job.id DESC
+LIMIT %(most)s::integer
