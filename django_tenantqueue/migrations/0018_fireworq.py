@@ -59,7 +59,7 @@ def drop_indexes(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("tenantqueue", "0015_status_links")]
+    dependencies = [("tenantqueue", "0017_follow_ups")]
 
     operations = [
         # first: it can be done again when it was interrupted
