@@ -7,9 +7,11 @@ from urllib.parse import urlsplit
 import environ
 import pytest
 from django.db import connections
+from django.test import TransactionTestCase
 
 from example_project.postgres import database
 from tests.servers import SETTINGS
+from tests.tables import empty_tables
 
 # Reasons that may skip a test in CI: a version of the matrix does not have the feature.
 # A missing program is no reason there.
@@ -32,7 +34,9 @@ def django_db_modify_db_settings(
     connections.settings["default"].update(environ.Env.db_url_config(server_url))
     if template := os.environ.get("TENANTQUEUE_TEST_TEMPLATE"):  # a migrated database
         connections.settings["default"]["TEST"].update(TEMPLATE=template, MIGRATE=False)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_tables())
+        yield
     connections.close_all()
 
 

@@ -9,15 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-import pytest_django
-from django.apps import apps
-from django.db import connection, connections
+from django.db import connections
 
-from django_tenantqueue.models import (
-    Job,
-    MonitorAddition,
-    MonitorPace,
-)
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.queries import survey as queries
 from django_tenantqueue.worker.connection import connect
@@ -29,27 +22,8 @@ SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
-def transactional_db(
-    django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
-) -> Iterator[None]:
-    """Replace the fixture of pytest-django: deleting rows is several times faster than a flush."""
-    with django_db_blocker.unblock():
-        yield
-        wipe()
-
-
-def wipe() -> None:
-    """Delete all rows of the package and the test app."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM tenantqueue_job")
-        many = cursor.fetchone()[0] > 2000
-        cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        first = (MonitorAddition, MonitorPace)  # which refer to monitors
-        ours = apps.get_app_config("tenantqueue").get_models()
-        others = [model for model in ours if model is not Job and not model._meta.proxy]
-        for model in (*first, *others, *apps.get_app_config("testapp").get_models()):
-            cursor.execute(f"DELETE FROM {model._meta.db_table}")
-    connections.close_all()
+def _transactional_db(transactional_db: None) -> None:
+    """Commit in earnest: what a test does is seen by its other connections."""
 
 
 @pytest.fixture(params=["reads all", "surveys"])

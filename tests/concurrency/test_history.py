@@ -15,8 +15,8 @@ from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import history, maintain
 from django_tenantqueue.operations.pruning import Pruner
 from django_tenantqueue.operations.retention_rules import make_rule
-from tests.concurrency.conftest import wipe
 from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.tables import empty_tables
 from tests.testapp.tasks import noop
 
 FAR = date(2071, 5, 1)
@@ -29,7 +29,7 @@ def restored_history(transactional_db):
     """Leave the partitions as they were found."""
     before = {leaf.name for leaf in history.list_leaves("default")}
     yield
-    wipe()
+    empty_tables()
     for leaf in history.list_leaves("default"):
         if leaf.name not in before:
             history.drop_leaf("default", leaf)
