@@ -44,7 +44,13 @@ COLUMNS = {
 def open_alert(rule: AlertRule, label: str = "acme / mail") -> Alert:
     now = timezone.now()
     return Alert.objects.create(
-        rule=rule, key=label, label=label, text="It waits.", opened_at=now, seen_at=now
+        rule=rule,
+        tenant=rule.tenant,
+        key=label,
+        label=label,
+        text="It waits.",
+        opened_at=now,
+        seen_at=now,
     )
 
 
