@@ -79,10 +79,11 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 CASES: dict[str, list[Case]] = {
     "read_ended": [
         Case(
-            ended(first="(20,0)", until="(84,0)", before=TOMORROW, whole=True),
+            ended(first="(20,0)", until="(84,0)", before=TOMORROW, queues=queues, whole=True),
             buffers=1000,
             settings=dict.fromkeys(retention.AVOIDED, "off"),
         )
+        for queues in (None, "{1,2,3}")
     ],
     "delete_ended": [
         Case(ended("failed", latest=TOMORROW), ("tenantqueue_history_pkey",), 8000),
