@@ -115,7 +115,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             _("Where"),
             {
                 "fields": (("tenant", "queue"), "task"),
-                "description": _("Sessions and monitors have a tenant alone; waits have no task."),
+                "description": _("Sessions and monitors have a tenant alone."),
             },
         ),
         (

@@ -104,7 +104,13 @@ def test_rule_is_added_edited_and_recorded_without_its_secrets(admin_client: Cli
 
 
 def test_form_says_what_is_wrong(admin_client: Client) -> None:
-    wrong = {**COLUMNS, "task": "a.task", "webhook_url": "ftp://x/", "quiet_from": "22:00"}
+    wrong = {
+        **COLUMNS,
+        "kind": "halted_session",
+        "task": "a.task",
+        "webhook_url": "ftp://x/",
+        "quiet_from": "22:00",
+    }
 
     text = text_of(admin_client.post(ADD, wrong))
 

@@ -523,6 +523,17 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
+    "list_ready_tasks": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues[:20]), "most": 1000},
+            READY,
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_task_line": [
+        Case(lambda _: {"name": "task-2", "most": 1000}, TASK_LINE, 4000, settings=ORDERED)
+    ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
     "mark_task_jobs": both(lambda _: {}, SLOTS, SLOT_INDEX + 16_000 * SCALE),
     "open_task_lines": [
