@@ -28,7 +28,7 @@ PASS_SECONDS = 6 * 3600.0
 removed earlier, and the reading costs twice as much."""
 LOOK_SECONDS = 60.0
 """How often it is looked whether a pass is due: when rules have changed, after at most that."""
-REST = 19.0
+REST = 9.0
 """How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
 twice as long. Half as long: other work on the server is delayed more."""
 SHORTEST_REST = 0.02
