@@ -99,6 +99,11 @@ class Processes:
         texts = [path.read_text(errors="replace") for path in self._outputs]
         return "\n".join(line for text in texts for line in text.splitlines()[-SHOWN_LINES:])
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to all, as SIGSTOP and SIGCONT."""
+        for command in self._commands:
+            command.send_signal(number)
+
     def tell_to_stop(self, command: subprocess.Popen[Any]) -> None:
         """Tell one to end, as a deploy would."""
         command.send_signal(signal.SIGTERM)

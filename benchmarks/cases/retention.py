@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -38,6 +39,9 @@ TENANTS = 1000
 """Tenants that the history is of: fill.py puts its jobs into queues with these ids."""
 PRUNED = 100
 """Tenants that are pruned in each round: a tenth of the history."""
+TURNS = 5
+"""How often a round pauses and resumes pruning: what the load leaves behind makes later claims
+slower, and the server's own work comes at any time."""
 AFTER_SECONDS = 0.5
 """How long enqueues and claims are watched after a drop: its files are removed at the end."""
 
@@ -160,31 +164,34 @@ def _fill(bench: Bench, rows: int) -> int:
 
 def _prune(bench: Bench, queue_id: int, round_: int) -> tuple[Sample, Sample, Sample]:
     """Return the p99 of claims without and with a process that prunes, and the speed of that."""
-    seconds = bench.size(20, 2)
+    seconds = bench.size(20, 5) / TURNS
     RetentionRule.objects.all().delete()
     bench.settle()
-    alone = _watch(bench, queue_id, seconds / 2)
     first = 1 + round_ * PRUNED
     for number in range(first, first + PRUNED):
         make_rule(tenant=f"tenant-{number}", keep_days=1)
     last = first + PRUNED - 1
     count = "SELECT count(*) FROM tenantqueue_job_history WHERE queue_id BETWEEN %s AND %s"
     before = bench.value(count, first, last)
+    alone: list[float] = []
+    beside: list[float] = []
     with Processes() as commands:
         output = bench.directory / "prunejobs.log"
         command = (sys.executable, "-m", "django", "prunejobs")
-        began = time.perf_counter()
         commands.start(command, environment(bench.url), output)
-        while bench.value(count, first, last) == before:
-            if time.perf_counter() - began > 60:
-                raise Incorrect(f"nothing is pruned\n{commands.output()}")
-            time.sleep(0.05)
-        beside = _watch(bench, queue_id, seconds)
-        took = time.perf_counter() - began
-        gone = before - bench.value(count, first, last)
+        commands.wait_for(lambda: bench.value(count, first, last) < before, "jobs are pruned")
+        _pause(bench, commands)
+        left = bench.value(count, first, last)
+        took = 0.0
+        for _ in range(TURNS):
+            alone += _watch(bench, queue_id, seconds)
+            commands.send(signal.SIGCONT)
+            began = time.perf_counter()
+            beside += _watch(bench, queue_id, seconds)
+            _pause(bench, commands)
+            took += time.perf_counter() - began
+        gone = left - bench.value(count, first, last)
         commands.abandon()
-    # before and after: what the load leaves behind makes later claims slower
-    alone += _watch(bench, queue_id, seconds / 2)
     return (
         Sample(percentile(alone, 99), note=f"{len(alone):,} claims"),
         Sample(percentile(beside, 99), note=f"{len(beside):,} claims"),
@@ -192,12 +199,26 @@ def _prune(bench: Bench, queue_id: int, round_: int) -> tuple[Sample, Sample, Sa
     )
 
 
+def _pause(bench: Bench, commands: Processes) -> None:
+    """Stop a command between two of its transactions: an open one would hold up clean-up."""
+    open_ones = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle'"
+    )
+    while True:
+        commands.send(signal.SIGSTOP)
+        if not bench.value(open_ones):
+            return
+        commands.send(signal.SIGCONT)
+        time.sleep(0.005)
+
+
 def _watch(bench: Bench, queue_id: int, seconds: float) -> list[float]:
     """Return how long claims take, in ms, without those that make their plans."""
     load = Load(bench, queue_id)
     with load.running():
         time.sleep(seconds)
-    return load.claims[20:]
+    return load.claims[min(20, len(load.claims) // 2) :]
 
 
 def _drop(bench: Bench, queue_id: int, round_: int) -> tuple[float, float, float]:

@@ -29,7 +29,7 @@ from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
 from .links import link_to
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import is_limited, visible_tenants
+from .visible import is_limited, rule_of, visible_alerts, visible_tenants
 
 TEST = "_send_test"
 """The button of a rule's page."""
@@ -115,7 +115,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             _("Where"),
             {
                 "fields": (("tenant", "queue"), "task"),
-                "description": _("Sessions and monitors have a tenant alone; waits have no task."),
+                "description": _("Sessions and monitors have a tenant alone."),
             },
         ),
         (
@@ -329,7 +329,6 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
 
     addable = False
     export_name = "alerts"
-    tenant_path = "rule__tenant"
     refreshes = True
     empty_list = EmptyList(
         _("No rule has found anything."), _("Add a rule to the list of alert rules.")
@@ -346,9 +345,8 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
-        """Return the alerts that the user may see: those of the rules that they may see."""
-        rows = super().get_queryset(request)
-        return rows.exclude(rule__tenant="") if is_limited(request) else rows
+        """Return the alerts that the user may see."""
+        return visible_alerts(request, super().get_queryset(request))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: there is nothing to set."""
@@ -364,7 +362,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     @admin.display(description=_("rule"))
     def rule_link(self, alert: Alert) -> str:
         """Return the rule."""
-        return str(alert.rule)
+        return rule_of(alert)
 
     @admin.display(description=_("opened"))
     def opened(self, alert: Alert) -> SafeString | str:

@@ -33,7 +33,7 @@ from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import column_label, lock_rows, value_text
 from .queue_list import late_problems
-from .visible import may, only_visible, visible_tenants
+from .visible import may, rule_of, visible_alerts, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
@@ -146,12 +146,8 @@ def _alerts(request: HttpRequest) -> list[dict[str, str]]:
     if not may(request, "view", "alert"):
         return []
     rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
-    rows = only_visible(request, rows, "rule__tenant")
-    if visible_tenants(request) is not None:
-        rows = rows.exclude(rule__tenant="")
-    names = [
-        str(alert.rule) for alert in rows.select_related("rule").order_by("rule_id", "key")[:ALERTS]
-    ]
+    rows = visible_alerts(request, rows).select_related("rule")
+    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:ALERTS]]
     if not names:
         return []
     rules = listed_text(list(dict.fromkeys(names)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from django.db.models import Model, QuerySet
+from django.db.models import Case, F, Model, QuerySet, Value, When
 from django.http import HttpRequest
 
-from ..models import Job, TenantQueue
+from ..models import Alert, Job, TenantQueue
 from ..status.visible import tenants_of
 
 _M = TypeVar("_M", bound=Model)
@@ -40,6 +40,28 @@ def only_visible(request: HttpRequest, rows: QuerySet[_M], path: str) -> QuerySe
     """Return the rows whose tenant, the column at `path`, the user of a request may see."""
     tenants = visible_tenants(request)
     return rows if tenants is None else rows.filter(**{f"{path}__in": sorted(tenants)})
+
+
+def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Alert]:
+    """Return the alerts that the user of a request may see, also those of rules of all tenants.
+
+    An alert without a tenant is about all of them: those who see some tenants do not see it.
+    """
+    if not is_limited(request):
+        return rows
+    own_rule = When(rule__tenant=F("tenant"), then=Value(False))
+    rows = only_visible(request, rows, "tenant").exclude(tenant="")
+    return rows.annotate(hides_rule=Case(own_rule, default=Value(True)))
+
+
+def rule_of(alert: Alert) -> str:
+    """Return the rule of an alert; its kind alone where it is of tenants that the user may not see.
+
+    The alert is one of visible_alerts().
+    """
+    if getattr(alert, "hides_rule", False):
+        return str(alert.rule.get_kind_display())
+    return str(alert.rule)
 
 
 def may(request: HttpRequest, action: str, model: str) -> bool:

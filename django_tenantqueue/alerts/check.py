@@ -18,8 +18,9 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..models import Alert, AlertRule
 from ..text import clean_text
-from .conditions import Fleet, find
+from .conditions import find
 from .delivery import enqueue_message
+from .fleet import Fleet
 from .messages import LISTED, make_message
 
 logger = logging.getLogger("django_tenantqueue")

@@ -20,7 +20,9 @@ from ..calls.recurrence import read_zone
 from ..exceptions import InvalidOption
 from ..webhooks import SECRET_PREFIX, read_secret
 
-"""What a secret of a webhook begins with. Base64 follows."""
+COUNTED_JOBS = 100_000
+"""Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
+shorter waits are found later. Doubled: the leader counts for twice as long."""
 
 
 class AlertRule(models.Model):
@@ -222,6 +224,9 @@ class AlertRule(models.Model):
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in kind.scopes:
                     errors[name] = gettext("Leave it empty: alerts of this kind have none.")
+        if self.kind == self.Kind.WAITING and self.task and self.least >= COUNTED_JOBS:
+            text = gettext("At most %s jobs are counted when a task is named: give fewer.")
+            errors["threshold"] = text % f"{COUNTED_JOBS:,}"
         if self.webhook_url and not is_address(self.webhook_url):
             errors["webhook_url"] = gettext("Give an address that begins with https:// or http://.")
         if self.webhook_secret:
@@ -257,10 +262,10 @@ class KindOfAlert:
 
 
 KINDS: Final = {
-    AlertRule.Kind.WAITING.value: KindOfAlert(("queue",), 1000.0),
-    AlertRule.Kind.WAIT.value: KindOfAlert(("queue",), 300.0),
+    AlertRule.Kind.WAITING.value: KindOfAlert(("queue", "task"), 1000.0),
+    AlertRule.Kind.WAIT.value: KindOfAlert(("queue", "task"), 300.0),
     AlertRule.Kind.FAILURE_RATE.value: KindOfAlert(("queue", "task"), 50.0),
-    AlertRule.Kind.NO_WORKER.value: KindOfAlert(("queue",), 60.0),
+    AlertRule.Kind.NO_WORKER.value: KindOfAlert(("queue", "task"), 60.0),
     AlertRule.Kind.LATE_SCHEDULE.value: KindOfAlert(("queue", "task"), 60.0),
     AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
     AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),

@@ -20,9 +20,9 @@ from ..queries.retention import EndedJob, Removal
 from .history import Leaf, list_leaves
 from .retention import Limits, Rules, span_of
 
-PAGES = 32
-"""Pages of a step: about 500 jobs. Twice as many: locks are held twice as long. Half as many: more
-statements, and a pass takes longer."""
+PAGES = 16
+"""Pages of a step: about 250 jobs. Twice as many: claims that meet a step wait longer for a
+processor. Half as many: a pass takes longer, as a step has a cost of its own."""
 PASS_SECONDS = 6 * 3600.0
 """How often a month is read again, as long as jobs in it become old enough. Halved: they are
 removed earlier, and the reading costs twice as much."""
@@ -32,6 +32,8 @@ REST = 9.0
 """How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
 twice as long. Half as long: other work on the server is delayed more."""
 SHORTEST_REST = 0.02
+MOST_QUEUES = 2000
+"""Queues that a step reads by their ids. Where more are pruned, it reads all queues."""
 
 
 @dataclass(slots=True)
@@ -72,6 +74,8 @@ class Pruner:
     _left: set[str] = field(default_factory=set)
     """Months with jobs that were locked, or wait for the end of their monitor."""
     _tenants: dict[int, str] = field(default_factory=dict)
+    _queues: list[int] | None = None
+    """What the rules are about, if all of them name tenants."""
     _rules: Rules | None = None
     _took: float = 0.0
 
@@ -84,9 +88,12 @@ class Pruner:
         """Begin a pass, if one is due; return whether that is so."""
         moment = now or datetime.now(UTC)
         rules = self._rules = Rules.read(using, moment)
-        self._leaves = [leaf for leaf in list_leaves(using) if self._is_due(leaf, rules, moment)]
+        self._find_queues(using, rules)
+        self._leaves = []
+        if self._queues != []:
+            leaves = list_leaves(using)
+            self._leaves = [leaf for leaf in leaves if self._is_due(leaf, rules, moment)]
         self._page = 0
-        self._tenants.clear()
         return bool(self._leaves)
 
     def _is_due(self, leaf: Leaf, rules: Rules, now: datetime) -> bool:
@@ -117,7 +124,10 @@ class Pruner:
         return max(SHORTEST_REST, REST * self._took) if self._leaves else LOOK_SECONDS
 
     def _step(self, using: str, leaf: Leaf, now: datetime) -> int:
-        rules = self._rules = Rules.read(using, now, self._rules)  # they may have changed
+        former, rules = self._rules, Rules.read(using, now, self._rules)
+        self._rules = rules
+        if former is None or former.said != rules.said:  # they have changed
+            self._find_queues(using, rules)
         size = queries.measure_leaf(using, leaf.name)
         until = self._page + PAGES
         done = 0
@@ -135,22 +145,31 @@ class Pruner:
 
     def _change(self, using: str, leaf: Leaf, rules: Rules, pages: tuple[int, int]) -> int:
         span = span_of(leaf)
-        jobs = queries.read_ended(using, span, pages, before=max(rules.times), whole=self.dry_run)
-        if not jobs:
-            return 0
+        jobs = queries.read_ended(
+            using,
+            span,
+            pages,
+            before=max(rules.times),
+            queues=self._queues,
+            whole=self.dry_run,
+        )
         self._learn(using, {job.queue_id for job in jobs} - self._tenants.keys())
-        latest = max(job.finished_at for job in jobs)
+        latest = span.start
         old: list[int] = []
         thin: dict[int, Removal] = {}
         for job in jobs:
-            limits = rules.limits(self._tenants.get(job.queue_id, ""), job.name, job.state)
+            limits = rules.limits(self._tenants[job.queue_id], job.name, job.state)
+            if not limits:
+                continue
+            latest = max(latest, job.finished_at)
             is_over = [limit is not None and job.finished_at < limit.before for limit in limits]
-            has = (True, job.has_arguments, job.has_result, job.has_errors)
-            going = [over and there for over, there in zip(is_over, has, strict=True)]
-            if going[0]:
+            if is_over[0]:
                 old.append(job.id)
                 self._tell(job, limits, [True, False, False, False])
-            elif any(going):
+                continue
+            has = (True, job.has_arguments, job.has_result, job.has_errors)
+            going = [over and there for over, there in zip(is_over, has, strict=True)]
+            if any(going):
                 thin[job.id] = Removal(*going[1:])
                 self._tell(job, limits, going)
         if self.dry_run:
@@ -172,6 +191,17 @@ class Pruner:
         for name, limit, gone, size in zip(DAYS, limits, going, sizes, strict=True):
             if gone and limit is not None:
                 self.told.setdefault((limit.rule_id, name), Amount()).add(size)
+
+    def _find_queues(self, using: str, rules: Rules) -> None:
+        """Find out whether the queues of some tenants are all that there is to read."""
+        self._tenants.clear()
+        self._queues = None
+        if (tenants := rules.tenants) is not None:
+            rows = TenantQueue.objects.using(using).filter(tenant__in=tenants)
+            found = dict(rows.values_list("pk", "tenant")[: MOST_QUEUES + 1])
+            if len(found) <= MOST_QUEUES:
+                self._tenants = found
+                self._queues = sorted(found)
 
     def _learn(self, using: str, queue_ids: set[int]) -> None:
         """Find the tenants of queues; "" for those that raw SQL has deleted."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
+from typing import Any
 
 from ..conf import get_settings
 from ..models import RetentionRule
@@ -26,7 +27,7 @@ class Limit:
 
 
 Limits = tuple[Limit | None, ...]
-"""The limits of one kind of job, in the order of DAYS."""
+"""The limits of one kind of job, in the order of DAYS; () if there are none."""
 Key = tuple[int, str, str]
 """What decides which rules fit a job: its queue, its name and its state."""
 
@@ -71,6 +72,8 @@ class Rules:
         now: datetime,
         former: Rules | None = None,
     ) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        """The rows that they were read from."""
         self.said = (list(rules), keep_months)
         """What is compared to see whether rules have changed."""
         self._default = oldest_kept(keep_months, now)
@@ -91,11 +94,17 @@ class Rules:
     def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
         """Return those of the database. `former`: those of an earlier step."""
         columns = ("id", "tenant", "task", "state", *DAYS)
-        rows = RetentionRule.objects.using(using).order_by("pk").values_list(*columns)
-        rules = [
-            Rule(pk, tenant, task, state, tuple(days)) for pk, tenant, task, state, *days in rows
-        ]
-        return cls(rules, get_settings().history_keep, now or datetime.now(UTC), former)
+        rows = list(RetentionRule.objects.using(using).order_by("pk").values_list(*columns))
+        if former is not None and former.rows == rows:
+            rules = former.said[0]
+        else:
+            rules = [
+                Rule(pk, tenant, task, state, tuple(days))
+                for pk, tenant, task, state, *days in rows
+            ]
+        made = cls(rules, get_settings().history_keep, now or datetime.now(UTC), former)
+        made.rows = rows
+        return made
 
     def limits(self, tenant: str, name: str, state: str) -> Limits:
         """Return what is removed of such jobs, each by the most specific rule that says so."""
@@ -111,8 +120,15 @@ class Rules:
             ]
             if found[0] is None and self._default is not None:
                 found[0] = Limit(self._default, SETTING)
-            self._of_key[key] = tuple(found)
+            self._of_key[key] = tuple(found) if any(found) else ()
         return self._of_key[key]
+
+    @property
+    def tenants(self) -> list[str] | None:
+        """The tenants that have limits; None: all."""
+        if self._default is not None or not all(rule.tenant for rule in self.all):
+            return None
+        return list(self._of_tenant)
 
     @property
     def times(self) -> list[datetime]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from .base import array, fetch
 from .lists import plan_without
@@ -20,9 +21,11 @@ class Span:
     end: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class EndedJob:
-    """What decides how long an ended job is kept, what it still has, and how large that is."""
+class EndedJob(NamedTuple):
+    """What decides how long an ended job is kept, what it still has, and how large that is.
+
+    A tuple, as thousands are read in a second.
+    """
 
     id: int
     finished_at: datetime
@@ -63,11 +66,18 @@ def measure_leaf(using: str, leaf: str) -> LeafSize | None:
 
 
 def read_ended(
-    using: str, span: Span, pages: tuple[int, int], *, before: datetime, whole: bool
+    using: str,
+    span: Span,
+    pages: tuple[int, int],
+    *,
+    before: datetime,
+    queues: Sequence[int] | None,
+    whole: bool,
 ) -> list[EndedJob]:
     """Return the jobs in these pages of a month that ended before a time.
 
-    `pages`: the first one, and the one after the last. `whole`: fill `row_bytes`.
+    `pages`: the first one, and the one after the last. `queues`: of these alone; None: of all.
+    `whole`: fill `row_bytes`.
     """
     first, until = pages
     params = {
@@ -76,11 +86,12 @@ def read_ended(
         "start": span.start,
         "end": span.end,
         "before": before,
+        "queues": None if queues is None else array(queues),
         "whole": whole,
     }
     # a range of pages is never read by the planner's other ways, which read the whole month
     with plan_without(using, AVOIDED):
-        return [EndedJob(*row) for row in fetch(using, "read_ended", params)]
+        return list(map(EndedJob._make, fetch(using, "read_ended", params)))
 
 
 def delete_ended(using: str, span: Span, ids: Sequence[int], latest: datetime) -> list[int]:

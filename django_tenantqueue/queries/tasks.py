@@ -60,6 +60,16 @@ class TaskLoad:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class TaskWait:
+    """Waiting jobs of one task in one queue, and how long one of them has waited at most."""
+
+    queue_id: int
+    name: str
+    jobs: int
+    wait_seconds: float
+
+
 def take_task_slots(
     where: Where, worker_id: int, jobs: Sequence[ClaimedJob], *, locked: bool
 ) -> list[Verdict]:
@@ -196,3 +206,17 @@ def count_tasks(using: str, ids: Sequence[int], *, most: int) -> list[TaskLoad]:
     with read_in_order(using):
         rows = fetch(using, "count_tasks", {"ids": array(ids), "most": most})
     return [TaskLoad(*row) for row in rows]
+
+
+def list_ready_tasks(using: str, queues: Sequence[int], *, most: int) -> list[TaskWait]:
+    """Return the ready jobs of queues by task. Up to `most` of each queue are read."""
+    with read_in_order(using):
+        rows = fetch(using, "list_ready_tasks", {"ids": array(queues), "most": most})
+    return [TaskWait(*row) for row in rows]
+
+
+def list_task_line(using: str, name: str, *, most: int) -> list[TaskWait]:
+    """Return the jobs that a task has set aside, by queue. Up to `most` are read."""
+    with read_in_order(using):
+        rows = fetch(using, "list_task_line", {"name": name, "most": most})
+    return [TaskWait(queue_id, name, *counts) for queue_id, *counts in rows]

@@ -44,7 +44,13 @@ COLUMNS = {
 def open_alert(rule: AlertRule, label: str = "acme / mail") -> Alert:
     now = timezone.now()
     return Alert.objects.create(
-        rule=rule, key=label, label=label, text="It waits.", opened_at=now, seen_at=now
+        rule=rule,
+        tenant=rule.tenant,
+        key=label,
+        label=label,
+        text="It waits.",
+        opened_at=now,
+        seen_at=now,
     )
 
 
@@ -98,7 +104,13 @@ def test_rule_is_added_edited_and_recorded_without_its_secrets(admin_client: Cli
 
 
 def test_form_says_what_is_wrong(admin_client: Client) -> None:
-    wrong = {**COLUMNS, "task": "a.task", "webhook_url": "ftp://x/", "quiet_from": "22:00"}
+    wrong = {
+        **COLUMNS,
+        "kind": "halted_session",
+        "task": "a.task",
+        "webhook_url": "ftp://x/",
+        "quiet_from": "22:00",
+    }
 
     text = text_of(admin_client.post(ADD, wrong))
 

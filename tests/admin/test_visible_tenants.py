@@ -161,9 +161,14 @@ def make_alert(tenant: str) -> Alert:
     rule = AlertRule(name=f"{tenant}-rule", kind="wait", last_error=f"{tenant}-error", **columns)
     rule.webhook_url = "https://example.com/x"
     rule.save()
+    return add_alert(rule, tenant)
+
+
+def add_alert(rule: AlertRule, tenant: str) -> Alert:
     now = timezone.now()
     return Alert.objects.create(
         rule=rule,
+        tenant=tenant,
         key="1",
         label=f"{tenant}-label",
         text=f"{tenant}-message",
@@ -254,6 +259,31 @@ def test_no_page_search_filter_or_download_has_anything_of_another_tenant(
 
     assert theirs == []
     assert ours > 30
+
+
+def test_alert_of_a_rule_of_all_tenants_is_seen_by_its_tenant_without_the_name_of_the_rule(
+    operator: Operator, admin_client: Client
+) -> None:
+    client = operator(*EVERYTHING)
+    rule = AlertRule.objects.create(name="zebra is slow", kind="wait")
+    alert = add_alert(rule, OURS)
+    hidden = [
+        add_alert(AlertRule.objects.create(name=f"r{t}", kind="wait"), t) for t in ("", THEIRS)
+    ]
+
+    listed = body(client.get(url_of("alert", "changelist")))
+    addresses_of = (url_of("alert", "change", alert.pk), "/admin/tenantqueue/")
+    pages = [listed, *(body(client.get(address)) for address in addresses_of)]
+
+    assert f"{OURS}-message" in listed
+    for page in pages:
+        assert "long wait" in page
+        assert THEIRS not in page
+    assert "-message" not in listed.replace(f"{OURS}-message", "")
+    for row in hidden:
+        assert client.get(url_of("alert", "change", row.pk)).status_code == 302
+    assert "zebra is slow" in body(admin_client.get(url_of("alert", "changelist")))
+    assert "zebra is slow" in body(admin_client.get("/admin/tenantqueue/"))
 
 
 def test_first_page_counts_the_jobs_of_the_tenant_alone(

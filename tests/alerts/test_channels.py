@@ -133,7 +133,6 @@ def test_log_has_open_alerts_as_errors(caplog: pytest.LogCaptureFixture) -> None
         ("emails", "ops@example.com, nonsense"),
         ("time_zone", "Nowhere"),
         ("quiet_from", "22:00"),
-        ("task", "a.task"),
         ("kind", "nonsense"),
         ("max_per_hour", 0),
     ],
@@ -145,6 +144,21 @@ def test_rule_with_a_wrong_column_is_refused(column: str, value: Any) -> None:
         make_alert_rule("rule", **columns)
 
     assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ({"kind": "halted_session", "task": "a.task"}, "Leave it empty"),
+        ({"kind": "stopped_monitor", "queue": "mail"}, "Leave it empty"),
+        ({"kind": "waiting", "task": "a.task", "threshold": 100_000}, "At most 100,000 jobs"),
+    ],
+)
+def test_rule_with_columns_that_do_not_go_together_is_refused(
+    columns: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ValidationError, match=text):
+        make_alert_rule("rule", **columns)
 
 
 def test_command_sends_a_test_and_tells_how_each_channel_went(receiver: HttpReceiver) -> None:

@@ -15,7 +15,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_tenantqueue.alerts import check
+from django_tenantqueue.alerts import check, fleet
 from django_tenantqueue.alerts.check import check_rules, prune_alerts, seconds_to_next_check
 from django_tenantqueue.models import Alert, AlertRule, Job, Schedule, Session, TenantQueue
 from django_tenantqueue.operations.alert_rules import make_alert_rule, tune_alert_rule
@@ -99,6 +99,82 @@ def test_queue_that_no_worker_takes_opens_an_alert() -> None:
     look()
 
     assert objects_of(rule) == ["acme / mail"]
+
+
+@pytest.mark.parametrize(("kind", "threshold"), [("waiting", 5), ("wait", 300), ("no_worker", 60)])
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({}, ["acme / mail", "other / mail"]),
+        ({"tenant": "acme"}, ["acme / mail"]),
+        ({"tenant": "other", "queue": "mail"}, ["other / mail"]),
+        ({"queue": "default"}, []),
+    ],
+)
+def test_rule_about_waiting_jobs_that_names_a_task_finds_the_jobs_of_this_task(
+    kind: str, threshold: int, columns: dict[str, str], expected: list[str]
+) -> None:
+    rule = rule_on(kind, threshold=threshold, task="a.task", **columns)
+    moment = timezone.now() - 10 * MINUTE
+    old = {"created_at": moment, "run_at": moment}
+    for tenant in ("acme", "other"):
+        mail, default = make_queue(tenant, "mail"), make_queue(tenant, "default")
+        make_jobs(mail, 3, name="b.task", **old)
+        make_jobs(mail, 6, name="a.task", **old)
+        make_jobs(default, 6, name="b.task", **old)
+        make_jobs(default, 1, name="a.task", run_at=timezone.now())
+
+    look()
+
+    assert objects_of(rule) == [f"{found}: a.task" for found in expected]
+    tune_alert_rule(rule.pk, task="b.task", threshold=2)
+    look()
+    assert objects_of(rule)
+    assert all(label.endswith(": b.task") for label in objects_of(rule))
+
+
+def test_jobs_that_a_task_has_set_aside_wait_too() -> None:
+    rule = rule_on("waiting", threshold=5, task="a.task")
+    moment = timezone.now() - 10 * MINUTE
+    queue = make_queue("acme", "mail")
+    make_jobs(queue, 2, name="a.task")
+    make_jobs(queue, 4, name="a.task", state="held", held_by="task", created_at=moment)
+    make_jobs(queue, 9, name="b.task", state="held", held_by="task")
+    make_jobs(make_queue("other", "mail"), 6, name="a.task", state="held", held_by="task")
+
+    look()
+
+    assert objects_of(rule) == ["acme / mail: a.task", "other / mail: a.task"]
+
+
+def test_queue_with_many_jobs_is_counted_on_where_others_have_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet, "COUNTED_JOBS", 25)
+    rule = rule_on("waiting", threshold=6, task="a.task")
+    for number in range(9):
+        make_jobs(make_queue("acme", f"q{number}"), 1, name="a.task")
+    queue = make_queue("acme", "long")
+    make_jobs(queue, 4, name="b.task")
+    make_jobs(queue, 7, name="a.task")
+
+    look()
+
+    assert objects_of(rule) == ["acme / long: a.task"]
+
+
+def test_rules_of_several_tasks_share_their_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+    read = fleet.list_ready_tasks
+    monkeypatch.setattr(fleet, "list_ready_tasks", lambda *a, **k: reads.append(a) or read(*a, **k))
+    for number in range(5):
+        rule_on("waiting", threshold=2, task=f"task-{number}")
+    make_jobs(make_queue("acme"), 3, name="task-3")
+
+    look()
+
+    assert len(reads) == 1
+    assert Alert.objects.get().label == "acme / default: task-3"
 
 
 @pytest.mark.parametrize(

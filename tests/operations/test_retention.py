@@ -407,3 +407,57 @@ def test_setting_alone_keeps_whole_months():
 
     assert retention.oldest_kept(12, now) == datetime(2025, 3, 1, tzinfo=UTC)
     assert retention.oldest_kept(None, now) is None
+
+
+def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(monkeypatch):
+    make_rule(tenant="acme", keep_days=3)
+    own, other = ended(make_queue("acme")), ended(make_queue("other"))
+    found: list[int] = []
+    read = pruning.queries.read_ended
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        jobs = read(*args, **kwargs)
+        found.extend(job.id for job in jobs)
+        return jobs
+
+    monkeypatch.setattr(pruning.queries, "read_ended", noted)
+    prune()
+    assert found == [own]
+
+    make_rule(state="error", keep_days=3)
+    prune()
+    assert found == [own, other]
+
+
+def test_all_queues_are_read_when_those_of_the_rules_are_many(monkeypatch):
+    monkeypatch.setattr(pruning, "MOST_QUEUES", 1)
+    make_rule(tenant="acme", keep_days=3)
+    queues = [make_queue("acme", name) for name in ("a", "b")]
+    ids = [ended(queue) for queue in (*queues, make_queue("other"))]
+
+    prune()
+
+    assert left(*ids) == ids[2:]
+
+
+def test_rule_that_is_added_in_the_middle_of_a_pass_is_followed_for_all_queues(monkeypatch):
+    monkeypatch.setattr(pruning, "PAGES", 1)
+    make_rule(tenant="acme", keep_days=3)
+    ended(make_queue("acme"))
+    ids = make_jobs(make_queue("other"), 100, state="success", finished_at=ago(10))
+    pruner = Pruner()
+    pruner.begin("default", NOW)
+    pruner.step("default", NOW)
+
+    make_rule(keep_days=3)
+    while pruner.place is not None:
+        pruner.step("default", NOW)
+
+    assert len(left(*ids)) < 100
+
+
+def test_pass_is_not_begun_for_a_tenant_without_queues():
+    make_rule(tenant="acme", keep_days=3)
+    ended(make_queue("other"))
+
+    assert not Pruner().begin("default", NOW)

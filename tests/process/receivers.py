@@ -87,14 +87,35 @@ class Mailbox:
     """Keeps the e-mails that it gets."""
 
     def __init__(self) -> None:
+        self.answer = "250 OK"
+        """What it says to an e-mail. It keeps those that it takes."""
         self.mails: list[EmailMessage] = []
+        self.refused = 0
+        with socket.socket() as found:  # the controller connects to the port that it is told
+            found.bind(("127.0.0.1", 0))
+            self.port = int(found.getsockname()[1])
+        self.up()
 
     async def handle_DATA(  # noqa: N802 - so the server calls it
         self, server: object, session: object, envelope: Any
     ) -> str:
-        """Take an e-mail."""
-        self.mails.append(email.message_from_bytes(envelope.content, policy=email.policy.default))
-        return "250 OK"
+        """Take an e-mail, or refuse it."""
+        if self.answer.startswith("250"):
+            self.mails.append(
+                email.message_from_bytes(envelope.content, policy=email.policy.default)
+            )
+        else:
+            self.refused += 1
+        return self.answer
+
+    def up(self) -> None:
+        """Listen, at the same port as before."""
+        self._controller = Controller(self, hostname="127.0.0.1", port=self.port)
+        self._controller.start()
+
+    def down(self) -> None:
+        """Refuse connections."""
+        self._controller.stop()
 
     @property
     def subjects(self) -> list[str]:
@@ -103,13 +124,8 @@ class Mailbox:
 
 
 @contextmanager
-def smtp_receiver() -> Iterator[tuple[Mailbox, int]]:
-    """Yield a mailbox, and the port of its server."""
+def smtp_receiver() -> Iterator[Mailbox]:
+    """Yield a mailbox, whose server listens."""
     mailbox = Mailbox()
-    with socket.socket() as found:  # the controller connects to the port that it is told
-        found.bind(("127.0.0.1", 0))
-        port = int(found.getsockname()[1])
-    controller = Controller(mailbox, hostname="127.0.0.1", port=port)
-    controller.start()
-    yield mailbox, port
-    controller.stop()
+    yield mailbox
+    mailbox.down()

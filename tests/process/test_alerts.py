@@ -35,8 +35,8 @@ def receiver() -> Iterator[HttpReceiver]:
 
 @pytest.fixture
 def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
-    with smtp_receiver() as (made, port):
-        monkeypatch.setenv("TEST_SMTP_PORT", str(port))
+    with smtp_receiver() as made:
+        monkeypatch.setenv("TEST_SMTP_PORT", str(made.port))
         yield made
 
 

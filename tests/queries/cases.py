@@ -80,10 +80,11 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 CASES: dict[str, list[Case]] = {
     "read_ended": [
         Case(
-            ended(first="(20,0)", until="(84,0)", before=TOMORROW, whole=True),
+            ended(first="(20,0)", until="(84,0)", before=TOMORROW, queues=queues, whole=True),
             buffers=1000,
             settings=dict.fromkeys(retention.AVOIDED, "off"),
         )
+        for queues in (None, "{1,2,3}")
     ],
     "delete_ended": [
         Case(ended("failed", latest=TOMORROW), ("tenantqueue_history_pkey",), 8000),
@@ -553,6 +554,17 @@ CASES: dict[str, list[Case]] = {
             DEAD_ROWS,
             worker=True,
         )
+    ],
+    "list_ready_tasks": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues[:20]), "most": 1000},
+            READY,
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_task_line": [
+        Case(lambda _: {"name": "task-2", "most": 1000}, TASK_LINE, 4000, settings=ORDERED)
     ],
     "find_task_lines": both(lambda _: {"most": 1000}, TASK_LINE, 10_000 * SCALE),
     "mark_task_jobs": both(lambda _: {}, SLOTS, SLOT_INDEX + 16_000 * SCALE),

@@ -1,6 +1,7 @@
 -- Read the jobs of some pages of one month, those that ended before `before`: what decides how long
 -- they are kept, and what there is to remove. `start` and `end` are the bounds of the month, so
--- that the others are pruned. `whole`: measure the rows, which reads values that are stored apart.
+-- that the others are pruned. `queues`: those of these queues alone, unless it is NULL. `whole`:
+-- measure the rows, which reads values that are stored apart.
 -- Locks: nothing. No index: a range of pages is read, in the order in which jobs have ended.
 SELECT
     j.id, j.finished_at, j.queue_id, j.name, j.state,
@@ -19,3 +20,4 @@ FROM tenantqueue_job_history j
 WHERE j.ctid >= %(first)s::tid AND j.ctid < %(until)s::tid
     AND j.finished_at >= %(start)s::timestamptz AND j.finished_at < %(end)s::timestamptz
     AND j.finished_at < %(before)s::timestamptz
+    AND (%(queues)s::integer[] IS NULL OR j.queue_id = ANY (%(queues)s::integer[]))

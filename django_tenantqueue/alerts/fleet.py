@@ -1,0 +1,82 @@
+"""What the rules of one check look at. Each read is bounded, and shared by the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from ..models.alert import COUNTED_JOBS
+from ..queries.fleet import StuckLine, list_stuck_lines
+from ..queries.tasks import TaskWait, list_ready_tasks
+from ..status.fleet_report import VISITED
+from ..status.queue_troubles import Busy, read_takers, walk_busy
+from ..status.workers import Takers
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something wrong: the object, by a key that stays and a label to read, and what it is.
+
+    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
+    """
+
+    key: str
+    label: str
+    text: str
+    tenant: str = ""
+
+
+class Fleet:
+    """What the rules of one check look at, each part read at most once."""
+
+    def __init__(self, using: str, now: datetime) -> None:
+        self.using = using
+        self.now = now
+        self._read: dict[str, object] = {}
+
+    def _once(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._read:
+            self._read[name] = read()
+        return self._read[name]  # type: ignore[return-value]
+
+    def busy(self, tenant: str) -> Busy:
+        """Return the queues with jobs: of a tenant, or of all ("")."""
+        tenants = [tenant] if tenant else None
+        return self._once(f"busy {tenant}", partial(walk_busy, self.using, tenants))
+
+    def ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
+        """Return the ready jobs by task in the queues of a tenant, or of a name ("": all).
+
+        COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
+        """
+        return self._once(f"tasks {tenant} / {queue}", partial(self._read_tasks, tenant, queue))
+
+    def _read_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
+        ids = [q.id for q in self.busy(tenant).queues if q.name == (queue or q.name)]
+        found: dict[int, list[TaskWait]] = {}
+        left, read = COUNTED_JOBS, 0
+        # those with fewer jobs than their share leave the rest to the others
+        while ids and (most := left // len(ids)) > read:
+            found |= {queue_id: [] for queue_id in ids}
+            for row in list_ready_tasks(self.using, ids, most=most):
+                found[row.queue_id].append(row)
+            counts = {queue_id: sum(row.jobs for row in found[queue_id]) for queue_id in ids}
+            left -= sum(counts.values())
+            read = most
+            ids = [queue_id for queue_id in ids if counts[queue_id] >= most]
+        return [row for rows in found.values() for row in rows]
+
+    @property
+    def takers(self) -> Takers:
+        """The queues that workers serve."""
+        return self._once("takers", lambda: read_takers(self.using))
+
+    @property
+    def lines(self) -> list[StuckLine]:
+        """Lines of held jobs that move no more."""
+        return self._once("lines", lambda: list_stuck_lines(self.using, most=VISITED))
