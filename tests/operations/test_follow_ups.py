@@ -64,6 +64,11 @@ async def tell_none() -> bool:
     return await current_job().aprevious() is None
 
 
+@task(name="follow_ups.declared", then=echo.call([RESULT]))
+def declared(value: int) -> int:
+    return value
+
+
 seen: list[tuple[object, str, str]] = []
 
 
@@ -264,6 +269,12 @@ def test_methods_follow_and_are_followed():
 
     assert [first.state, second.state] == ["success", "success"]
     assert second.args["kwargs"] == {"kind": "pdf"}
+
+
+def test_task_declares_what_follows_its_jobs():
+    declared.delay(2)
+
+    assert results(run_pending()) == [2, [2]]
 
 
 def test_each_job_of_a_bulk_enqueue_is_followed():
