@@ -15,6 +15,7 @@ from ..calls import foreign
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..models import Job
 from ..queries.claim import ClaimedJob
+from ..queries.follow_ups import PreviousResult
 from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
 from .previous_job import previous_of
 
@@ -46,6 +47,7 @@ class RunningJob:
         "on_begin",
         "on_end",
         "pid",
+        "previous_result",
         "queue",
         "recorded",
         "started",
@@ -82,6 +84,7 @@ class RunningJob:
         self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
         self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
         self._previous: tuple[Job | None] | tuple[()] = ()
+        self.previous_result: PreviousResult | None = None
 
     if not TYPE_CHECKING:  # else every attribute would exist
 
