@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..models import Job
 from ..queries.claim import ClaimedJob
+from ..queries.follow_ups import PreviousResult
 from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
 from .previous_job import previous_of
 
@@ -45,6 +46,7 @@ class RunningJob:
         "on_begin",
         "on_end",
         "pid",
+        "previous_result",
         "queue",
         "recorded",
         "started",
@@ -81,6 +83,7 @@ class RunningJob:
         self._monitor: tuple[JobMonitor | None] | tuple[()] = ()
         self._summary: tuple[MonitorSummary | None] | tuple[()] = ()
         self._previous: tuple[Job | None] | tuple[()] = ()
+        self.previous_result: PreviousResult | None = None
 
     @property
     def id(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
@@ -11,6 +12,10 @@ from ..conf import get_settings
 from ..exceptions import Permanent
 from ..models import Job
 from ..queries.claim import ClaimedJob
+from ..queries.follow_ups import read_previous_results
+
+if TYPE_CHECKING:
+    from .current_job import RunningJob
 
 _RESULT = RESULT_MARK.replace(":", ": ")
 """The placeholder as PostgreSQL writes it."""
@@ -25,31 +30,41 @@ def previous_of(job_id: int) -> Job | None:
     return None if found is None else jobs.find(found)
 
 
-def placeholder_values(claimed: ClaimedJob, tenant: str) -> dict[str, Any]:
-    """Return what is put in for placeholders. The result is read where the arguments have it.
+def needs_result(claimed: ClaimedJob) -> bool:
+    """Whether the result of the job before is among the arguments."""
+    return _RESULT in claimed.args
 
-    Raises Permanent when it is gone.
-    """
-    values = {"attempt": claimed.attempt, "tenant": tenant, "job_id": claimed.id}
-    if _RESULT in claimed.args:
-        values["result"] = _result_before(claimed)
+
+def placeholder_values(running: RunningJob) -> dict[str, Any]:
+    """Return what is put in for placeholders. Raises Permanent when the result is gone."""
+    claimed = running.claimed
+    values = {"attempt": claimed.attempt, "tenant": running.tenant, "job_id": claimed.id}
+    if needs_result(claimed):
+        values["result"] = _result_before(running)
     return values
 
 
-async def aplaceholder_values(claimed: ClaimedJob, tenant: str) -> dict[str, Any]:
+async def aplaceholder_values(running: RunningJob) -> dict[str, Any]:
     """See placeholder_values()."""
-    if _RESULT in claimed.args:
-        return await sync_to_async(placeholder_values)(claimed, tenant)
-    return placeholder_values(claimed, tenant)
+    if needs_result(running.claimed):
+        return await sync_to_async(placeholder_values)(running)
+    return placeholder_values(running)
 
 
-def _result_before(claimed: ClaimedJob) -> Any:
-    previous = previous_of(claimed.id)
-    if previous is None:
+def _result_before(running: RunningJob) -> Any:
+    """Return the result; it is read here unless the worker has read it with those of others."""
+    found = running.previous_result
+    if found is None:
+        found = read_previous_results(get_settings().database, [running.id]).get(running.id)
+    if found is None or not found.is_there:
         raise Permanent(
-            f"the job whose result is an argument of job {claimed.id} does not exist any more"
+            f"the job whose result is an argument of job {running.id} does not exist any more"
         )
+    value = None if found.result is None else json.loads(found.result)
     try:
-        return previous.result
-    except LookupError as error:
-        raise Permanent(str(error)) from None
+        return Job(result_data=value, result_ref=found.result_ref).result
+    except LookupError:
+        raise Permanent(
+            f"the result that is an argument of job {running.id} was removed, or its cache has "
+            "dropped it"
+        ) from None

@@ -117,8 +117,7 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
         outcome = _before(running)
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
-                claimed = running.claimed
-                call = prepare(claimed, placeholder_values(claimed, running.tenant))
+                call = prepare(running.claimed, placeholder_values(running))
                 task = call.task
                 if task is not None and task.atomic:
                     outcome = _run_atomic(running, call, worker_id, blocks)
@@ -301,7 +300,7 @@ async def _run_async(running: RunningJob) -> Outcome:
         if outcome is None:
             with use_tenant(running.tenant), _around(running):
                 claimed = running.claimed
-                values = await aplaceholder_values(claimed, running.tenant)
+                values = await aplaceholder_values(running)
                 if _loads_rows(claimed):
                     call = await asyncio.to_thread(_in_thread, prepare, claimed, values)
                 else:

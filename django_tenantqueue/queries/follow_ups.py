@@ -8,10 +8,11 @@ them. Those that were enqueued have an `id`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..gates import JobGates
+from .base import Where, array, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,18 @@ def _number(stored: dict[str, object], name: str) -> int:
     value = stored[name]
     assert isinstance(value, int), f"{name}={value!r} of a follow-up"
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousResult:
+    """What the job before has returned, as JSON text or as the reference to a cache."""
+
+    result: str | None
+    result_ref: str | None
+    is_there: bool
+
+
+def read_previous_results(where: Where, ids: Sequence[int]) -> dict[int, PreviousResult]:
+    """Return the results of the jobs that those of `ids` follow, by the ids of these."""
+    rows = fetch(where, "read_previous_results", {"ids": array(ids)})
+    return {row[0]: PreviousResult(*row[1:]) for row in rows}

@@ -27,6 +27,7 @@ from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.status.masking import MASK, mask_of_job
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
+from tests.testapp.tasks import echo
 
 from .conftest import LOCAL, Endpoint
 
@@ -45,6 +46,20 @@ def error_of(job: Job) -> tuple[str, str, str]:
     error = job.last_error
     assert error is not None
     return job.state, error["class"].rpartition(".")[2], error["message"]
+
+
+def test_answer_is_handed_on_and_a_result_is_posted(endpoint: Endpoint):
+    endpoint.replies = [Reply(200, b'{"id": 7}'), Reply(200)]
+    payload = {"was": Placeholder("result")}
+
+    echo.using(
+        tenant="acme",
+        then=http_job.using(then=echo.call(Placeholder("result"))).call(endpoint.url, payload),
+    ).delay("x")
+    *_, last = run_pending()
+
+    assert json.loads(endpoint.received[0].body) == {"was": "x"}
+    assert last.result == {"status": 200, "body": {"id": 7}}
 
 
 # the request

@@ -546,6 +546,14 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
+    "read_previous_results": [
+        Case(
+            lambda filled: {"ids": array(filled.held)},
+            (*HOT_KEY, "tenantqueue_history_pkey"),
+            4000,
+            worker=True,
+        )
+    ],
     "finish_jobs": [Case(finished, HOT_KEY, 4000, worker=True), Case(finished, HOT_KEY, 4000)],
     "heartbeat_worker": [
         Case(

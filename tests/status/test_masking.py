@@ -126,6 +126,7 @@ def test_keys_of_a_unique_job_are_masked_with_its_arguments() -> None:
         "context": {"secret": HIDDEN},
         "unique_key": f"acme/{HIDDEN}",
         "exclusive_key": None,
+        "follow_ups": [{"on": "success", "name": "x", "args": {"args": [HIDDEN]}}],
     }
 
     found = masked_columns(columns)

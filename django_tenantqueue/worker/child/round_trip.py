@@ -11,6 +11,7 @@ import psycopg
 
 from ...conf import get_settings
 from ...execution.current_job import RunningJob
+from ...execution.previous_job import needs_result
 from ...gates import MONITOR, SESSION, JobGates
 from ...operations.claim import Claimer, Filters, Verdict
 from ...operations.gates import keys_of
@@ -21,6 +22,7 @@ from ...queries.claim import ClaimedJob, ClaimRequest
 from ...queries.enqueue import wake_any_workers
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
+from ...queries.follow_ups import read_previous_results
 from ..connection import is_lost
 from .claimed_jobs import ClaimedJobs
 from .completions import GROUP_SECONDS, Completions
@@ -173,7 +175,7 @@ class RoundTrip:
     def _hand_out(self, connection: Connection, jobs: Sequence[ClaimedJob]) -> None:
         """Give claimed jobs to the executors; those of controlled tasks need a slot of it first."""
         free = [job for job in jobs if not job.is_controlled]
-        self._claimed_jobs.hand_out([self._as_running(connection, job) for job in free])
+        self._claimed_jobs.hand_out(self._as_running(connection, free))
         if len(free) == len(jobs):
             return
         controlled = [job for job in jobs if job.is_controlled]
@@ -185,7 +187,7 @@ class RoundTrip:
         freed.pop(SESSION, None)  # it keeps its turn there
         self.release_after_finish.note_keys(freed)
         self._claimed_jobs.return_claims((job.id, job.claim_seq) for job in taken.left)
-        self._claimed_jobs.hand_out([self._as_running(connection, job) for job in taken.granted])
+        self._claimed_jobs.hand_out(self._as_running(connection, taken.granted))
 
     def let_through(self, connection: Connection) -> None:
         """Release jobs at the gates of those whose ends are stored, and look for them at once."""
@@ -211,13 +213,29 @@ class RoundTrip:
             self._doubt(error)
             self._next_claim.put_off(1.0)
 
-    def _as_running(self, connection: Connection, claimed: ClaimedJob) -> RunningJob:
-        names = self._queue_names.get(claimed.queue_id)
-        if names is None:
-            names = worker_queries.find_queue_names(connection, claimed.queue_id)
-            self._queue_names[claimed.queue_id] = names
-        self._heartbeat.figures.started(claimed)
-        return RunningJob(claimed, tenant=names[0], queue=names[1])
+    def _as_running(self, connection: Connection, jobs: Sequence[ClaimedJob]) -> list[RunningJob]:
+        found = []
+        for claimed in jobs:
+            names = self._queue_names.get(claimed.queue_id)
+            if names is None:
+                names = worker_queries.find_queue_names(connection, claimed.queue_id)
+                self._queue_names[claimed.queue_id] = names
+            self._heartbeat.figures.started(claimed)
+            found.append(RunningJob(claimed, tenant=names[0], queue=names[1]))
+        if following := [running for running in found if needs_result(running.claimed)]:
+            _read_results(connection, following)
+        return found
+
+
+def _read_results(connection: Connection, following: Sequence[RunningJob]) -> None:
+    """Read what the jobs before have returned, all at once; else each thread reads its own."""
+    try:
+        results = read_previous_results(connection, [running.id for running in following])
+    except psycopg.Error as error:
+        logger.info("results of previous jobs are read one by one: %s", error)
+        return
+    for running in following:
+        running.previous_result = results.get(running.id)
 
 
 def _details(jobs: Sequence[ClaimedJob], monitors: Sequence[str]) -> int:
