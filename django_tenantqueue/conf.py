@@ -127,6 +127,12 @@ class Settings:
     """The page of the metrics answers without a token, too, when METRICS_TOKEN is None."""
     changes_keep: int | None = 400
     """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
+    api_tasks: tuple[str, ...] = ()
+    """Names of the tasks that the HTTP API may enqueue. `*` stands for any text. HTTP jobs need the
+    scope "http" of a token instead."""
+    api_requests_per_minute: int | None = 6000
+    """Requests that each API token may make in a minute, where its row says nothing else; None: no
+    limit. They are counted in the Django cache "default"."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     status_error: str = "message"
@@ -206,6 +212,7 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 
 _POSITIVE = (
     "alert_interval",
+    "api_requests_per_minute",
     "backoff_base",
     "backoff_max",
     "default_hard_timeout",
@@ -231,6 +238,7 @@ TEN_YEARS = 10 * 365 * 86400
 """The longest duration (seconds) of a setting, and the longest wait between two attempts."""
 _MOST = {
     "alert_interval": 3600,
+    "api_requests_per_minute": 10_000_000,
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 
@@ -65,6 +66,20 @@ class DuplicateJob(TenantQueueError):
 
     def __reduce__(self) -> tuple[type[DuplicateJob], tuple[int | None, str]]:
         return type(self), (self.job_id, self.key)
+
+
+class IdempotencyKeyReused(TenantQueueError):
+    """A request of the HTTP API has an `Idempotency-Key` that another request had."""
+
+
+class RequestRefused(TenantQueueError):
+    """A request of the HTTP API is answered with a problem: `status` and `detail` say which."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
 
 
 class JobNotFound(TenantQueueError, LookupError):

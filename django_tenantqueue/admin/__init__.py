@@ -1,6 +1,7 @@
 """The operators' seat: tenant queues, jobs, workers and maintenance in Django's admin."""
 
 from .alerts import AlertAdmin, AlertRuleAdmin
+from .api_tokens import ApiTokenAdmin
 from .changes import ChangeAdmin
 from .duties import DutyAdmin
 from .jobs import JobAdmin
@@ -17,6 +18,7 @@ from .workers import WorkerAdmin
 __all__ = [
     "AlertAdmin",
     "AlertRuleAdmin",
+    "ApiTokenAdmin",
     "ChangeAdmin",
     "ConcurrentJobMonitorAdmin",
     "DutyAdmin",

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenantqueue", "0012_retentionrule"),
+        ("tenantqueue", "0013_apitoken"),
     ]
 
     operations = [
@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
                     ("schedule", "schedule"),
                     ("alert_rule", "alert rule"),
                     ("retention", "retention rule"),
+                    ("api_token", "API token"),
                     ("routing", "routing"),
                 ],
                 verbose_name="kind",

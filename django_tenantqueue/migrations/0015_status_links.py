@@ -55,6 +55,7 @@ class Migration(migrations.Migration):
                     ("schedule", "schedule"),
                     ("alert_rule", "alert rule"),
                     ("retention", "retention rule"),
+                    ("api_token", "API token"),
                     ("routing", "routing"),
                     ("status_links", "status links"),
                 ],

@@ -1,10 +1,12 @@
 """Models: columns, constraints and what is read from them. State changes live in operations."""
 
 from .alert import Alert, AlertRule
+from .api_token import ApiToken
 from .change import Change
 from .duty import Duty
 from .figure import Figure
 from .figure_total import FigureTotal
+from .idempotency_key import IdempotencyKey
 from .job import Job
 from .monitor import (
     ConcurrentJobMonitor,
@@ -26,12 +28,14 @@ from .worker import Worker
 __all__ = [
     "Alert",
     "AlertRule",
+    "ApiToken",
     "Change",
     "ConcurrentJobMonitor",
     "ConcurrentJobMonitorDetail",
     "Duty",
     "Figure",
     "FigureTotal",
+    "IdempotencyKey",
     "Job",
     "MonitorAddition",
     "MonitorPace",

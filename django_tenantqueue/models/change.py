@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from .alert import AlertRule
+from .api_token import ApiToken
 from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
@@ -41,6 +42,7 @@ class Change(models.Model):
         SCHEDULE = "schedule", _("schedule")
         ALERT_RULE = "alert_rule", _("alert rule")
         RETENTION = "retention", _("retention rule")
+        API_TOKEN = "api_token", _("API token")
         ROUTING = "routing", _("routing")
         STATUS_LINKS = "status_links", _("status links")
 
@@ -130,6 +132,7 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.SCHEDULE: Schedule,
     Change.Kind.ALERT_RULE: AlertRule,
     Change.Kind.RETENTION: RetentionRule,
+    Change.Kind.API_TOKEN: ApiToken,
     Change.Kind.ROUTING: Routing,
     Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }

@@ -137,6 +137,8 @@ def action_of(edit: Edit) -> str:
         return Change.Action.RETIRE if edit.after["retired"] else Change.Action.REOPEN
     if names == {"enabled"}:
         return Change.Action.ENABLE if edit.after["enabled"] else Change.Action.DISABLE
+    if names == {"revoked_at"}:
+        return Change.Action.REVOKE
     if names == {"draining"}:
         return Change.Action.DRAIN
     if names == {"stopping"}:

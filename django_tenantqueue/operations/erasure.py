@@ -10,17 +10,20 @@ from django.conf import settings as django_settings
 from django.core.cache import caches
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.utils import timezone
 
 from ..exceptions import InvalidOption, TransitionRefused
 from ..gates import gate_key
 from ..models import (
     Alert,
     AlertRule,
+    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Duty,
     Figure,
     FigureTotal,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -81,7 +84,9 @@ def _keys(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
 
 
 TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
-    Schedule: _of_tenant(Schedule),  # first: they make jobs
+    IdempotencyKey: _of_tenant(IdempotencyKey),
+    ApiToken: _of_tenant(ApiToken),  # first: they make jobs
+    Schedule: _of_tenant(Schedule),  # so do these
     Job: _jobs,
     UniqueKey: _keys,
     MonitorAddition: _of_tenant(MonitorAddition, "monitor__tenant"),
@@ -102,7 +107,7 @@ TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
 
 
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
-    """Pause and retire all queues of a tenant and disable its schedules, or raise.
+    """Pause and retire all queues of a tenant, disable its schedules and revoke its tokens.
 
     `stop`: ask running jobs to stop. Raises TransitionRefused when jobs run and `stop` is false,
     and InvalidOption for no tenant.
@@ -119,6 +124,8 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
                 "stopped (--stop)"
             )
         queues.update(paused=True, retired=True)
+        tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
+        tokens.update(revoked_at=timezone.now())
         Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
 
 

@@ -18,9 +18,11 @@ from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
+    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Figure,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -65,6 +67,8 @@ def fill(tenant: str) -> TenantQueue:
     Alert.objects.create(
         rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()
     )
+    token = ApiToken.objects.create(tenant=tenant, name="n", scopes="read", digest=tenant)
+    IdempotencyKey.objects.create(token=token, tenant=tenant, key="k", created_at=timezone.now())
     UniqueKey.objects.create(key=key, job_id=1, mode="until_executed")
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)

@@ -15,7 +15,7 @@ from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
 from ...alerts import check as alerts
-from ...operations import firing, maintain
+from ...operations import firing, idempotency, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
 from ...operations.pruning import LOOK_SECONDS, Pruner
@@ -98,6 +98,7 @@ class Maintenance:
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
             Duty("prune_changes", maintain.prune_changes, 60.0, maintain.PRUNE_CHANGES),
+            Duty("prune_requests", idempotency.prune_idempotency_keys, 60.0, idempotency.PRUNED),
             Duty("prune_alerts", alerts.prune_alerts, 600.0, alerts.PRUNED),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("thin_figures", maintain.thin_figures, 60.0, maintain.THINNED),

@@ -1,0 +1,230 @@
+"""API tokens: made, revoked, and shown without what is secret."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ..models import ApiToken
+from ..operations import tokens as operations
+from ..text import read_number
+from .acting import acting
+from .base import EmptyList
+from .confirmation import confirm
+from .export import Table
+from .filters import TenantFilter
+from .formats import badge, moment
+from .live_admin import TunedAdmin
+from .live_forms import SingleTuneForm, hidden_tenant
+from .visible import is_limited, visible_tenants
+
+REVOKE = "_revoke"
+"""The button of a token's page."""
+
+
+class ApiTokenForm(SingleTuneForm):
+    """A new token, or what can be tuned of one."""
+
+    sees_all: ClassVar[bool] = True
+    """Whether the user sees all tenants."""
+
+    scopes = forms.MultipleChoiceField(
+        label=_("Allows to"),
+        choices=ApiToken.Scope.choices,
+        initial=[ApiToken.Scope.READ.value, ApiToken.Scope.SUBMIT.value],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def clean_scopes(self) -> str:
+        """Return them as the row has them."""
+        return operations.ordered_scopes(self.cleaned_data["scopes"])
+
+    def clean_tenant(self) -> str:
+        """Refuse a tenant that the user does not see."""
+        tenant = str(self.cleaned_data["tenant"])
+        is_for_all = self.data.get(self.add_prefix("all_tenants"))
+        if self.tenants is not None and tenant not in self.tenants and not is_for_all:
+            raise hidden_tenant(tenant)
+        return tenant
+
+    def clean_all_tenants(self) -> bool:
+        """Refuse a token for all tenants by a user who does not see them."""
+        value = bool(self.cleaned_data["all_tenants"])
+        if value and not self.sees_all:
+            raise ValidationError(gettext("You are not allowed to see all tenants."))
+        return value
+
+
+class ValidFilter(admin.SimpleListFilter):
+    """Tokens that are valid, expired or revoked."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("valid", _("valid")), ("expired", _("expired")), ("revoked", _("revoked"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """Return the tokens of the choice."""
+        is_over = Q(expires_at__lte=timezone.now())
+        match self.value():
+            case "valid":
+                return queryset.filter(revoked_at__isnull=True).exclude(is_over)
+            case "expired":
+                return queryset.filter(is_over, revoked_at__isnull=True)
+            case "revoked":
+                return queryset.filter(revoked_at__isnull=False)
+        return queryset
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(TunedAdmin[ApiToken]):
+    """Who may use the HTTP API. A token itself is shown once, when it is made."""
+
+    change_form_template = "admin/tenantqueue/apitoken/change_form.html"
+    export_name = "api-tokens"
+    empty_list = EmptyList(
+        _("There are no API tokens."),
+        _("Add one here, or on the command line:"),
+        "python manage.py createtoken billing --tenant acme --scope submit",
+    )
+    list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
+    list_display_links = ("title",)
+    list_editable = ("requests_per_minute",)
+    list_filter = (ValidFilter, TenantFilter)
+    search_fields = ("name", "start")
+    search_help_text = _("A part of the name, or the beginning of the token.")
+    ordering = ("tenant", "name")
+    actions = ("revoke_selected",)
+    fixed = ("name", "tenant", "all_tenants", "scopes")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_token)
+    readonly_fields = ("state", "start", "used", "created_at", "created_by")
+    fieldsets = (
+        (None, {"fields": ("name", ("tenant", "all_tenants"))}),
+        (_("What it may do"), {"fields": ("scopes", "requests_per_minute", "expires_at")}),
+        (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiToken]:
+        """Return the tokens that the user may see: of all tenants only with all of them."""
+        rows = super().get_queryset(request)
+        return rows.filter(all_tenants=False) if is_limited(request) else rows
+
+    def get_form(
+        self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a token."""
+        values: dict[str, Any] = {
+            "tunable": self.tunable,
+            "tenants": visible_tenants(request),
+            "sees_all": not is_limited(request),
+        }
+        if obj is not None:
+            values["scopes"] = None  # a text, and not inputs
+        form = type("TuneRowForm", (ApiTokenForm,), values)
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def insert(self, row: ApiToken) -> None:
+        """Write a new token, and keep it for the page that shows it once."""
+        row.secret = operations.add_token(row, using=self.using)  # type: ignore[attr-defined]
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the token. No other page does, and none keeps it."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("The API token %s") % obj,
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "secret": obj.secret,  # type: ignore[attr-defined]
+            "list_url": self.list_url,
+        }
+        request.current_app = self.admin_site.name
+        page = TemplateResponse(request, "admin/tenantqueue/apitoken/made.html", context)
+        page["Cache-Control"] = "no-store"
+        return page
+
+    def export_table(self, changelist: Any) -> Table:
+        """Return the rows of the list, without hashes."""
+        table = super().export_table(changelist)
+        kept = [n for n, column in enumerate(table.columns) if column.name != "digest"]
+        return Table(
+            table.name,
+            [table.columns[n] for n in kept],
+            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
+        )
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Show a token, save it, or revoke it."""
+        if REVOKE in request.POST and object_id is not None:
+            if not self.has_change_permission(request):
+                raise PermissionDenied
+            number = read_number(object_id)
+            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
+            with acting(request), transaction.atomic(using=self.using):
+                page = self._ask_and_revoke(request, chosen, {REVOKE: "1"})
+            return page or HttpResponseRedirect(request.get_full_path())
+        return super().changeform_view(request, object_id, *args, **kwargs)
+
+    @admin.action(permissions=["change"], description=_("Revoke selected API tokens…"))
+    def revoke_selected(
+        self, request: HttpRequest, queryset: QuerySet[ApiToken]
+    ) -> HttpResponse | None:
+        """Ask, then revoke tokens."""
+        return self._ask_and_revoke(request, queryset, None)
+
+    def _ask_and_revoke(
+        self, request: HttpRequest, rows: QuerySet[ApiToken], sent: dict[str, str] | None
+    ) -> HttpResponse | None:
+        text = gettext("Requests with them are refused from now on. This cannot be undone.")
+        if page := confirm(self, request, rows, gettext("Revoke"), text, sent):
+            return page
+        count = operations.revoke_tokens(rows.values_list("pk", flat=True), using=self.using)
+        told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
+        self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
+        return None
+
+    @admin.display(description=_("API token"), ordering="name")
+    def title(self, row: ApiToken) -> SafeString:
+        """Return its name, and whose it is."""
+        whose = gettext("all tenants") if row.all_tenants else row.tenant or gettext("no tenant")
+        return format_html("{}<br><small>{} · {}…</small>", row.name, whose, row.start)
+
+    @admin.display(description=_("state"))
+    def state(self, row: ApiToken) -> SafeString:
+        """Return whether it is valid."""
+        if row.revoked_at is not None:
+            return badge("error", gettext("revoked"))
+        return (
+            badge("success", gettext("valid"))
+            if row.is_valid()
+            else badge("held", gettext("expired"))
+        )
+
+    @admin.display(description=_("last use"), ordering="-last_used_at")
+    def used(self, row: ApiToken) -> SafeString | str:
+        """Return when it was used last, to the minute."""
+        return moment(row.last_used_at)
+
+    @admin.display(description=_("expires"), ordering="expires_at")
+    def expiry(self, row: ApiToken) -> SafeString | str:
+        """Return when it expires."""
+        return moment(row.expires_at)

@@ -1,0 +1,67 @@
+"""manage.py createtoken"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from ...conf import get_settings
+from ...models import ApiToken, Change
+from ...operations.actor import acting_as, shell_user
+from ...operations.tokens import create_token
+from ..printing import PrintingCommand
+
+LONGEST_DAYS = 36_500
+
+
+class Command(PrintingCommand):
+    """Makes a token of the HTTP API."""
+
+    help = "Make a token of the HTTP API and print it. It is not stored, and is not shown again."
+    requires_system_checks = ["tenantqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options."""
+        super().add_arguments(parser)
+        add = parser.add_argument
+        add("name", metavar="NAME", help="the program that will use it")
+        whose = parser.add_mutually_exclusive_group(required=True)
+        whose.add_argument("--tenant", help="exact tenant; '' for jobs without a tenant")
+        whose.add_argument("--all-tenants", action="store_true", help="for every tenant")
+        add(
+            "--scope",
+            action="append",
+            choices=ApiToken.Scope.values,
+            help="what it allows; may be repeated (default: read and submit)",
+        )
+        add("--days", type=int, metavar="DAYS", help="expire after this number of days")
+        add("--per-minute", type=int, metavar="N", help="requests in a minute at most")
+        add("--database", help="alias of the jobs' database")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make the token and print it."""
+        days = options["days"]
+        if days is not None and not 1 <= days <= LONGEST_DAYS:
+            raise CommandError(f"--days {days}: it must be from 1 to {LONGEST_DAYS}")
+        try:
+            with acting_as(shell_user(), Change.Source.COMMAND):
+                token, secret = create_token(
+                    options["name"],
+                    tenant=options["tenant"] or "",
+                    all_tenants=options["all_tenants"],
+                    scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
+                    expires_at=None if days is None else timezone.now() + timedelta(days=days),
+                    requests_per_minute=options["per_minute"],
+                    using=options["database"] or get_settings().database,
+                )
+        except ValidationError as error:
+            raise CommandError("; ".join(error.messages)) from error
+        if self.wants_json(options):
+            self.print_json({"id": token.pk, "token": secret})
+            return
+        self.stdout.write(secret)

@@ -1,0 +1,169 @@
+"""Tokens of the HTTP API: made, revoked, and recognised."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from ..conf import get_settings
+from ..models import ApiToken, Change
+from ..queries.tokens import touch_token
+from .actor import current_actor
+from .changes import Edit, record_edits, record_rows
+from .tuning import check_columns, row_of, write_columns
+
+PREFIX = "tq_"
+"""What each token begins with, so that people and scanners of code recognise one."""
+SHOWN = 11
+"""Characters of a token that its row keeps, for those who look for it."""
+KNOWN_SECONDS = 1.0
+"""For how long a process remembers a token: a revocation acts within this time. Half of it: twice
+as many look-ups of tokens that are used all the time."""
+MOST_KNOWN = 10_000
+"""Tokens that a process remembers at once."""
+USE_SECONDS = 60.0
+"""How often the last use of a token is written. Half as long: twice as many updates."""
+TUNABLE = ("requests_per_minute", "expires_at")
+"""Columns of a token that operators change."""
+SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
+"""Columns of a new token."""
+
+_known: dict[tuple[str, str], tuple[ApiToken, float]] = {}
+
+
+def _alias(using: str | None) -> str:
+    return using or get_settings().database
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def create_token(
+    name: str,
+    *,
+    tenant: str = "",
+    all_tenants: bool = False,
+    scopes: Iterable[str] = (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
+    expires_at: datetime | None = None,
+    requests_per_minute: int | None = None,
+    using: str | None = None,
+) -> tuple[ApiToken, str]:
+    """Make a token; return its row and the token itself, which cannot be read again.
+
+    `tenant`: "" is for jobs without a tenant. `scopes`: any of ApiToken.Scope. Raises Django's
+    ValidationError, also when the tenant has a valid token of this name.
+    """
+    row = ApiToken(
+        name=name,
+        tenant=tenant,
+        all_tenants=all_tenants,
+        scopes=ordered_scopes(scopes),
+        expires_at=expires_at,
+        requests_per_minute=requests_per_minute,
+    )
+    return row, add_token(row, using=using)
+
+
+def ordered_scopes(scopes: Iterable[str]) -> str:
+    """Return scopes as a row has them: in the order of Scope, unknown ones last."""
+    given = dict.fromkeys(str(scope) for scope in scopes)
+    known = [scope for scope in ApiToken.Scope.values if scope in given]
+    return " ".join([*known, *(scope for scope in given if scope not in known)])
+
+
+def add_token(row: ApiToken, *, using: str | None = None) -> str:
+    """Check a new row, write it, and return its token. Raises Django's ValidationError."""
+    alias = _alias(using)
+    secret = PREFIX + secrets.token_urlsafe(32)
+    row.digest, row.start = _digest(secret), secret[:SHOWN]
+    row.created_by = current_actor().name
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    with transaction.atomic(using=alias):
+        row.save(using=alias, force_insert=True)
+        values = {name: getattr(row, name) for name in (*SETTABLE, "start")}
+        given = {name: value for name, value in values.items() if value not in (None, "", False)}
+        record_rows(alias, Change.Action.ADD, [row], Edit({}, given))
+    return secret
+
+
+def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a token, which are TUNABLE. It acts within a second.
+
+    Raises InvalidOption for another column and Django's ValidationError for a bad value;
+    ApiToken.DoesNotExist.
+    """
+    alias = _alias(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        rows = ApiToken.objects.using(alias).select_for_update(no_key=True)
+        write_columns(alias, row_of(rows, token_id), changes)
+    _known.clear()
+
+
+def revoke_token(token_id: int, *, using: str | None = None) -> bool:
+    """See revoke_tokens(). Return False when the token was revoked already, or does not exist."""
+    return bool(revoke_tokens([token_id], using=using))
+
+
+def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
+    """Let tokens be valid no more, for good; return how many were not revoked before.
+
+    This process refuses them at once, others within a second of the commit.
+    """
+    alias = _alias(using)
+    now = timezone.now()
+    with transaction.atomic(using=alias):
+        tokens = ApiToken.objects.using(alias).order_by("pk").select_for_update(no_key=True)
+        found = list(tokens.filter(pk__in=list(ids), revoked_at__isnull=True))
+        chosen = ApiToken.objects.using(alias).filter(pk__in=[row.pk for row in found])
+        chosen.update(revoked_at=now)
+        edits = [Edit({"revoked_at": None}, {"revoked_at": now}) for _ in found]
+        record_edits(alias, found, edits)
+    _known.clear()
+    return len(found)
+
+
+def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
+    """Return the valid token that this is; None when there is none. Notes its use.
+
+    A process remembers a token for a second. The last use is written at most once a minute, in the
+    caller's transaction, and without waiting for a lock.
+    """
+    if not secret.startswith(PREFIX):
+        return None
+    alias = _alias(using)
+    key, now = (alias, _digest(secret)), time.monotonic()
+    found = _known.get(key)
+    if found is None or found[1] < now:
+        token = ApiToken.objects.using(alias).filter(digest=key[1]).first()
+        if token is None:
+            return None
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[key] = (token, now + KNOWN_SECONDS)
+    else:
+        token = found[0]
+    moment = timezone.now()
+    if not token.is_valid(moment):
+        return None
+    used = token.last_used_at
+    if used is None or (moment - used).total_seconds() > USE_SECONDS:
+        touch_token(alias, token.pk, USE_SECONDS)
+        token.last_used_at = moment
+    return token
+
+
+def allowed(token: ApiToken, scope: str, tenant: str) -> bool:
+    """Return whether a valid token has a scope for a tenant."""
+    return scope in token.scope_names and (token.all_tenants or token.tenant == tenant)

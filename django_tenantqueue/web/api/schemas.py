@@ -1,0 +1,357 @@
+"""What clients send and get, as the OpenAPI document has it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field
+
+from ...states import State
+
+MOST_JOBS = 5000
+"""Jobs of one batch. They are one INSERT, if all of them are of one task with the same options."""
+MOST_ID = 2**63 - 1
+
+
+def _text_only(value: Any) -> Any:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("give a time as ISO 8601 text")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_text_only)]
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
+Id = Annotated[int, Field(ge=1, le=MOST_ID)]
+
+
+class Input(Schema):
+    """What a client sends. Unknown members are an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class UniqueInput(Input):
+    """Which jobs are the same, for how long, and what becomes of a second one."""
+
+    mode: Literal["until_executing", "until_executed", "until_expired", "while_executing"] = (
+        "until_executed"
+    )
+    key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Absent: the task and its arguments."""
+    ttl_seconds: Number | None = None
+    on_conflict: Literal["return", "raise"] = "return"
+
+
+class Submission(Input):
+    """One job to enqueue. What is absent is as the task or the settings say."""
+
+    task: Annotated[str, Field(min_length=1, max_length=500)]
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    queue: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    """Lower runs first."""
+    run_at: Moment | None = None
+    delay_seconds: Annotated[Number, Field(ge=0, le=3_155_760_000)] | None = None
+    """In place of `run_at`: seconds from now."""
+    expires_at: Moment | None = None
+    """A job that has not started by then is cancelled."""
+    session: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Jobs of one session run one after another."""
+    user: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Whose cap counts."""
+    labels: Annotated[list[str], Field(max_length=100)] | None = None
+    max_attempts: Annotated[Whole, Field(ge=1, le=32767)] | None = None
+    timeout_seconds: Annotated[Number, Field(gt=0, lt=1e9)] | None = None
+    unique: UniqueInput | None = None
+
+
+class Batch(Input):
+    """Many jobs, all or nothing."""
+
+    jobs: Annotated[list[Submission], Field(min_length=1, max_length=MOST_JOBS)]
+
+
+class JobChanges(Input):
+    """What can be tuned of a waiting job."""
+
+    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    run_at: Moment | None = None
+
+
+class QueueChanges(Input):
+    """What can be tuned of a queue. `null` is no limit."""
+
+    num_slots: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    weight: Annotated[Whole, Field(ge=1, le=1000)] = 1
+    max_per_second: Number | None = None
+    burst: Whole | None = None
+    max_waiting: Whole | None = None
+    paused: Flag = False
+    retired: Flag = False
+
+
+class SessionChanges(Input):
+    """What can be tuned of a session or a user's cap. `paused: false` also ends a halt."""
+
+    num_slots: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    paused: Flag = False
+    on_wait: Literal["", "block", "skip"] = ""
+    on_failure: Literal["", "continue", "halt"] = ""
+
+
+class MonitorChanges(Input):
+    """What can be tuned of a monitor."""
+
+    parallel: Annotated[Whole, Field(ge=0, le=1_000_000)] = 1
+    interval: Annotated[Number, Field(ge=0)] = 0.0
+    priority: Annotated[Whole, Field(ge=-32768, le=32767)] = 0
+    paused: Flag = False
+    stop_after_failures: Whole | None = None
+
+
+class ScheduleChanges(Input):
+    """What can be tuned of a schedule; of one that code declares, `enabled` alone."""
+
+    enabled: Flag = True
+    kind: Literal["cron", "interval", "once"] = "cron"
+    expression: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    time_zone: Annotated[str, Field(max_length=100)] = ""
+    queue: Annotated[str, Field(max_length=100)] = ""
+    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    jitter_seconds: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
+    catch_up: Literal["skip", "once", "all"] = "skip"
+    overlap: Literal["allow", "skip"] = "allow"
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
+
+
+class Submitted(Schema):
+    """A job that is stored. `duplicate`: it is an earlier one, which has the unique key."""
+
+    id: int
+    state: State
+    duplicate: bool
+
+
+class SubmittedBatch(Schema):
+    """The ids of the jobs, in the order of the batch."""
+
+    ids: list[int]
+
+
+class Progress(Schema):
+    """What a task has reported."""
+
+    done: float | None
+    total: float | None
+    percent: float | None
+    message: str | None
+
+
+class JobError(Schema):
+    """An attempt that failed."""
+
+    at: str | None
+    attempt: int | None
+    error_class: str | None
+    message: str | None
+
+
+class JobSummary(Schema):
+    """What lists tell of a job."""
+
+    id: int
+    name: str
+    queue: str
+    state: State
+    final: bool
+    priority: int
+    attempt: int
+    max_attempts: int
+    progress: Progress
+    labels: list[str]
+    created_by: str | None
+    created_at: datetime
+    run_at: datetime
+    expires_at: datetime | None
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    cancel_requested_at: datetime | None
+
+
+class JobDetails(JobSummary):
+    """A job. Arguments that are secret are masked; `result_missing`: it is not kept any longer."""
+
+    args: Any
+    kwargs: Any
+    result: Any
+    result_missing: bool
+    error: str | None
+    errors: list[JobError]
+    stats: Any
+
+
+class JobPage(Schema):
+    """A page of jobs, the newest first. `next` is the `before` of the next page; null at the end.
+
+    A page may have fewer jobs than asked for, and be followed by others.
+    """
+
+    items: list[JobSummary]
+    next: int | None
+
+
+class TaskDetails(Schema):
+    """A task that may be submitted."""
+
+    name: str
+    signature: str
+    description: str
+
+
+class TaskList(Schema):
+    """Tasks that may be submitted."""
+
+    items: list[TaskDetails]
+
+
+class QueueDetails(Schema):
+    """A queue. `running` and `waiting` are counted up to 1,000."""
+
+    id: int
+    name: str
+    num_slots: int | None
+    weight: int
+    max_per_second: float | None
+    burst: int | None
+    max_waiting: int | None
+    paused: bool
+    retired: bool
+    running: int
+    waiting: int
+
+
+class QueuePage(Schema):
+    """A page of queues. `next` is the `after` of the next page; null at the end."""
+
+    items: list[QueueDetails]
+    next: int | None
+
+
+class SessionDetails(Schema):
+    """A session (`serial`), or a user's cap (`user`). Counts are up to 1,000."""
+
+    id: int
+    kind: Literal["serial", "user"]
+    key: str
+    num_slots: int | None
+    paused: bool
+    on_wait: Literal["", "block", "skip"]
+    on_failure: Literal["", "continue", "halt"]
+    halted_at: datetime | None
+    halted_by: int | None
+    inside: int
+    waiting: int
+
+
+class SessionPage(Schema):
+    """A page of sessions. `next` is the `after` of the next page; null at the end."""
+
+    items: list[SessionDetails]
+    next: int | None
+
+
+class MonitorDetails(Schema):
+    """A monitor and how far it is."""
+
+    id: int
+    name: str
+    parallel: int
+    interval: float
+    priority: int
+    paused: bool
+    stop_after_failures: int | None
+    created_at: datetime
+    cancelled_at: datetime | None
+    callback_job: int
+    status: str
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    running: int
+    waiting: int
+    percent: float | None
+    ends_at: datetime | None
+
+
+class MonitorPage(Schema):
+    """A page of monitors, the newest first. `next`: see JobPage."""
+
+    items: list[MonitorDetails]
+    next: int | None
+
+
+class CancelledMonitor(Schema):
+    """How many details ended at once."""
+
+    ended: int
+
+
+class ScheduleDetails(Schema):
+    """A schedule. Arguments are not told."""
+
+    id: int
+    name: str
+    task: str
+    queue: str
+    priority: int | None
+    kind: Literal["cron", "interval", "once"]
+    expression: str
+    time_zone: str
+    jitter_seconds: float
+    catch_up: Literal["skip", "once", "all"]
+    overlap: Literal["allow", "skip"]
+    starts_at: datetime | None
+    ends_at: datetime | None
+    enabled: bool
+    source: str
+    next_at: datetime | None
+    last_at: datetime | None
+    last_job_id: int | None
+    failures: int
+    last_error: str
+
+
+class SchedulePage(Schema):
+    """A page of schedules. `next` is the `after` of the next page; null at the end."""
+
+    items: list[ScheduleDetails]
+    next: int | None
+
+
+class ProblemEntry(Schema):
+    """One wrong value: where it is in the request, and what is wrong."""
+
+    at: str
+    message: str
+
+
+class Problem(Schema):
+    """Problem details, RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[ProblemEntry] = []
+    index: int | None = None
+    """The job of a batch, from 0."""
+    job: int | None = None
+    """The job that has the unique key."""
