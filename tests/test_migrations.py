@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import date
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 
+from django_tenantqueue.models import Job
 from django_tenantqueue.operations import history
+from django_tenantqueue.worker.connection import connect
+from tests.process.workers import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 INDEXES = """
@@ -19,6 +23,7 @@ INDEXES = """
     JOIN pg_class leaf ON leaf.oid = x.indrelid
     WHERE part.inhparent = to_regclass('tenantqueue_history_errors')
 """
+SLEEPS = "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
 @pytest.fixture
@@ -75,3 +80,33 @@ def test_new_month_gets_the_index_when_it_is_made():
     finally:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {history.leaf_name(month)}")
+
+
+@pytest.fixture
+def before_follow_ups() -> Iterator[None]:
+    call_command("migrate", "tenantqueue", "0012", verbosity=0)
+    yield
+    call_command("migrate", "tenantqueue", verbosity=0)
+
+
+@pytest.mark.usefixtures("before_follow_ups")
+def test_migration_of_follow_ups_lets_others_through_while_the_table_is_in_use():
+    def migrate() -> None:
+        try:
+            call_command("migrate", "tenantqueue", verbosity=0)
+        finally:
+            connections.close_all()
+
+    with connect("default", "reader") as reader, connect("default", "other") as other:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM tenantqueue_job")
+        thread = threading.Thread(target=migrate)
+        thread.start()
+        wait_until(lambda: other.execute(SLEEPS).rowcount)
+        other.execute("SET lock_timeout = '5s'")
+        other.execute("UPDATE tenantqueue_job_hot SET priority = 1 WHERE false")
+        assert thread.is_alive()
+        reader.execute("ROLLBACK")
+        thread.join()
+
+    assert not Job.objects.filter(follow_ups__isnull=False).exists()

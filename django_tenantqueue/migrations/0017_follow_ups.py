@@ -34,7 +34,7 @@ ALTER TABLE tenantqueue_job DROP COLUMN previous_id, DROP COLUMN follow_ups
 """
 FUNCTIONS = (Path(__file__).parent / "0017_follow_ups.sql").read_text()
 DROP_FUNCTIONS = """
-DROP FUNCTION tenantqueue_enqueue_follow_ups(bigint, jsonb, text);
+DROP FUNCTION tenantqueue_enqueue_follow_ups(bigint, smallint, smallint, jsonb, text);
 DROP FUNCTION tenantqueue_short_follow_ups(jsonb)
 """
 

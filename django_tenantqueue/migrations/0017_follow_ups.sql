@@ -10,20 +10,29 @@ RETURN (
 -- the ids of the new jobs, and no longer whole after a success, since that is not retried.
 -- The statement that ends the job calls this, and only for jobs that are followed. Nothing refuses
 -- the rows: they were checked when the first job was enqueued. Limits of waiting jobs and retired
--- queues do not count.
-CREATE FUNCTION tenantqueue_enqueue_follow_ups(previous bigint, follow_ups jsonb, state text)
-RETURNS jsonb LANGUAGE plpgsql AS $$
+-- queues do not count. `lane` and `priority` are those of the job. PRIORITY_SCOPE may have changed
+-- since the first enqueue: they tell whether each priority has a lane of its own now.
+CREATE FUNCTION tenantqueue_enqueue_follow_ups(
+    previous bigint, lane smallint, priority smallint, follow_ups jsonb, state text
+) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
     due jsonb := (
         SELECT jsonb_agg(
             CASE
-                WHEN $3 = 'success' OR f.value ->> 'on' = 'end'
-                    THEN f.value || jsonb_build_object('id', nextval('tenantqueue_job_id_seq'))
+                WHEN $5 = 'success' OR f.value ->> 'on' = 'end'
+                    THEN f.value || jsonb_build_object(
+                        'id', nextval('tenantqueue_job_id_seq'),
+                        'lane', CASE
+                            WHEN $2 <> $3 THEN '0'::jsonb
+                            WHEN $3 <> 0 THEN f.value -> 'priority'
+                            ELSE f.value -> 'lane'
+                        END
+                    )
                 ELSE f.value - 'id'
             END
             ORDER BY f.ordinality
         )
-        FROM jsonb_array_elements($2) WITH ORDINALITY f
+        FROM jsonb_array_elements($4) WITH ORDINALITY f
     );
 BEGIN
     INSERT INTO tenantqueue_job_hot (
@@ -76,6 +85,6 @@ BEGIN
     WHERE next.id IS NOT NULL
         -- a tenant that was erased has no queues; not EXISTS, which might read all of them
         AND (SELECT true FROM tenantqueue_tenantqueue q WHERE q.id = next.queue_id);
-    RETURN CASE WHEN $3 = 'success' THEN tenantqueue_short_follow_ups(due) ELSE due END;
+    RETURN CASE WHEN $5 = 'success' THEN tenantqueue_short_follow_ups(due) ELSE due END;
 END
 $$

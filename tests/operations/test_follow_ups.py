@@ -15,7 +15,7 @@ from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueR
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.again import enqueue_again
-from django_tenantqueue.operations.maintain import expire
+from django_tenantqueue.operations.maintain import expire, relane
 from django_tenantqueue.operations.rescue import DeathReport, rescue_worker
 from django_tenantqueue.status.tenant_export import export_jobs
 from django_tenantqueue.testing import assert_enqueued, captured_jobs, eager, run_pending
@@ -62,6 +62,11 @@ def imitation() -> dict[str, str]:
 @task(name="follow_ups.tell_none")
 async def tell_none() -> bool:
     return await current_job().aprevious() is None
+
+
+@task(name="follow_ups.declared", then=echo.call([RESULT]))
+def declared(value: int) -> int:
+    return value
 
 
 seen: list[tuple[object, str, str]] = []
@@ -266,6 +271,12 @@ def test_methods_follow_and_are_followed():
     assert second.args["kwargs"] == {"kind": "pdf"}
 
 
+def test_task_declares_what_follows_its_jobs():
+    declared.delay(2)
+
+    assert results(run_pending()) == [2, [2]]
+
+
 def test_each_job_of_a_bulk_enqueue_is_followed():
     add.using(then=echo.call(RESULT)).enqueue_many([(1, 1), (2, 2)])
 
@@ -296,6 +307,21 @@ def test_detail_and_callback_of_a_monitor_are_followed():
     assert sorted(map(str, results(ran))) == ["3", "3", "done", "done"]
     assert {job.tenant for job in ran} == {"a"}
     assert Job.objects.filter(monitor_id=monitor.pk).count() == 2
+
+
+@pytest.mark.parametrize(("scope", "lane"), [("global", 10), ("tenant", 0)])
+def test_follow_up_is_in_the_lane_of_the_scope_that_holds_when_it_is_enqueued(
+    settings, scope, lane
+):
+    given = {**settings.TENANTQUEUE, "PRIORITY_SCOPE": "tenant" if scope == "global" else "global"}
+    settings.TENANTQUEUE = given
+    job = add.using(then=noop.using(priority=10).call()).delay(1)
+    settings.TENANTQUEUE = {**given, "PRIORITY_SCOPE": scope}
+    relane("default")
+
+    run_pending()
+
+    assert [follow_up.lane for follow_up in followers(job)] == [lane]
 
 
 # what could refuse it

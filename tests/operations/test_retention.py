@@ -165,12 +165,15 @@ def test_month_is_dropped_whole_when_every_rule_has_passed():
 
 def test_values_are_removed_when_they_are_older_than_their_days():
     make_rule(arguments_days=3, results_days=3, errors_days=3, keep_days=60)
-    old = ended(days=4, state="error", errors=FAILED)
-    young = ended(days=2, state="error", errors=FAILED)
+    behind = [{"on": "success", "name": "send", "args": {"args": ["eve"]}}]
+    old = ended(days=4, state="error", errors=FAILED, follow_ups=behind)
+    young = ended(days=2, state="error", errors=FAILED, follow_ups=behind)
 
     pruner = prune()
 
     thin, whole = Job.objects.get(pk=old), Job.objects.get(pk=young)
+    assert thin.follow_ups == [{"on": "success", "name": "send"}]
+    assert whole.follow_ups == behind
     assert thin.arguments_removed
     assert thin.last_error is not None
     assert (thin.last_error["class"], thin.last_error["traceback"]) == ("ValueError", "")

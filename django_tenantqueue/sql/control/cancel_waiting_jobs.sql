@@ -29,7 +29,9 @@ WITH target AS MATERIALIZED (
         tenantqueue_add_error(job.errors, %(error)s::jsonb, NULL) AS new_errors,
         CASE
             WHEN job.follow_ups IS NOT NULL
-                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, 'cancelled')
+                THEN tenantqueue_enqueue_follow_ups(
+                    job.id, job.lane, job.priority, job.follow_ups, 'cancelled'
+                )
         END AS new_follow_ups
 ), ended AS (
     SELECT removed.session_key AS key, removed.id AS job_id, removed.session_halt AS wanted

@@ -27,7 +27,9 @@ WITH done AS MATERIALIZED (
         ) AS new_errors,
         CASE
             WHEN job.follow_ups IS NOT NULL
-                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, done.state)
+                THEN tenantqueue_enqueue_follow_ups(
+                    job.id, job.lane, job.priority, job.follow_ups, done.state
+                )
         END AS new_follow_ups
 )
 -- include: move_to_history

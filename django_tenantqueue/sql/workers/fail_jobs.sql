@@ -21,7 +21,9 @@ WITH removed AS (
         ) AS new_errors,
         CASE
             WHEN job.follow_ups IS NOT NULL
-                THEN tenantqueue_enqueue_follow_ups(job.id, job.follow_ups, 'error')
+                THEN tenantqueue_enqueue_follow_ups(
+                    job.id, job.lane, job.priority, job.follow_ups, 'error'
+                )
         END AS new_follow_ups
 )
 -- include: move_to_history
