@@ -27,7 +27,7 @@ def _shown(row: Routing) -> dict[str, Any]:
 def list_routings(request: HttpRequest) -> HttpResponse:
     """List routings of the tenant; those of every tenant are not among them."""
     rows = operations.list_routings(tenant=caller_of(request).tenant)
-    return answer({"items": [_shown(row) for row in rows]})
+    return answer({"items": [_shown(row) for row in rows], "next": None})
 
 
 @operation(

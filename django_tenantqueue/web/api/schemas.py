@@ -350,9 +350,10 @@ class RoutingDetails(Schema):
 
 
 class RoutingList(Schema):
-    """The routings of a tenant."""
+    """All routings of a tenant. `next` is null, as on the last page of other lists."""
 
     items: list[RoutingDetails]
+    next: None
 
 
 class ProblemEntry(Schema):

@@ -16,6 +16,7 @@ from django_tenantqueue.models import (
     ConcurrentJobMonitor,
     IdempotencyKey,
     Job,
+    Routing,
     Schedule,
     Session,
     TenantQueue,
@@ -36,6 +37,7 @@ BODIES = {
     "tune_session": {"paused": True},
     "tune_monitor": {"paused": True},
     "tune_schedule": {"enabled": False},
+    "set_routing": {"queue": "default"},
 }
 
 
@@ -81,6 +83,7 @@ def of() -> Of:
     schedule = Schedule.objects.create(
         tenant="acme", name="s", task=TASK, expression="1h", kind="interval"
     )
+    Routing.objects.create(tenant="acme", pattern="x", queue="default")
     rows = {"sessions": session.pk, "monitors": monitor.pk, "schedules": schedule.pk}
 
     def make(name: str) -> Operation:
@@ -90,7 +93,8 @@ def of() -> Of:
             path = path.replace("{job_id}", str(job.pk))
         for kind, pk in rows.items():
             path = path.replace(f"{kind}/{{row_id}}", f"{kind}/{pk}")
-        return Operation(name, method, path.replace("{name}", "default"), scope)
+        path = path.replace("{name}", "default").replace("{pattern}", "x")
+        return Operation(name, method, path, scope)
 
     return make
 
@@ -153,7 +157,7 @@ def test_wrong_token_changes_nothing(
         assert response["WWW-Authenticate"].startswith("Bearer")
     assert is_problem(operation.ask(unscoped), 403)
     assert is_problem(operation.ask(foreign, "tenant=acme"), 403)
-    if not name.startswith(("list_", "submit_")):
+    if not name.startswith(("list_", "submit_", "set_")):
         assert is_problem(operation.ask(foreign), 404)
 
 
