@@ -183,7 +183,7 @@ def test_default_counts_when_an_option_is_none():
     ("options", "message"),
     [
         ({"priorty": 1}, "unknown option 'priorty': did you mean 'priority'"),
-        ({"colour": 1}, "unknown option 'colour': known are created_by, expires_at"),
+        ({"colour": 1}, "unknown option 'colour': known are callback_url, created_by"),
         ({"priority": "high"}, "priority='high': it must be an int from -32768 to 32767"),
         ({"priority": 32768}, "priority=32768: it must be an int"),
         ({"priority": True}, "priority=True: it must be an int"),

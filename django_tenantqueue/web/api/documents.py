@@ -41,6 +41,8 @@ MEANINGS = {
     429: "The token has made too many requests; Retry-After says how many seconds to wait",
 }
 SCHEME = "token"
+STREAMS = ("follow_job",)
+"""Operations that answer with server-sent events."""
 
 
 def operation(
@@ -105,6 +107,9 @@ class DocumentedAPI(NinjaAPI):
         parts["schemas"]["Problem"] = problem
         for operations in document["paths"].values():
             for each in operations.values():
+                if each["operationId"] in STREAMS:
+                    content = each["responses"][200]["content"]
+                    content["text/event-stream"] = content.pop("application/json")
                 if "requestBody" in each:
                     for status in (400, 413):
                         each["responses"][status] = _described(status)

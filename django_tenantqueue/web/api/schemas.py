@@ -114,6 +114,12 @@ class MonitorChanges(Input):
     stop_after_failures: Whole | None = None
 
 
+class RoutingChanges(Input):
+    """Where jobs go that a routing fits."""
+
+    queue: Annotated[str, Field(min_length=1, max_length=100)]
+
+
 class ScheduleChanges(Input):
     """What can be tuned of a schedule; of one that code declares, `enabled` alone."""
 
@@ -334,6 +340,20 @@ class SchedulePage(Schema):
 
     items: list[ScheduleDetails]
     next: int | None
+
+
+class RoutingDetails(Schema):
+    """A routing: new jobs whose name fits the pattern go to the queue."""
+
+    pattern: str
+    queue: str
+
+
+class RoutingList(Schema):
+    """All routings of a tenant. `next` is null, as on the last page of other lists."""
+
+    items: list[RoutingDetails]
+    next: None
 
 
 class ProblemEntry(Schema):

@@ -27,7 +27,7 @@ except ImportError as error:
 from ninja.openapi.docs import Swagger
 from ninja.parser import Parser
 
-from . import follow, jobs, tuning
+from . import follow, jobs, routings, tuning
 from .documents import DocumentedAPI
 from .problems import HANDLED, problem, problem_of
 
@@ -58,7 +58,7 @@ for kind in HANDLED:
     api.add_exception_handler(kind, problem_of)
 for router in (
     *(jobs.router, follow.router, tuning.queues, tuning.session_router),
-    *(tuning.monitors, tuning.schedule_router),
+    *(tuning.monitors, tuning.schedule_router, routings.router),
 ):
     api.add_router("", router)
 

@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.http import HttpResponse
 from django.test import Client, override_settings
 
-from django_tenantqueue.models import ApiToken
+from django_tenantqueue.models import ApiToken, Change
 from django_tenantqueue.operations.tokens import create_token
 
 SETTINGS = {"API_TASKS": ["tests.*"], "API_REQUESTS_PER_MINUTE": None}
@@ -68,6 +68,7 @@ def api_of() -> Callable[..., ApiClient]:
         _row, secret = create_token(
             f"client {next(numbers)}", tenant=tenant, scopes=scopes or EVERY, **columns
         )
+        Change.objects.all().delete()  # of making the token
         return ApiClient(secret)
 
     return make
