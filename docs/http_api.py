@@ -17,8 +17,8 @@ OpenAPI document, with all members of requests and answers. Each operation also 
 `tenant`, which a token for all tenants needs.
 """
 
-TAIL = """Every operation can be answered with 401, 403, 422 and 429. Those with a body can be answered with
-400 and 413, too.
+TAIL = """Every operation can be answered with 401, 403, 422 and 429. Those with a body can be
+answered with 400 and 413, too.
 """
 
 
