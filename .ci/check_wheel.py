@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = "django_tenantqueue"
 NEEDED = ("django", "psycopg")
-WITH_EXTRAS = ("contrib.", "http.client", "pytest_plugin")
+WITH_EXTRAS = ("contrib.", "http.client", "pytest_plugin", "web.api.")
 """Modules that import what comes with extras, or pytest."""
 
 

@@ -98,4 +98,5 @@ TENANTQUEUE = {
     "DEFAULT_NUM_SLOTS": 1,
     "DEFAULT_MAX_ATTEMPTS": 3,
     "BACKOFF_BASE": 1.0,
+    "API_TASKS": ["example_project.flights.tasks.*"],
 }

@@ -27,11 +27,13 @@ from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
+    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Duty,
     FigureTotal,
     FireworqQueue,
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -58,6 +60,7 @@ from django_tenantqueue.operations import (
     routing,
     schedules,
     task_control,
+    tokens,
     worker_control,
 )
 from django_tenantqueue.status import changes, workers
@@ -81,6 +84,8 @@ from_code = importlib.import_module("from_code")
 sys.path.pop(0)
 MODELS = (
     Alert,
+    ApiToken,
+    IdempotencyKey,
     AlertRule,
     Change,
     Job,
@@ -240,6 +245,8 @@ def test_every_operation_is_documented() -> None:
     assert_named("reference/operations.md", [*named, *retention_rules.TUNABLE])
     named = [name for name in functions_of(routing) if name != "add_routing"]
     assert_named("reference/operations.md", [*named, *routing.TUNABLE])
+    named = [name for name in functions_of(tokens) if name != "add_token"]
+    assert_named("reference/operations.md", [*named, *tokens.TUNABLE])
     internal = {"add_schedule", "columns_of", "set_next", "stored_call", "write_schedule"}
     named = [name for name in functions_of(schedules) if name not in internal]
     assert_named("reference/operations.md", [*named, *schedules.TUNABLE])
@@ -447,3 +454,16 @@ def test_files_exist_when_the_architecture_names_them() -> None:
 
     assert len(named) > 40
     assert [name for name in named if not (PACKAGE / name).exists()] == []
+
+
+def test_page_of_the_http_api_is_that_of_its_document() -> None:
+    from django_tenantqueue.web.api.urls import api
+
+    sys.path.insert(0, str(DOCS))
+    http_api = importlib.import_module("http_api")
+    sys.path.pop(0)
+    document = api.get_openapi_schema(path_prefix="")
+
+    assert (DOCS / "reference" / "http-api.md").read_text() == http_api.page(document), (
+        "run: python docs/http_api.py"
+    )

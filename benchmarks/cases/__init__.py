@@ -3,6 +3,7 @@
 NAMES = (
     "durable",
     "enqueue",
+    "api",
     "unique",
     "latency",
     "noop",

@@ -20,6 +20,7 @@ from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
+    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Job,
@@ -37,6 +38,7 @@ from django_tenantqueue.operations.retention_rules import make_rule
 from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
+from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
@@ -53,7 +55,7 @@ Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
-    *("alertrule", "routing", "alert", "change"),
+    *("alertrule", "apitoken", "routing", "alert", "change"),
 )
 FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
@@ -93,6 +95,7 @@ class Rows:
     user: UserCap
     monitor: ConcurrentJobMonitor
     schedule: Schedule
+    token: ApiToken
     alert: Alert
     routing: Routing
     report: Report
@@ -107,6 +110,7 @@ class Rows:
             "usercap": self.user.pk,
             "concurrentjobmonitor": self.monitor.pk,
             "schedule": self.schedule.pk,
+            "apitoken": self.token.pk,
             "alertrule": self.alert.rule.pk,
             "alert": self.alert.pk,
             "routing": self.routing.pk,
@@ -150,6 +154,7 @@ def fill(tenant: str) -> Rows:
         UserCap.objects.get(tenant=tenant, key=f"{tenant}-user"),
         monitor,
         make_schedule(f"{tenant}-schedule", noop, "0 3 * * *", tenant=tenant),
+        create_token(f"{tenant}-token", tenant=tenant)[0],
         make_alert(tenant),
         set_routing(f"{tenant}.task", queue.name, tenant=tenant),
         report,

@@ -106,6 +106,28 @@ CASES: dict[str, list[Case]] = {
         ),
         Case(changes_of("job", 7, None), ("tenantqueue_change_ids",), 500, settings=WITHOUT_SCANS),
     ],
+    "touch_token": [
+        Case(lambda _: {"id": 7, "every_seconds": 60.0}, ("tenantqueue_apitoken_pkey",), 200)
+    ],
+    "take_idempotency_key": [
+        Case(
+            lambda filled: {
+                "token_id": filled.token_id,
+                "key": "key-7",
+                "tenant": "acme",
+                "digest": "d",
+                "keep_seconds": 86_400.0,
+            },
+            buffers=200,
+        )
+    ],
+    "prune_idempotency_keys": [
+        Case(
+            lambda _: {"keep_seconds": 86_400.0, "most": 1000},
+            ("tenantqueue_idempotency_due",),
+            8000,
+        )
+    ],
     "prune_changes": [
         Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],

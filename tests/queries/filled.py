@@ -33,7 +33,8 @@ TABLES = (
     "tenantqueue_taskcontrol, tenantqueue_taskrate, tenantqueue_uniquekey, "
     "tenantqueue_worker, tenantqueue_concurrentjobmonitor, tenantqueue_monitoraddition, "
     "tenantqueue_monitorpace, tenantqueue_figure, tenantqueue_figuretotal, "
-    "tenantqueue_change, tenantqueue_schedule"
+    "tenantqueue_change, tenantqueue_schedule, tenantqueue_apitoken, "
+    "tenantqueue_idempotencykey"
 )
 COLUMNS = "queue_id, lane, priority, name, source_type, source_method, args"
 NAME = "'tests.testapp.tasks.noop'"
@@ -282,7 +283,22 @@ class Filled:
     open_queues: list[int]
     limited_queue: int
     """It has a limit of its waiting jobs."""
+    token_id: int
 
+
+TOKENS = (
+    (
+        "INSERT INTO tenantqueue_apitoken (name, tenant, scopes, digest, start) SELECT 't', "
+        "n::text, 'read', n::text, 'tq_' FROM generate_series(1, 5000) n"
+    ),
+    (
+        "INSERT INTO tenantqueue_idempotencykey (token_id, key, tenant, digest, created_at) SELECT "
+        "(SELECT min(id) FROM tenantqueue_apitoken), 'key-' || n, '', '', now() - (25 - n / 800.0) "
+        "* interval '1 hour' FROM generate_series(1, 20000) n"
+    ),
+    "ANALYZE tenantqueue_apitoken, tenantqueue_idempotencykey",
+)
+"""Tokens, and answers of the last 25 hours."""
 
 SCHEDULES = (
     # each has run: the index has as many dead entries as there are schedules
@@ -312,6 +328,8 @@ def fill() -> Filled:
         cursor.execute(HISTORY, {"since": month})
         cursor.execute(ENDED_DETAILS, {})
         cursor.execute(OWNED)
+        for statement in TOKENS:
+            cursor.execute(statement)
         for statement in CHURN:
             cursor.execute(statement)
     return Filled(
@@ -321,6 +339,7 @@ def fill() -> Filled:
         failed=_ids("tenantqueue_job_history WHERE state = 'error'"),
         open_queues=_ids("tenantqueue_tenantqueue WHERE num_slots = 5 AND NOT paused"),
         limited_queue=_ids("tenantqueue_tenantqueue WHERE max_waiting IS NOT NULL")[0],
+        token_id=_ids("tenantqueue_apitoken")[0],
     )
 
 

@@ -109,7 +109,7 @@ class Planner:
 
     def plan_ahead(self) -> None:
         """Make the plans of all statements of a worker now, while the tables are empty."""
-        nothing = Filled([1], [1], [1], [1], [1] * 10, 1)
+        nothing = Filled([1], [1], [1], [1], [1] * 10, 1, 1)
         for name, number in OF_WORKERS:
             run = execution(self.worker, name, number, nothing)
             self.worker.execute(sql.SQL("EXPLAIN ") + run)

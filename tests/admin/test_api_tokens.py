@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client, override_settings
+
+from django_tenantqueue.models import ApiToken, Change
+from django_tenantqueue.operations.tokens import authenticate, create_token
+
+from .conftest import url_of
+from .forms import form_values, say_yes
+
+pytestmark = pytest.mark.django_db
+ADDED = {"name": "billing", "tenant": "acme", "scopes": ["read", "submit"]}
+
+
+def secret_of(content: str) -> str:
+    found = re.search(r"Bearer (tq_[\w-]+)", content)
+    assert found is not None
+    return found[1]
+
+
+def test_token_is_shown_once_when_it_is_added(admin_client: Client) -> None:
+    answer = admin_client.post(url_of("apitoken", "add"), ADDED)
+
+    secret = secret_of(answer.content.decode())
+    token = authenticate(secret)
+    assert token is not None
+    assert (token.tenant, token.scopes) == ("acme", "read submit")
+    assert "no-store" in answer["Cache-Control"]
+    change = Change.objects.get()
+    assert (change.actor, change.source, change.action) == ("admin", "admin", "add")
+    assert token.created_by == "admin"
+    for page in (
+        url_of("apitoken", "changelist"),
+        url_of("apitoken", "changelist") + "export/csv/",
+        url_of("apitoken", "change", token.pk),
+        url_of("apitoken", "history", token.pk),
+        url_of("change", "changelist"),
+    ):
+        response = admin_client.get(page)
+        content = response.getvalue().decode()
+        assert response.status_code == 200
+        assert secret not in content
+        assert token.digest not in content
+
+
+def test_token_without_scope_is_refused(admin_client: Client) -> None:
+    admin_client.post(url_of("apitoken", "add"), {**ADDED, "scopes": []})
+    admin_client.post(url_of("apitoken", "add"), {**ADDED, "all_tenants": "on"})
+
+    assert not ApiToken.objects.exists()
+
+
+def test_revoking_asks_first(admin_client: Client) -> None:
+    row, secret = create_token("billing", tenant="acme")
+    question = admin_client.post(url_of("apitoken", "change", row.pk), {"_revoke": "1"})
+    assert authenticate(secret) is not None
+
+    say_yes(admin_client, question)
+
+    assert authenticate(secret) is None
+    change = Change.objects.latest("pk")
+    assert (change.actor, change.action) == ("admin", "revoke")
+
+
+def test_chosen_tokens_are_revoked_after_a_question(admin_client: Client) -> None:
+    rows = [create_token(name, tenant="acme")[0] for name in ("a", "b", "c")]
+    chosen = [row.pk for row in rows[:2]]
+    question = admin_client.post(
+        url_of("apitoken", "changelist"),
+        {"action": "revoke_selected", "_selected_action": chosen, "index": "0"},
+    )
+    say_yes(admin_client, question)
+
+    revoked = ApiToken.objects.filter(revoked_at__isnull=False)
+    assert sorted(revoked.values_list("pk", flat=True)) == chosen
+
+
+def test_limit_is_tuned_and_the_scopes_are_not(admin_client: Client) -> None:
+    row, _secret = create_token("billing", tenant="acme")
+    page = admin_client.get(url_of("apitoken", "change", row.pk))
+    values = form_values(page, "requests_per_minute")
+
+    admin_client.post(
+        url_of("apitoken", "change", row.pk),
+        {**values, "requests_per_minute": "7", "scopes": "tune"},
+    )
+
+    row.refresh_from_db()
+    assert (row.requests_per_minute, row.scopes) == (7, "read submit")
+
+
+def test_user_of_some_tenants_makes_no_token_for_others(operator, django_user_model: type) -> None:
+    setting = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.sees_ours"}
+    with override_settings(TENANTQUEUE=setting):
+        client = operator("add_apitoken", "view_apitoken")
+        url = url_of("apitoken", "add")
+        for wrong in ({"tenant": "zebra"}, {"tenant": ""}, {"tenant": "", "all_tenants": "on"}):
+            client.post(url, {**ADDED, **wrong})
+        assert not ApiToken.objects.exists()
+
+        client.post(url, ADDED)
+
+    assert ApiToken.objects.get().tenant == "acme"
