@@ -7,6 +7,12 @@ _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
 _CALL = "task.call(…), which describes a call for a detail of a ConcurrentJobMonitor"
 _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta or an aware datetime"
 
+
+def is_of_celery(target: object) -> bool:
+    """Whether an object is a task of Celery, or stands for one."""
+    return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)
+
+
 METHODS = {
     "apply": "task(…), which runs the function here and now",
     "apply_async": _OPTIONS_AND_ARGUMENTS,

@@ -52,7 +52,8 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     if found is None:
         check_declared(target)
         slots = get_settings().default_num_slots
-        found = queries.create_queue(target.using, target.tenant, target.queue, slots)
+        executor = get_settings().executor_of(target.queue)
+        found = queries.create_queue(target.using, target.tenant, target.queue, slots, executor)
     if found.retired:
         raise QueueRetired(
             f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
@@ -64,7 +65,7 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
 def check_declared(target: Target) -> None:
     """Raise UnknownQueue when the settings are strict and nothing names this queue."""
     settings = get_settings()
-    if not settings.strict_queues:
+    if not settings.strict_queues or settings.executor_of(target.queue) is not None:
         return
     named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
     names = {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
