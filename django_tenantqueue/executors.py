@@ -165,10 +165,14 @@ class RemoteExecutor(Executor):
         A later one was taken before them; or none was taken for some time: then the oldest one is
         sent again, to find out.
         """
-        late = [one for one in self._sent.values() if one.is_due(now)]
-        lost = [one for one in late if one.at is not None and one.at < self._last_taken]
-        if late and not lost and now - self._taken_at >= RESEND_SECONDS:
-            lost = [min(late, key=lambda one: one.at or 0.0)]
+        lost = [
+            one
+            for one in self._sent.values()
+            if one.at is not None and one.at < self._last_taken and one.is_due(now)
+        ]
+        if self._sent and not lost and now - self._taken_at >= RESEND_SECONDS:
+            oldest = next(iter(self._sent.values()))
+            lost = [oldest] if oldest.is_due(now) else []
         for one in lost:
             one.at, one.submitted_at = None, now
             self._unsent.append(one)

@@ -10,6 +10,7 @@ from celery import current_task, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 
 from django_tenantqueue import current_job, task
+from tests.testapp.models import Effect
 from tests.testapp.tasks import begin_interval, end_interval
 
 
@@ -78,3 +79,9 @@ def busy(key: str, milliseconds: float) -> None:
 async def coroutine(value: int) -> int:
     """Return the argument, as a coroutine."""
     return value
+
+
+@task(queue="celery", max_attempts=50, atomic=True)
+def effect(note: str) -> None:
+    """Write a row in the transaction that also stores the success."""
+    Effect.objects.create(job_id=current_job().id, note=note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,12 +16,13 @@ from django_tenantqueue import delay
 from django_tenantqueue.models import Job, TenantQueue, Worker
 from django_tenantqueue.states import State
 
-from .workers import Workers, wait_for_end, wait_for_state, wait_until
+from .workers import Workers, make_queue, wait_for_end, wait_for_state, wait_until
 
 pytest.importorskip("celery")
 
+from tests.celeryapp import chaos
 from tests.celeryapp import settings as celery_settings
-from tests.celeryapp.brokers import Broker, Redis
+from tests.celeryapp.brokers import Broker, RabbitMQ, Redis
 from tests.celeryapp.deployment import SETTINGS, CeleryWorker, environment
 from tests.celeryapp.tasks import busy, coroutine, third_time, too_long, where
 
@@ -91,3 +93,37 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     assert done[1].result == 7
     assert done[2].result[0] == 2
     assert done[3].result == "stopped"
+
+
+def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) -> None:
+    """Let jobs run in chaos, and audit them."""
+    for tenant in chaos.TENANTS:
+        make_queue(tenant, "celery", num_slots=chaos.SLOTS, executor="celery")
+    ids, atomic = chaos.enqueue(jobs)
+    story = chaos.play(deployment, ids, workers=3, timeout=timeout, steps=steps)
+    print(f"{len(ids)} jobs: {story}; the most of a tenant at once: {chaos.most_beside(ids)};")
+    print(f"longest time from a killed run to the next one: {chaos.longest_rescue():.1f} s")
+    wrong = {name: found for name, found in chaos.audit(ids, atomic).items() if found}
+    assert not wrong, wrong
+
+
+def test_nothing_is_lost_in_chaos(deployment: Deployment):
+    run_chaos(deployment, 400, timeout=120, steps=2)
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif("TENANTQUEUE_FULL_SIZE" not in os.environ, reason="make full")
+@pytest.mark.parametrize("kind", [Redis, RabbitMQ])
+def test_nothing_is_lost_in_chaos_at_full_size(
+    kind: type[Broker], workers: Workers, tmp_path: Path, settings: Any, monkeypatch: Any
+):
+    broker = kind(tmp_path / "broker")
+    broker.start()
+    settings.TENANTQUEUE = celery_settings.TENANTQUEUE
+    monkeypatch.setenv("TEST_BROKER", broker.url)
+    made = Deployment(broker, workers, tmp_path)
+    try:
+        run_chaos(made, 5000, timeout=1200, steps=4)
+    finally:
+        made.destroy()
+        broker.destroy()
