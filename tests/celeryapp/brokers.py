@@ -99,10 +99,8 @@ class Broker:
             return
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(20)
-        except subprocess.TimeoutExpired:
-            pass
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

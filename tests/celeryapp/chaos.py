@@ -135,9 +135,7 @@ def audit(ids: list[int], atomic: list[int]) -> dict[str, Any]:
             by_tenant[row.key].append((row.started_at, row.ended_at or row.started_at))
     found["never ran"] = [pk for pk in set(ids) - set(atomic) if pk not in runs]
     found["over the cap"] = {
-        tenant: len(over)
-        for tenant, spans in by_tenant.items()
-        if (over := breaches(spans, SLOTS))
+        tenant: len(over) for tenant, spans in by_tenant.items() if (over := breaches(spans, SLOTS))
     }
     return found
 

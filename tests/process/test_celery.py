@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from django_tenantqueue import delay
-from django_tenantqueue.models import Job, TenantQueue, Worker
+from django_tenantqueue.models import Worker
 from django_tenantqueue.states import State
 
-from .workers import Workers, make_queue, wait_for_end, wait_for_state, wait_until
+from .workers import Workers, make_queue, wait_for_end
 
 pytest.importorskip("celery")
 
@@ -24,7 +22,7 @@ from tests.celeryapp import chaos
 from tests.celeryapp import settings as celery_settings
 from tests.celeryapp.brokers import Broker, RabbitMQ, Redis
 from tests.celeryapp.deployment import SETTINGS, CeleryWorker, environment
-from tests.celeryapp.tasks import busy, coroutine, third_time, too_long, where
+from tests.celeryapp.tasks import coroutine, third_time, too_long, where
 
 
 class Deployment:
@@ -101,8 +99,10 @@ def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) 
         make_queue(tenant, "celery", num_slots=chaos.SLOTS, executor="celery")
     ids, atomic = chaos.enqueue(jobs)
     story = chaos.play(deployment, ids, workers=3, timeout=timeout, steps=steps)
-    print(f"{len(ids)} jobs: {story}; the most of a tenant at once: {chaos.most_beside(ids)};")
-    print(f"longest time from a killed run to the next one: {chaos.longest_rescue():.1f} s")
+    sys.stdout.write(
+        f"{len(ids)} jobs: {story}; the most of a tenant at once: {chaos.most_beside(ids)};\n"
+        f"longest time from a killed run to the next one: {chaos.longest_rescue():.1f} s\n"
+    )
     wrong = {name: found for name, found in chaos.audit(ids, atomic).items() if found}
     assert not wrong, wrong
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from celery import current_app
-from celery._state import _task_stack  # type: ignore[attr-defined]
+from celery._state import _task_stack
 from celery.exceptions import MaxRetriesExceededError
 from celery.exceptions import Retry as CeleryRetry
 from django.utils import timezone

@@ -31,7 +31,6 @@ from ...worker.config import WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
 
-
 THREADS = 8
 ASYNC_SLOTS = 100
 

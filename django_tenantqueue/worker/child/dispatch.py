@@ -88,10 +88,12 @@ class DispatchLoop(ClaimLoop):
         return self.executor.is_up and super()._may_claim()
 
     def _duties(self, now: float) -> None:
-        if self.executor.error and self.executor.error != self._told:
-            self.heartbeat.note_error(self.executor.error)
-            self.heartbeat.hurry()
-        self._told = self.executor.error
+        error = self.executor.error
+        if error:
+            self.heartbeat.note_error(error)
+        if error != self._told:
+            self.heartbeat.hurry()  # its row tells it
+        self._told = error
         super()._duties(now)
 
     def _rest(self, now: float) -> float:
