@@ -1,7 +1,7 @@
 -- Take over jobs that a dispatcher has sent, to run them in a process of its executor: each claim
--- moves to this worker, once. Left alone are jobs whose claim was lost or is taken already, that
--- were cancelled, or whose queue or task is paused: the dispatcher gives those back.
--- Locks: the job rows. Indexes: primary keys. There is no predicate on `state`: see finish_jobs.sql.
+-- moves to this worker, once. Left alone are jobs whose claim was lost or taken before, that were
+-- cancelled, or whose queue or task is paused: the dispatcher gives those back.
+-- Locks: the job rows. Indexes: primary keys. No predicate on `state`: see finish_jobs.sql.
 WITH sent AS MATERIALIZED (
     SELECT s.*
     FROM unnest(%(ids)s::bigint[], %(workers)s::bigint[], %(seqs)s::integer[])
