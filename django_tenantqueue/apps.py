@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from contextlib import suppress
 
 from django.apps import AppConfig
@@ -10,6 +11,19 @@ from django.conf import settings
 from django.core.checks import Tags, register
 from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
+
+from .conf import get_settings
+from .exceptions import InvalidOption
+
+CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
+
+
+def _executor_paths() -> list[str]:
+    """Return the backends of EXECUTORS, and that of Celery where a project uses it."""
+    with suppress(InvalidOption):  # the check E001 says so
+        paths = [entry.backend for entry in get_settings().executors.values()]
+        return [*paths, CELERY] if "celery" in sys.modules else paths
+    return []
 
 
 class TenantQueueConfig(AppConfig):
@@ -34,6 +48,9 @@ class TenantQueueConfig(AppConfig):
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")
+        for path in _executor_paths():
+            with suppress(ImportError):  # the check E011 names what is missing
+                import_string(path)  # it may know the tasks of another system
         for backend in getattr(settings, "TASKS", {}).values():
             path = backend.get("BACKEND", "")
             if not path.startswith("django."):

@@ -24,7 +24,7 @@ OLDEST_SERVER = 150000
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
     """E001: a setting is wrong. E002: the database is not PostgreSQL. E003: a cache is unknown.
-    E004: a dotted path cannot be used. E008: times are naive."""
+    E004: a dotted path cannot be used. E008: times are naive. E016: an executor cannot be used."""
     try:
         settings = get_settings()
     except InvalidOption as error:
@@ -33,6 +33,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         *_check_backend(settings),
         *_check_caches(settings),
         *_check_paths(settings),
+        *_check_executors(settings),
         *_check_time_zones(),
     ]
 
@@ -121,6 +122,26 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
     return found
 
 
+def _check_executors(settings: Settings) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    for name, entry in settings.executors.items():
+        try:
+            import_string(entry.backend)(name, entry.options)
+        except (ImportError, InvalidOption, TypeError) as error:
+            missing = getattr(error, "name", None) == "celery"
+            found.append(
+                Error(
+                    f"TENANTQUEUE['EXECUTORS'][{name!r}] cannot be used: {error}",
+                    hint="Install it with `pip install 'django-tenantqueue[celery]'`."
+                    if missing
+                    else "Give the dotted path of a subclass of "
+                    "django_tenantqueue.executors.RemoteExecutor as BACKEND, and its own OPTIONS.",
+                    id="tenantqueue.E016",
+                )
+            )
+    return found
+
+
 def _check_callable(found: Any, arguments: tuple[Any, ...]) -> None:
     """Raise TypeError when it cannot be called with these arguments."""
     if not callable(found):
@@ -189,7 +210,8 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
 
 def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """E006: the server is too old. E007: the job table was not made by our migrations.
-    E009: a transaction pooler that is not declared. W006: the server cannot be reached."""
+    E009: a transaction pooler that is not declared. W006: the server cannot be reached. W016: a
+    queue has an executor that the settings do not know."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -243,4 +265,24 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 id="tenantqueue.E009",
             )
         ]
-    return []
+    return [] if row is None else _check_executors_of_queues(alias)
+
+
+def _check_executors_of_queues(alias: str) -> list[CheckMessage]:
+    known = get_settings().executors
+    with connections[alias].cursor() as cursor:
+        # the column may not be there yet: `migrate` checks first
+        cursor.execute(
+            "SELECT DISTINCT to_jsonb(q) ->> 'executor' FROM tenantqueue_tenantqueue q "
+            "WHERE to_jsonb(q) ->> 'executor' IS NOT NULL"
+        )
+        unknown = sorted(name for (name,) in cursor.fetchall() if name not in known)
+    return [
+        Warning(
+            f"There are queues with the executor {name!r}, which TENANTQUEUE['EXECUTORS'] does "
+            "not have: none of their jobs start.",
+            hint="Add it to the settings, or give these queues another executor in the admin.",
+            id="tenantqueue.W016",
+        )
+        for name in unknown
+    ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -29,6 +30,23 @@ SECRETS = (
     "cookie",
 )
 """Names that hold credentials in most projects. A counter such as `max_tokens` is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorEntry:
+    """One entry of EXECUTORS."""
+
+    name: str
+    backend: str
+    """Dotted path of a subclass of RemoteExecutor."""
+    queues: tuple[str, ...]
+    """Names of the queues that are made with this executor. `*` stands for any text."""
+    options: Mapping[str, Any]
+    """The backend's own."""
+
+    def has(self, queue: str) -> bool:
+        """Whether queues of this name are made with this executor."""
+        return any(fnmatchcase(queue, pattern) for pattern in self.queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +185,59 @@ class Settings:
     """Tenant for which the Fireworq API answers requests without a token. Whoever reaches it then
     may do everything there: set it only in a network whose every program may. None: a token is
     needed."""
+    executors: Mapping[str, ExecutorEntry] = field(default_factory=dict)
+    """Other places than workers where jobs run: name -> `BACKEND` (dotted path of an executor),
+    `QUEUES` (queues that are made with it, with `*` for any text; default: the one of its name) and
+    `OPTIONS`, the backend's own."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
     any text. Upper case and hyphens do not count."""
+
+    def executor_of(self, queue: str) -> str | None:
+        """Return the executor with which queues of this name are made; None: the workers."""
+        return next((one.name for one in self.executors.values() if one.has(queue)), None)
 
 
 _cache: dict[str, Settings] = {}
 
 
+_ENTRY_KEYS = ("BACKEND", "QUEUES", "OPTIONS")
+
+
+def _read_executors(value: Any) -> dict[str, ExecutorEntry]:
+    if not isinstance(value, Mapping):
+        raise InvalidOption(f"TENANTQUEUE['EXECUTORS'] is {value!r}: it must be a dict")
+    return {name: _read_executor(name, entry) for name, entry in value.items()}
+
+
+def _read_executor(name: Any, entry: Any) -> ExecutorEntry:
+    where = f"TENANTQUEUE['EXECUTORS'][{name!r}]"
+    if not isinstance(name, str) or not 1 <= len(name) <= 100 or not is_storable(name):
+        raise InvalidOption(f"{where}: its name must be a str of 1 to 100 characters")
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("BACKEND"), str):
+        raise InvalidOption(
+            f"{where} is {entry!r}: it must be a dict with 'BACKEND', the dotted path of an "
+            "executor such as 'django_tenantqueue.contrib.celery.CeleryExecutor'"
+        )
+    if unknown := [key for key in entry if key not in _ENTRY_KEYS]:
+        raise InvalidOption(f"{where} has {unknown[0]!r}: known are {', '.join(_ENTRY_KEYS)}")
+    queues, options = entry.get("QUEUES", [name]), entry.get("OPTIONS", {})
+    if (
+        not isinstance(queues, list | tuple)
+        or not queues
+        or not all(isinstance(q, str) and 1 <= len(q) <= 100 for q in queues)
+    ):
+        raise InvalidOption(
+            f"{where}['QUEUES'] is {queues!r}: it must be a list of names of queues"
+        )
+    if not isinstance(options, Mapping):
+        raise InvalidOption(f"{where}['OPTIONS'] is {options!r}: it must be a dict")
+    return ExecutorEntry(name, entry["BACKEND"], tuple(queues), dict(options))
+
+
 def _checked(name: str, value: Any, hint: Any) -> Any:
+    if name == "executors":
+        return _read_executors(value)
     if get_origin(hint) is tuple:
         kind = get_args(hint)[0]
         # a str is a sequence of str, too: read as one, "reports.*" would allow everything

@@ -155,8 +155,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             None if backoff_max is None else check_seconds("backoff_max", backoff_max)
         )
         for option in options:
-            if option not in NAMES:
-                raise unknown_option(option, (*NAMES, *_TASK_OPTIONS))
+            if option not in NAMES and option != "executor":
+                raise unknown_option(option, (*NAMES, "executor", *_TASK_OPTIONS))
         self.options = replace(Options().merged(options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
@@ -184,7 +184,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         tenant, queue, priority, run_at and expires_at (an aware datetime, or a timedelta or
         seconds from now), max_attempts, timeout and hard_timeout (seconds or a timedelta), labels,
         created_by, session, on_wait ("block" or "skip"), on_failure ("continue" or "halt"), user,
-        unique (a Unique), callback_url. Raises InvalidOption.
+        unique (a Unique), callback_url, executor (a name of TENANTQUEUE["EXECUTORS"]: the job goes
+        into a queue of it). Raises InvalidOption.
         """
         return BoundTask(self, self.options.merged(options))
 
@@ -295,6 +296,7 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     - `atomic`: the task's database writes and its success commit in one transaction
     - `hooks`: an object with any of the methods enqueue(job), before(job), success(job, result),
       error(job, error), failure(job), after(job)
+    - `executor`: a name of TENANTQUEUE["EXECUTORS"]; the jobs go into a queue of it
     - `secret`: names of parameters whose values are masked wherever jobs are shown; True masks all
       arguments and the result
 
@@ -303,10 +305,10 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
     if func is not None:
         if not callable(func):
             raise InvalidOption(f"@task({func!r}): options must be named")
-        return Task(func)
+        return sources.adopted(func, {}) or Task(func)
 
-    def wrap(inner: Callable[P, R]) -> Task[P, R]:
-        return Task(inner, **options)
+    def wrap(inner: Callable[P, R]) -> Any:
+        return sources.adopted(inner, options) or Task(inner, **options)
 
     return wrap
 
@@ -363,12 +365,16 @@ def delay(target: Any, **options: Any) -> Any:
     """Return a stand-in for `target` that enqueues what is called on it.
 
     `delay(report, tenant="acme").execute("pdf")` for a model instance or a class;
-    `delay(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task.
+    `delay(function)(argument)` for a function listed in TENANTQUEUE["CALLABLES"], or a task, also
+    one of Celery's.
 
     Raises InvalidOption, InvalidArgument, NotAllowed.
     """
     if isinstance(target, Task):
         return target.using(**options).delay
+    adopted: Any = sources.adopted(target, {})
+    if adopted is not None:
+        return adopted.using(**options).delay
     chosen = Options().merged(options)
     if inspect.isroutine(target):
         source = sources.describe_function(target)

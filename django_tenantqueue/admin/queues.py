@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import Field, QuerySet
 from django.http import HttpRequest
 from django.urls import path, reverse
 from django.utils.html import format_html
@@ -17,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
 from ..status.figures import COUNTED_TO, duration_text
@@ -111,9 +113,37 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         return [path("overview/", view, name="tenantqueue_overview"), *super().get_urls()]
 
     def get_fieldsets(self, request: HttpRequest, obj: TenantQueue | None = None) -> Any:
-        """Return the parts of the form. A queue that is being added does nothing yet."""
+        """Return the parts of the form. A queue that is being added does nothing yet.
+
+        The executor is shown where there is one.
+        """
         parts = super().get_fieldsets(request, obj)
+        if get_settings().executors or (obj is not None and obj.executor):
+            parts = [*parts, (_("Executor"), {"fields": ("executor",)})]
         return [part for part in parts if obj or "trouble" not in part[1]["fields"]]
+
+    def formfield_for_dbfield(
+        self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Return a field of the form. The executor is one of the settings, or of another queue."""
+        if db_field.name != "executor":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        rows = TenantQueue.objects.using(self.using).filter(executor__isnull=False)
+        used = rows.order_by().values_list("executor", flat=True).distinct()
+        names = sorted({*get_settings().executors, *(name for name in used if name)})
+        return forms.TypedChoiceField(
+            choices=[("", _("none: the workers")), *((name, name) for name in names)],
+            empty_value=None,
+            required=False,
+            label=_("Executor"),
+            help_text=db_field.help_text,
+        )
+
+    def save_model(self, request: HttpRequest, obj: TenantQueue, form: Any, change: bool) -> None:
+        """Save a queue; a new one has the executor that the settings give its name."""
+        if not change and obj.executor is None:
+            obj.executor = get_settings().executor_of(obj.name)
+        super().save_model(request, obj, form, change)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that orders by what the queues do at the moment."""
@@ -130,7 +160,8 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         """Return whose queue it is, what it is called, and what is wrong with it."""
         trouble = self.trouble(queue)
         line = format_html("<br>{}", trouble) if trouble else ""
-        return format_html("{}<br>{}{}", queue.tenant or NOTHING, queue.name, line)
+        name = f"{queue.name} → {queue.executor}" if queue.executor else queue.name
+        return format_html("{}<br>{}{}", queue.tenant or NOTHING, name, line)
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, queue: TenantQueue) -> SafeString:

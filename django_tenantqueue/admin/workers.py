@@ -20,6 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
+from ..models.worker import Role
 from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
 from ..status.clock import CLOCK_SECONDS
@@ -78,7 +79,16 @@ class WorkerAdmin(WorkerActions):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     fieldsets = (
-        (None, {"fields": ("name", ("host", "process_id", "supervisor_process_id"), "takes")}),
+        (
+            None,
+            {
+                "fields": (
+                    ("name", "role"),
+                    ("host", "process_id", "supervisor_process_id"),
+                    "takes",
+                )
+            },
+        ),
         (
             _("Now"),
             {
@@ -130,7 +140,10 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:
         """Return the worker's name, host and process id."""
-        return format_html("{}<br><small>{} · {}</small>", worker.name, worker.host, worker.pid)
+        what = f"{worker.host} · {worker.pid}"
+        if worker.role != Role.WORKER:
+            what = f"{worker.get_role_display()} {worker.executor} · {what}"
+        return format_html("{}<br><small>{}</small>", worker.name, what)
 
     @admin.display(description=_("process id"))
     def process_id(self, worker: Worker) -> str:
@@ -169,6 +182,13 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("running"), ordering="-jobs_running")
     def running(self, worker: Worker) -> SafeString:
         """Return how many jobs it holds now, and how many it could run."""
+        if worker.role == Role.RUNNER:
+            return format_html('<span class="tq-number">{}</span>', _claims(worker))
+        if worker.role == Role.DISPATCHER:
+            room = gettext("sent, at most %d") % worker.threads
+            return format_html(
+                '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
+            )
         room = gettext("of %(threads)d + %(coroutines)d async") % {
             "threads": worker.threads,
             "coroutines": worker.async_slots,
@@ -223,11 +243,15 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("queues served"))
     def takes(self, worker: Worker) -> str:
         """Return which queues and tenants the worker serves."""
+        if worker.role == Role.RUNNER:
+            return gettext("what is sent to the executor %s") % worker.executor
         parts = [
             gettext("queues: %s") % ", ".join(worker.queues)
             if worker.queues
             else gettext("all queues")
         ]
+        if worker.role == Role.DISPATCHER:
+            parts.append(gettext("of the executor %s") % worker.executor)
         if worker.exclude_queues:
             parts.append(gettext("but not: %s") % ", ".join(worker.exclude_queues))
         if worker.tenants:
@@ -273,7 +297,8 @@ class WorkerAdmin(WorkerActions):
     ) -> HttpResponse:
         """Show a worker with the jobs that it runs, to those who may see jobs."""
         worker = context.get("original")
-        if worker is not None and self.has_change_permission(request, worker):
+        is_ours = worker is not None and worker.role != Role.RUNNER
+        if is_ours and self.has_change_permission(request, worker):
             context["orders"] = [
                 order for order in (DRAIN, STOP) if not getattr(worker, order.column)
             ]

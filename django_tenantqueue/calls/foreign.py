@@ -13,6 +13,12 @@ _DELAY_ON_COMMIT = (
     "task.delay(…): a job is part of the transaction, and workers see it after the commit"
 )
 
+
+def is_of_celery(target: object) -> bool:
+    """Whether an object is a task of Celery, or stands for one."""
+    return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)
+
+
 METHODS = {
     "apply": "task(…), which runs the function here and now",
     "apply_async": _OPTIONS_AND_ARGUMENTS,

@@ -65,8 +65,11 @@ class Options:
     def merged(self, changes: dict[str, Any]) -> Self:
         """Return these options with `changes` applied.
 
-        Raises InvalidOption for an unknown name or a wrong value.
+        `executor` is a short form: it chooses a queue of that executor. Raises InvalidOption for an
+        unknown name or a wrong value.
         """
+        if "executor" in changes:
+            changes = _with_queue(changes)
         for name, value in changes.items():
             check = _CHECKS.get(name)
             if check is None:
@@ -76,6 +79,29 @@ class Options:
         if "queue" in changes:
             changes["queue_is_fixed"] = changes["queue"] is not None
         return replace(self, **changes)
+
+
+def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return `changes` with a queue of their executor in place of the executor's name."""
+    changes = dict(changes)
+    name, queue = changes.pop("executor"), changes.get("queue")
+    if name is None:
+        return changes
+    entry = get_settings().executors.get(name)
+    if entry is None:
+        known = ", ".join(map(repr, get_settings().executors)) or "none"
+        raise InvalidOption(
+            f"executor={name!r}: TENANTQUEUE['EXECUTORS'] has no executor of that name (it has "
+            f"{known})"
+        )
+    if queue is None:
+        changes["queue"] = next((q for q in entry.queues if "*" not in q), name)
+    elif not entry.has(queue):
+        raise InvalidOption(
+            f"queue={queue!r} is not one of executor {name!r}, whose QUEUES are "
+            f"{list(entry.queues)!r}: give one of them, or the queue alone"
+        )
+    return changes
 
 
 def unknown_option(name: str, known: Any) -> InvalidOption:

@@ -31,6 +31,7 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
+from . import foreign
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of
 from .options import Options
 from .recurrence import Cron, Every
@@ -116,6 +117,7 @@ NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", Fals
 
 _tasks: dict[str, RegisteredTask] = {}
 _finders: list[Callable[[str], RegisteredTask | None]] = []
+_adopters: list[Callable[..., RegisteredTask]] = []
 
 
 class DelayableMark:
@@ -130,6 +132,19 @@ def register_task(task: RegisteredTask) -> None:
 def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
     """Let `finder` look for tasks under names that are not registered here; None: it has none."""
     _finders.append(finder)
+
+
+def register_adopter(adopter: Callable[..., RegisteredTask]) -> None:
+    """Let `adopter` make tasks of those of another system."""
+    _adopters.append(adopter)
+
+
+def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
+    """Return the task that stands for one of Celery's; None: `target` is none of those."""
+    if not foreign.is_of_celery(target):
+        return None
+    import_module("django_tenantqueue.contrib.celery")  # it registers its adopter
+    return _adopters[0](target, **options)
 
 
 def registered_tasks() -> Mapping[str, RegisteredTask]:

@@ -40,7 +40,7 @@ DROP FUNCTION tenantqueue_short_follow_ups(jsonb)
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenantqueue", "0015_status_links")]
+    dependencies = [("tenantqueue", "0016_executor")]
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),
         migrations.RunSQL(

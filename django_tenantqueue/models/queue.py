@@ -62,6 +62,16 @@ class TenantQueue(models.Model):
     paused = models.BooleanField(
         _("paused"), default=False, db_default=False, help_text=_("Start no more of its jobs.")
     )
+    executor = models.CharField(
+        _("executor"),
+        max_length=100,
+        null=True,
+        blank=True,
+        help_text=_(
+            "Where its jobs run: an executor of the settings, or, when empty, the workers. Jobs "
+            "that have been claimed run where they are."
+        ),
+    )
     retired = models.BooleanField(
         _("retired"),
         default=False,
@@ -94,6 +104,7 @@ class TenantQueue(models.Model):
                 condition=Q(max_waiting__gte=0, max_waiting__lte=100_000_000),
                 name="tenantqueue_queue_max_waiting",
             ),
+            models.CheckConstraint(condition=~Q(executor=""), name="tenantqueue_queue_executor"),
         )
 
     def __str__(self) -> str:

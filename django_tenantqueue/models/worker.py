@@ -8,8 +8,19 @@ from django.utils.translation import gettext_lazy as _
 from .fields import TextListField
 
 
+class Role(models.TextChoices):
+    """What a worker process does with jobs."""
+
+    WORKER = "worker", _("worker")
+    """It claims and runs them."""
+    DISPATCHER = "dispatcher", _("dispatcher")
+    """It claims them and sends them to an executor."""
+    RUNNER = "runner", _("process of an executor")
+    """It takes over and runs what a dispatcher has sent."""
+
+
 class Worker(models.Model):
-    """One running worker process: a child of `runworker` that claims and runs jobs.
+    """One running worker process: a child of `runworker`, or a process of an executor.
 
     `sleeping_until` is set while it waits for a notification on the channel
     `tenantqueue_<id>`; whoever wakes it clears the column first.
@@ -28,6 +39,17 @@ class Worker(models.Model):
     tenants = TextListField(default=list, verbose_name=_("tenants"))
     threads = models.IntegerField(_("threads"))
     async_slots = models.IntegerField(_("coroutine slots"))
+    role = models.CharField(
+        _("role"), max_length=10, choices=Role.choices, default=Role.WORKER, db_default=Role.WORKER
+    )
+    executor = models.CharField(
+        _("executor"),
+        max_length=100,
+        default="",
+        db_default="",
+        blank=True,
+        help_text=_("Whose jobs it sends, or runs. Empty: the workers' own."),
+    )
     draining = models.BooleanField(
         _("draining"), default=False, help_text=_("Ends what it runs and claims nothing more.")
     )

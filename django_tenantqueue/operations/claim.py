@@ -11,7 +11,7 @@ from enum import Enum
 from ..queries.claim import MOST_ROOM, ClaimRequest, Look
 from ..queries.exchange import Exchange
 from .passed_over import PassedOver
-from .places import BLOCKED_SECONDS, SHORT_REST_SECONDS, Places
+from .places import BLOCKED_SECONDS, DISPATCH_SECONDS, SHORT_REST_SECONDS, Places
 from .surveys import Surveys
 
 LEAST_ASYNC_ROOM = 4
@@ -40,11 +40,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The queues and tenants that a worker takes; None is all."""
+    """The queues and tenants that a worker takes; None is all. `executor`: None is no one's."""
 
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
+    executor: str | None = None
 
 
 class Claimer:
@@ -61,7 +62,8 @@ class Claimer:
         self.worker_id = worker_id
         self.filters = filters or Filters()
         self.wait_seconds = 0.0
-        self.places = Places(clock)
+        blocked_seconds = DISPATCH_SECONDS if self.filters.executor else BLOCKED_SECONDS
+        self.places = Places(clock, blocked_seconds)
         self.surveys = Surveys(clock, self.places)
         self.passed_over = PassedOver(clock)
         self._clock = clock
@@ -98,6 +100,7 @@ class Claimer:
             queues=self.filters.queues,
             exclude_queues=self.filters.exclude_queues,
             tenants=self.filters.tenants,
+            executor=self.filters.executor,
             start_keys=self.passed_over.start_keys,
         )
         if not self._goes_on:

@@ -18,6 +18,7 @@ from django.utils import timezone
 from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import get_settings
+from ..exceptions import InvalidOption
 from ..gates import JobGates
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
@@ -39,6 +40,7 @@ TUNABLE = (
     "max_per_second",
     "burst",
     "max_waiting",
+    "executor",
     "paused",
     "retired",
 )
@@ -241,11 +243,17 @@ def change_queue(
 def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
     """Change columns of a tenant queue, which are TUNABLE.
 
-    Only the named columns are written. Raises InvalidOption for another column and Django's
-    ValidationError for a bad value; TenantQueue.DoesNotExist.
+    Only the named columns are written. Raises InvalidOption for another column or an unknown
+    executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
     """
     alias = _alias(using)
     check_columns(changes, TUNABLE)
+    executor, known = changes.get("executor"), get_settings().executors
+    if executor is not None and executor not in known:
+        raise InvalidOption(
+            f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
+            f"has {', '.join(map(repr, known)) or 'none'}"
+        )
     if not changes:
         return
     with transaction.atomic(using=alias):

@@ -19,6 +19,9 @@ from ..queries.survey import FIRST_PLACE, Survey
 BLOCKED_SECONDS = 0.25
 """How long a full or paused queue is left alone, unless one of its jobs finishes here. Doubled:
 slots that other workers free, or operators add, are used later. Halved: it costs twice as much."""
+DISPATCH_SECONDS = BLOCKED_SECONDS / 5
+"""The same in a dispatcher: none of its jobs finish here. Doubled: each slot is empty for longer
+between two jobs. Halved: a dispatcher of full queues makes twice as many claims."""
 SHORT_REST_SECONDS = 0.02
 """Longest wait before queues are looked at again that other sessions had locked. Doubled: they are
 found later. Halved: workers after the same queues make twice as many claims."""
@@ -42,12 +45,15 @@ slower transactions are found by the steps. Doubled: each claim reads more ids."
 class Places:
     """The places that one worker process knows, and how it looks for others."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], blocked_seconds: float = BLOCKED_SECONDS
+    ) -> None:
         self.by_ids = False
         """Places are read from their least ids on, because reading from the start is costly."""
         self.is_searching = True
         """A pass over all places is under way, without pauses."""
         self._clock = clock
+        self._blocked_seconds = blocked_seconds
         self._known: dict[Place, int] = {}
         """Places, and the least ids at which something may be ready; 0 unless `by_ids`."""
         self._of_queue: dict[int, set[Place]] = {}
@@ -130,7 +136,7 @@ class Places:
         for sight in look.sights:
             self._take_sight(sight, now, is_known=sight.place in request.known)
         for queue_id, seconds in look.spent_seconds.items():
-            self._rest(queue_id, min(BLOCKED_SECONDS, seconds))
+            self._rest(queue_id, min(self._blocked_seconds, seconds))
         for queue_id in look.contended:
             self._contended.add(queue_id)
             self._close(self._of_queue.get(queue_id, ()))
@@ -248,7 +254,7 @@ class Places:
     def block(self, queue_id: int) -> None:
         """Leave a queue alone that is full or paused."""
         self._blocked.pop(queue_id, None)
-        self._blocked[queue_id] = self._clock() + BLOCKED_SECONDS
+        self._blocked[queue_id] = self._clock() + self._blocked_seconds
         self._close(self._of_queue.get(queue_id, ()))
 
     def _rest(self, queue_id: int, seconds: float) -> None:
@@ -259,7 +265,7 @@ class Places:
         """Leave a queue alone that was locked and yielded nothing."""
         if is_misfit:
             self._misfits.add(queue_id)
-        self._rest(queue_id, BLOCKED_SECONDS if is_misfit else SHORT_REST_SECONDS / 2)
+        self._rest(queue_id, self._blocked_seconds if is_misfit else SHORT_REST_SECONDS / 2)
 
     def _reopen(self, queue_ids: Iterable[int]) -> None:
         for queue_id in tuple(queue_ids):
@@ -313,5 +319,5 @@ class Places:
     def wait_seconds(self) -> float:
         """How long until a queue that is left alone may be looked at again."""
         now = self._clock()
-        look_at = min(self._resting.values(), default=now + BLOCKED_SECONDS)
-        return min(BLOCKED_SECONDS, max(0.0, look_at - now))
+        look_at = min(self._resting.values(), default=now + self._blocked_seconds)
+        return min(self._blocked_seconds, max(0.0, look_at - now))

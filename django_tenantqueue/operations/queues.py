@@ -56,7 +56,8 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     if found is None:
         check_declared(target)
         slots = get_settings().default_num_slots
-        found = queries.create_queue(target.using, target.tenant, target.queue, slots)
+        executor = get_settings().executor_of(target.queue)
+        found = queries.create_queue(target.using, target.tenant, target.queue, slots, executor)
     if found.retired:
         raise QueueRetired(
             f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
@@ -79,8 +80,12 @@ def check_declared(target: Target) -> None:
 
 def is_declared(queue: str) -> bool:
     """Return whether a task or the settings name this queue."""
-    patterns = get_settings().queues
-    return queue in _declared_names() or any(fnmatchcase(queue, name) for name in patterns)
+    settings = get_settings()
+    return (
+        queue in _declared_names()
+        or settings.executor_of(queue) is not None
+        or any(fnmatchcase(queue, name) for name in settings.queues)
+    )
 
 
 def _declared_names() -> set[str]:

@@ -16,6 +16,8 @@ from ..conf import get_settings
 from ..exceptions import TenantQueueError, WorkerDied
 from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
+from ..models import Worker
+from ..models.worker import Role
 from ..queries import enqueue, rescue
 from ..queries.base import Where
 from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
@@ -189,6 +191,17 @@ def _count(
         logger.warning("the jobs of worker %s are missing in the figures", worker_id, exc_info=True)
 
 
+def _death_of(using: str, worker_id: int) -> DeathReport:
+    """Return what is known of a process that died with its supervisor, or that has none."""
+    row = Worker.objects.using(using).filter(pk=worker_id).first()
+    if row is not None and row.role == Role.DISPATCHER:
+        # what has begun is not its own any more
+        return DeathReport("the dispatcher is gone", blameless=True)
+    if row is not None and row.role == Role.RUNNER:
+        return DeathReport(f"the process {row.name} of the executor {row.executor} is gone")
+    return DeathReport("the worker process and its supervisor are gone")
+
+
 class DeadWorkerFinder:
     """Finds workers that have looked dead for a while, and rescues their jobs."""
 
@@ -215,7 +228,7 @@ class DeadWorkerFinder:
         self._suspects = {w: self._suspects.get(w, now) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]
         for worker_id in dead:
-            death = DeathReport("the worker process and its supervisor are gone")
+            death = _death_of(using, worker_id)
             if rescue_worker(using, worker_id, death).complete:
                 del self._suspects[worker_id]
         return len(dead)

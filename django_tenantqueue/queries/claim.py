@@ -67,6 +67,8 @@ class ClaimRequest:
     queues: list[str] | None = None
     exclude_queues: list[str] | None = None
     tenants: list[str] | None = None
+    executor: str | None = None
+    """Whose queues are served; None: those of no executor."""
     start_keys: Mapping[Pair, Key] = field(default_factory=dict)
     """Where claims begin to read in some lanes and queues: see PassedOver."""
 
@@ -204,6 +206,7 @@ def lock_params(request: ClaimRequest) -> dict[str, Any]:
         "queues": request.queues,
         "exclude_queues": request.exclude_queues,
         "tenants": request.tenants,
+        "executor": request.executor,
     }
 
 

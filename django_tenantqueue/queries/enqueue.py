@@ -165,9 +165,11 @@ def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
     return rows[0] if rows else None
 
 
-def create_queue(using: str, tenant: str, name: str, num_slots: int | None) -> FoundQueue:
+def create_queue(
+    using: str, tenant: str, name: str, num_slots: int | None, executor: str | None = None
+) -> FoundQueue:
     """Make a tenant queue unless it exists, committed at once; return it."""
-    params = {"tenant": tenant, "name": name, "num_slots": num_slots}
+    params = {"tenant": tenant, "name": name, "num_slots": num_slots, "executor": executor}
     with _autocommitted(using) as wrapper, wrapper.wrap_database_errors:
         cursor = psycopg.Cursor(ready_connection(wrapper))
         cursor.execute(statement("create_queue"), params)

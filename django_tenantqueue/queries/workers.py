@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from .base import Where, array, execute, execute_bounded, fetch
+from .claim import ClaimedJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class NewWorker:
     tenants: Sequence[str]
     threads: int
     async_slots: int
+    role: str = "worker"
+    executor: str = ""
 
 
 def insert_worker(
@@ -113,6 +116,20 @@ def connection_budget(using: str) -> tuple[int, int]:
     """Return how many connections the server allows, and how many the workers may open."""
     allowed, fleet = fetch(using, "connection_budget", {})[0]
     return allowed, fleet
+
+
+def take_over(
+    connection: psycopg.Connection[Any], worker_id: int, claims: Sequence[tuple[int, int, int]]
+) -> list[ClaimedJob]:
+    """Move claims (id, worker, claim_seq) to this worker; return those that still stood."""
+    claims = sorted(claims)
+    params = {
+        "worker": worker_id,
+        "ids": array(c[0] for c in claims),
+        "workers": array(c[1] for c in claims),
+        "seqs": array(c[2] for c in claims),
+    }
+    return [ClaimedJob(*row) for row in execute_bounded(connection, "take_over", params)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str,
             "outstanding_jobs": loads[queue.pk].waiting,
             "total_workers": slots_of(queue),
             "idle_workers": max(0, slots_of(queue) - running[queue.pk]),
-            "active_nodes": int(takers.take(queue.tenant, queue.name)),
+            "active_nodes": int(takers.take(queue.tenant, queue.name, queue.executor or "")),
         }
         for queue in queues
     }
@@ -217,8 +217,8 @@ def find_node(using: str, queue: TenantQueue) -> Worker | None:
         heartbeat_at__gt=Now() - SILENT, draining=False, stopping=False
     )
     for worker in rows.order_by("pk"):
-        takers = Takers([(worker.queues, worker.exclude_queues, worker.tenants)])
-        if takers.take(queue.tenant, queue.name):
+        filters = (worker.queues, worker.exclude_queues, worker.tenants, worker.executor)
+        if Takers([filters]).take(queue.tenant, queue.name, queue.executor or ""):
             return worker
     return None
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
+from ..models.worker import Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
@@ -81,6 +82,8 @@ class WorkerReport:
     tenants: Sequence[str]
     threads: int
     async_slots: int
+    role: str
+    executor: str
     jobs_running: int
     rss_bytes: int | None
     claims_per_second: float
@@ -153,7 +156,13 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         most=NAMED,
     )
     going_on = [worker for worker in workers if worker.state not in LEAVING_OR_SILENT]
-    takers = Takers([(w.queues, w.exclude_queues, w.tenants) for w in going_on])
+    takers = Takers(
+        [
+            (w.queues, w.exclude_queues, w.tenants, w.executor)
+            for w in going_on
+            if w.role != Role.RUNNER
+        ]
+    )
     ready = {(queue.tenant, queue.name) for queue in stuck}
     unserved = untaken_queues(using, takers, most=VISITED) if going_on else []
     return FleetReport(
@@ -236,8 +245,8 @@ def read_need(using: str) -> Need:
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
-    """Return all workers with what they do."""
-    rows = Worker.objects.using(using).annotate(read_at=Now())
+    """Return all workers with what they do, those of executors left out."""
+    rows = Worker.objects.using(using).filter(role=Role.WORKER).annotate(read_at=Now())
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
@@ -249,7 +258,11 @@ def need_of(
     workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], startable: Startable
 ) -> Need:
     """Return whether these workers are short."""
-    going_on = [worker for state, worker in workers if state not in LEAVING_OR_SILENT]
+    going_on = [
+        worker
+        for state, worker in workers
+        if state not in LEAVING_OR_SILENT and worker.role == Role.WORKER
+    ]
     return Need(
         startable=startable.jobs,
         oldest_wait_seconds=startable.oldest_wait_seconds,
@@ -285,6 +298,8 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
         tenants=row.tenants,
         threads=row.threads,
         async_slots=row.async_slots,
+        role=row.role,
+        executor=row.executor,
         jobs_running=row.jobs_running,
         rss_bytes=row.rss_bytes,
         claims_per_second=row.claims_per_second,

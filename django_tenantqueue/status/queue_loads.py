@@ -8,6 +8,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from ..calls.sources import registered_tasks
+from ..conf import get_settings
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from .figures import COUNTED_TO
@@ -29,14 +30,22 @@ def untaken_queues(using: str, takers: Takers, *, most: int) -> list[tuple[str |
     Looks at the `most` newest ones that are not retired, and at the names that tasks of this
     process declare, which no tenant may have yet (None).
     """
-    if takers.take_all:
+    settings = get_settings()
+    if takers.take_all and not settings.executors:
         return []
     rows = TenantQueue.objects.using(using).filter(retired=False).order_by("-pk")
-    known = list(rows.values_list("tenant", "name")[:most])
-    found: list[tuple[str | None, str]] = sorted(q for q in known if not takers.take(*q))
+    known = [
+        (tenant, name, executor or "")
+        for tenant, name, executor in rows.values_list("tenant", "name", "executor")[:most]
+    ]
+    found: list[tuple[str | None, str]] = sorted(q[:2] for q in known if not takers.take(*q))
     options = [task.options for task in registered_tasks().values()]
-    declared = {one.queue for one in options if one.queue} - {name for _, name in known}
-    found += [(None, name) for name in sorted(declared) if not takers.take(None, name)]
+    declared = {one.queue for one in options if one.queue} - {name for _, name, _ in known}
+    found += [
+        (None, name)
+        for name in sorted(declared)
+        if not takers.take(None, name, settings.executor_of(name) or "")
+    ]
     return found
 
 

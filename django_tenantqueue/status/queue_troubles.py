@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue, Worker
+from ..models.worker import Role
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
@@ -76,11 +77,13 @@ class Found:
 
 def read_takers(using: str) -> Takers:
     """Read which queues the workers serve; filters that several have are kept once."""
-    alive = Worker.objects.using(using).filter(
-        draining=False, stopping=False, heartbeat_at__gt=Now() - SILENT
+    alive = (
+        Worker.objects.using(using)
+        .filter(draining=False, stopping=False, heartbeat_at__gt=Now() - SILENT)
+        .exclude(role=Role.RUNNER)
     )
-    filters = alive.order_by().values_list("queues", "exclude_queues", "tenants")
-    return Takers(list({(tuple(a), tuple(b), tuple(c)) for a, b, c in filters}))
+    filters = alive.order_by().values_list("queues", "exclude_queues", "tenants", "executor")
+    return Takers(list({(tuple(a), tuple(b), tuple(c), own) for a, b, c, own in filters}))
 
 
 def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
@@ -107,7 +110,8 @@ def troubles_of(
     is_wrong = {
         Trouble.PAUSED: queue.paused,
         Trouble.NO_SLOTS: queue.num_slots == 0,
-        Trouble.NO_WORKER: load.waiting > 0 and not takers.take(queue.tenant, queue.name),
+        Trouble.NO_WORKER: load.waiting > 0
+        and not takers.take(queue.tenant, queue.name, queue.executor or ""),
         Trouble.LATE: (load.wait_seconds or 0) > LATE_SECONDS,
         Trouble.FULL: is_full(queue.num_slots, load.running) and load.waiting > 0,
         Trouble.FAILING: counts.failed > 0,

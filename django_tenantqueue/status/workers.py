@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty, Worker
+from ..models.worker import Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
 
@@ -49,22 +50,29 @@ class DutyReport:
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """The queues that workers serve which are alive and go on: (queues, excluded, tenants)."""
+    """The queues that workers serve which are alive and go on, and those of dispatchers.
 
-    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]]
+    `filters`: (queues, excluded, tenants, executor, which is "" of a worker).
+    """
+
+    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str], str]]
 
     @property
     def take_all(self) -> bool:
-        """Whether some worker takes the jobs of all queues."""
+        """Whether some worker takes the jobs of all queues without an executor."""
         return any(not any(names) for names in self.filters)
 
-    def take(self, tenant: str | None, name: str) -> bool:
-        """Return whether some worker takes the jobs of a queue; tenant None: of any tenant."""
+    def take(self, tenant: str | None, name: str, executor: str | None = None) -> bool:
+        """Return whether some worker takes the jobs of a queue.
+
+        tenant None: of any tenant. `executor`: that of the queue, "" for none, None if unknown.
+        """
         return any(
             (not queues or name in queues)
             and name not in excluded
             and (tenant is None or not tenants or tenant in tenants)
-            for queues, excluded, tenants in self.filters
+            and executor in (None, own)
+            for queues, excluded, tenants, own in self.filters
         )
 
 
@@ -80,6 +88,8 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
         return WorkerState.STOPPING
     if worker.draining:
         return WorkerState.DRAINING
+    if worker.role != Role.WORKER:  # it never says that it sleeps
+        return WorkerState.WORKING if claims or worker.jobs_running else WorkerState.IDLE
     sleeps = worker.sleeping_until is not None and worker.sleeping_until > now
     works = worker.jobs_running if claims is None else claims
     return (

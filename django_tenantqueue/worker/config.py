@@ -32,6 +32,8 @@ class WorkerConfig:
     log_jobs: bool = False
     """Log each run that ends."""
     metrics_port: int | None = None
+    dispatch: str | None = None
+    """The executor to which claimed jobs are sent; None: they run here."""
 
     @property
     def filters(self) -> Filters:
@@ -40,4 +42,5 @@ class WorkerConfig:
             queues=list(self.queues) or None,
             exclude_queues=list(self.exclude_queues) or None,
             tenants=list(self.tenants) or None,
+            executor=self.dispatch,
         )

@@ -441,8 +441,8 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "create_queue": [
-        Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5}),
-        Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5}),
+        Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5, "executor": None}),
+        Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5, "executor": None}),
     ],
     "delete_jobs": [Case(ids("failed"), ("tenantqueue_history_pkey",), 8000)],
     "delete_worker": [
@@ -689,6 +689,8 @@ CASES: dict[str, list[Case]] = {
                 "threads": 8,
                 "async_slots": 100,
                 "leased": False,
+                "role": "worker",
+                "executor": "",
             },
             worker=True,
         )
@@ -946,6 +948,19 @@ CASES: dict[str, list[Case]] = {
             lambda _: {"tenants": ["tenant-7"], "queues": ["default"], "most": 1, "is_alone": True},
             ("tenantqueue_worker_sleeping",),
             WORKERS_READ,
+        )
+    ],
+    "take_over": [
+        Case(
+            lambda filled: {
+                "worker": OUR_WORKER,
+                "ids": array(filled.held),
+                "workers": array([OUR_WORKER] * len(filled.held)),
+                "seqs": array([1] * len(filled.held)),
+            },
+            HOT_KEY,
+            2000,
+            worker=True,
         )
     ],
     "watch_jobs": [

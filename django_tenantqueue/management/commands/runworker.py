@@ -18,7 +18,8 @@ from ... import __version__
 from ...calls.sources import registered_tasks
 from ...checks import check_database
 from ...conf import get_settings
-from ...exceptions import Unsupported
+from ...exceptions import InvalidOption, Unsupported
+from ...executors import load_executor
 from ...metrics.serve import MetricsPort
 from ...operations.declared import add_rates, sync_schedules
 from ...queries.base import ready_connection
@@ -29,6 +30,9 @@ from ...text import number_of
 from ...worker.config import WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
+
+THREADS = 8
+ASYNC_SLOTS = 100
 
 
 def _at_least(least: int) -> Any:
@@ -107,6 +111,11 @@ def start_lines(config: WorkerConfig) -> Iterator[str]:
 
 def _start_text(config: WorkerConfig) -> str:
     """Return what a worker says at its start."""
+    if config.dispatch is not None:
+        return (
+            f"dispatcher {config.name}: sends jobs to the executor {config.dispatch}, at most "
+            f"{config.threads} that no process has taken. Stop with CTRL-C."
+        )
     many = config.processes != 1
     processes = f"{config.processes} process" + ("es, each with" if many else " with")
     threads = f"{config.threads} thread" + "s" * (config.threads != 1)
@@ -124,12 +133,11 @@ class Command(BaseCommand):
         """Declare the options."""
         add = parser.add_argument
         add("--processes", type=_at_least(1), default=1, help="child processes (default 1)")
-        add("--threads", type=_at_least(1), default=8, help="threads per child (default 8)")
+        add("--threads", type=_at_least(1), help=f"threads per child (default {THREADS})")
         add(
             "--async-slots",
             type=_at_least(1),
-            default=100,
-            help="coroutine jobs at once per child (default 100)",
+            help=f"coroutine jobs at once per child (default {ASYNC_SLOTS})",
         )
         for option, text in (
             ("--queues", "take only these queues"),
@@ -137,6 +145,11 @@ class Command(BaseCommand):
             ("--tenants", "take only these tenants' jobs"),
         ):
             add(option, action="append", type=_names, metavar="NAME[,NAME…]", help=text)
+        add(
+            "--dispatch",
+            metavar="EXECUTOR",
+            help="send the jobs of this executor's queues to it, and run none here",
+        )
         add("--burst", action="store_true", help="end when nothing is ready to run")
         add(
             "--shutdown-timeout",
@@ -205,6 +218,11 @@ class Command(BaseCommand):
             raise CommandError(
                 f"--kill-rss={options['kill_rss']} is not above --max-rss={options['max_rss']}: a "
                 "child would be killed before it could end what it runs",
+                returncode=2,
+            )
+        if config.dispatch is not None and (options["threads"] or options["async_slots"]):
+            raise CommandError(
+                "--dispatch runs no jobs here: leave out --threads and --async-slots",
                 returncode=2,
             )
         if both := set(config.queues).intersection(config.exclude_queues):
@@ -277,7 +295,8 @@ class Command(BaseCommand):
         if get_settings().pooler:
             return  # what it allows is not known
         allowed, fleet = connection_budget(config.database)
-        own = config.processes * (config.threads + 1) + 2 + bool(config.metrics_port)
+        threads = 0 if config.dispatch is not None else config.threads
+        own = config.processes * (threads + 1) + 2 + bool(config.metrics_port)
         if own + fleet > allowed:
             others = f" and the other workers {fleet}" if fleet else ""
             self.stderr.write(
@@ -313,12 +332,13 @@ class Command(BaseCommand):
             self.stderr.write(self.style.WARNING(text))
 
     def _config(self, options: dict[str, Any]) -> WorkerConfig:
+        window = self._window(options["dispatch"])
         return WorkerConfig(
             database=options["database"] or get_settings().database,
             name=options["name"] or f"{socket.gethostname()}-{os.getpid()}",
             processes=options["processes"],
-            threads=options["threads"],
-            async_slots=options["async_slots"],
+            threads=window or options["threads"] or THREADS,
+            async_slots=window or options["async_slots"] or ASYNC_SLOTS,
             queues=_all(options["queues"]),
             exclude_queues=_all(options["exclude_queues"]),
             tenants=_all(options["tenants"]),
@@ -331,4 +351,14 @@ class Command(BaseCommand):
             heartbeat_file=options["heartbeat_file"],
             log_jobs=options["log_jobs"],
             metrics_port=options["metrics_port"],
+            dispatch=options["dispatch"],
         )
+
+    def _window(self, executor: str | None) -> int | None:
+        """Return how many jobs a dispatcher may have sent; None: it is none."""
+        if executor is None:
+            return None
+        try:
+            return load_executor(executor).window
+        except InvalidOption as error:
+            raise CommandError(f"--dispatch={executor}: {error}", returncode=2) from None

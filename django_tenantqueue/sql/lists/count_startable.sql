@@ -16,7 +16,7 @@ WITH RECURSIVE
             q.num_slots, q.max_per_second,
             coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
         FROM tenantqueue_tenantqueue q
-        WHERE q.id = visit.queue_id AND NOT q.paused
+        WHERE q.id = visit.queue_id AND NOT q.paused AND q.executor IS NULL
         OFFSET 0
     ) queue
     CROSS JOIN LATERAL (

@@ -7,9 +7,9 @@
 WITH RECURSIVE
 -- include: ready_queues
 , filter AS MATERIALIZED (
-    SELECT DISTINCT w.queues, w.exclude_queues, w.tenants
+    SELECT DISTINCT w.queues, w.exclude_queues, w.tenants, w.executor
     FROM tenantqueue_worker w
-    WHERE NOT w.draining AND NOT w.stopping
+    WHERE NOT w.draining AND NOT w.stopping AND w.role <> 'runner'
         AND w.heartbeat_at > clock_timestamp() - make_interval(secs => %(silent_seconds)s::float8)
 ), ready AS (
     SELECT
@@ -20,10 +20,13 @@ WITH RECURSIVE
             WHERE (filter.queues = '{}' OR queue.name = ANY (filter.queues))
                 AND NOT queue.name = ANY (filter.exclude_queues)
                 AND (filter.tenants = '{}' OR queue.tenant = ANY (filter.tenants))
+                AND filter.executor = queue.executor
         ) AS taken
     FROM (SELECT DISTINCT visit.queue_id FROM visit) visited
     CROSS JOIN LATERAL (
-        SELECT q.tenant, q.name, q.paused OR coalesce(q.num_slots = 0, false) AS halted
+        SELECT
+            q.tenant, q.name, coalesce(q.executor, '') AS executor,
+            q.paused OR coalesce(q.num_slots = 0, false) AS halted
         FROM tenantqueue_tenantqueue q
         WHERE q.id = visited.queue_id
         OFFSET 0

@@ -10,6 +10,7 @@ WITH RECURSIVE
 , seen AS MATERIALIZED (
     SELECT
         visit.lane, visit.queue_id, first.waits, least(free.slots, free.starts) AS room,
+        queue.executor,
         CASE
             WHEN queue.paused THEN 'paused'
             WHEN free.slots < 1 THEN 'slots'
@@ -18,7 +19,8 @@ WITH RECURSIVE
     FROM visit
     CROSS JOIN LATERAL (
         SELECT
-            q.id, q.paused, q.num_slots, q.max_per_second, statement_timestamp() AS as_of,
+            q.id, q.paused, q.num_slots, q.max_per_second, q.executor,
+            statement_timestamp() AS as_of,
             coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
         FROM tenantqueue_tenantqueue q
         WHERE q.id = visit.queue_id
@@ -89,7 +91,7 @@ WITH RECURSIVE
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT greatest(0, least(s.room, %(startable)s::integer))
     ) job
-    WHERE s.reason IS NULL
+    WHERE s.reason IS NULL AND s.executor IS NULL
     LIMIT %(startable)s::integer
 ), of_queue AS (
     -- a queue with jobs in several lanes has its free slots once

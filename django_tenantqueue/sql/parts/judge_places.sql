@@ -43,6 +43,7 @@ seen AS MATERIALIZED (
             (SELECT since.taken_at FROM since WHERE since.queue_id = q.id) AS taken_since
         FROM tenantqueue_tenantqueue q
         WHERE q.id = ready.queue_id AND ready.first_id IS NOT NULL
+            AND q.executor IS NOT DISTINCT FROM %(executor)s::text
             AND (%(queues)s::text[] IS NULL OR q.name = ANY (%(queues)s::text[]))
             AND (%(exclude_queues)s::text[] IS NULL OR q.name <> ALL (%(exclude_queues)s::text[]))
             AND (%(tenants)s::text[] IS NULL OR q.tenant = ANY (%(tenants)s::text[]))

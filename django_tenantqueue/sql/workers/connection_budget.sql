@@ -6,6 +6,12 @@ SELECT
         - current_setting('superuser_reserved_connections')::integer
         - coalesce(current_setting('reserved_connections', true)::integer, 0) AS allowed,
     (
-        SELECT coalesce(sum(w.threads + 1), 0) + 2 * count(DISTINCT (w.host, w.supervisor_pid))
+        SELECT coalesce(
+            sum(
+                -- a runner has another one for its lock, and one of Django's
+                CASE w.role WHEN 'worker' THEN w.threads + 1 WHEN 'runner' THEN 3 ELSE 1 END
+            ),
+            0
+        ) + 2 * count(DISTINCT (w.host, w.supervisor_pid))
         FROM tenantqueue_worker w
     )::integer AS fleet

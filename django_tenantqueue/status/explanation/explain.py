@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from ...execution.outcome import UNKNOWN_CLASS
 from ...gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
 from ...models import Change, Job, TenantQueue, Worker
+from ...models.worker import Role
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
 from ..figures import duration_text
@@ -24,6 +25,9 @@ from .who import who_did
 from .words import gate_name, moment_text, until_text
 from .worker_causes import worker_causes
 
+RESEND_SECONDS = 5.0
+"""How long a job waits in the broker before that is called a cause. Its message may then be sent
+again."""
 PROMOTION_SECONDS = 10.0
 """After this time a due job that is still scheduled is called late. Half of it: a busy fleet is
 blamed. Twice as much: a broken maintenance is named later."""
@@ -81,7 +85,20 @@ def _runs(job: Job, worker: Worker | None, now: datetime) -> str:
     since = job.started_at if job.state == State.RUNNING else job.queued_at
     if since is not None:
         values |= {"for": duration_text(now - since), "since": moment_text(since)}
-    if job.state == State.RUNNING and since is not None:
+    if worker is not None and worker.role != Role.WORKER:
+        values["executor"] = worker.executor
+    if worker is not None and worker.role == Role.DISPATCHER:
+        values.setdefault("for", duration_text(0.0))
+        told = gettext(
+            "Dispatcher %(worker)s sent it to the executor %(executor)s %(for)s ago. No process "
+            "has taken it over yet."
+        )
+    elif worker is not None and worker.role == Role.RUNNER and since is not None:
+        told = gettext(
+            "It runs for %(for)s, since %(since)s, in the process %(worker)s of the executor "
+            "%(executor)s, attempt %(attempt)d of %(most)d."
+        )
+    elif job.state == State.RUNNING and since is not None:
         told = gettext(
             "It runs for %(for)s, since %(since)s, on worker %(worker)s, attempt %(attempt)d of "
             "%(most)d."
@@ -104,6 +121,8 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
             "Another worker rescues it when the worker is dead. If it lives, look at its machine."
         )
         yield Cause(Code.WORKER_SILENT, told, remedy, Target("worker", worker.pk, worker.name))
+    elif worker.role == Role.DISPATCHER and job.queued_at is not None:
+        yield from _sent_causes(worker, now - job.queued_at)
     if job.cancel_requested_at is not None:
         yield Cause(
             Code.CANCEL_REQUESTED,
@@ -111,6 +130,20 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
             gettext("The task stops where it looks, or is interrupted."),
             done_by=who_did(job, Change.Action.CANCEL),
         )
+
+
+def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
+    """Yield that a job was sent some time ago, and no process has taken it over."""
+    if waits.total_seconds() < RESEND_SECONDS:
+        return
+    told = gettext("No process of the executor %(executor)s has taken it over for %(for)s.")
+    told %= {"executor": dispatcher.executor, "for": duration_text(waits)}
+    remedy = gettext(
+        "Are its workers running, are they busy, and do they read the queue of the setting? A "
+        "message that is lost is sent again."
+    )
+    where = Target("worker", dispatcher.pk, dispatcher.name)
+    yield Cause(Code.NOT_TAKEN_OVER, told, remedy, where)
 
 
 def _waits(job: Job, causes: list[Cause]) -> str:

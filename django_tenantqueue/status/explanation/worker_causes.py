@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.translation import gettext, ngettext
 
 from ...models import Job, TenantQueue, Worker
+from ...models.worker import Role
 from ...queries.explain import count_executor_load
 from ..workers import SILENT, WorkerState, state_of
-from .answer import Cause, Code
+from .answer import Cause, Code, Target
 
 _LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 
@@ -19,7 +20,9 @@ _LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 def takes(worker: Worker, queue: TenantQueue) -> bool:
     """Whether the filters of a worker let it take jobs of a queue."""
     return (
-        (not worker.queues or queue.name in worker.queues)
+        worker.role != Role.RUNNER
+        and worker.executor == (queue.executor or "")
+        and (not worker.queues or queue.name in worker.queues)
         and queue.name not in worker.exclude_queues
         and (not worker.tenants or queue.tenant in worker.tenants)
     )
@@ -29,7 +32,7 @@ def worker_causes(
     using: str, job: Job, queue: TenantQueue, now: datetime, *, ready: bool
 ) -> Iterator[Cause]:
     """Yield why no worker takes a job. `ready`: threads that are busy are a reason, too."""
-    workers = list(Worker.objects.using(using).all())
+    workers = list(Worker.objects.using(using).exclude(role=Role.RUNNER))
     states = {worker.pk: state_of(worker, now) for worker in workers}
     alive = [worker for worker in workers if states[worker.pk] != WorkerState.SILENT]
     start = gettext("Start one with “manage.py runworker”.")
@@ -53,10 +56,37 @@ def worker_causes(
     if not taking:
         yield _no_worker_takes(alive, going_on, queue)
         return
+    if queue.executor is not None:
+        yield from _down(taking)
+        return
     yield from _full(using, job, taking, ready=ready)
 
 
+def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
+    """Yield that the dispatchers of an executor have not been able to send jobs lately."""
+    troubled = [worker for worker in dispatchers if is_down(worker)]
+    if len(troubled) == len(dispatchers):
+        told = gettext("Its dispatcher cannot send jobs: %s") % troubled[0].last_error[:200]
+        remedy = gettext("Look at the broker. It is tried again every few seconds.")
+        where = Target("worker", troubled[0].pk, troubled[0].name)
+        yield Cause(Code.NOT_SENT, told, remedy, where)
+
+
+def is_down(dispatcher: Worker) -> bool:
+    """Whether its last heartbeat said that it cannot send jobs."""
+    at = dispatcher.last_error_at
+    return at is not None and dispatcher.heartbeat_at - at < timedelta(seconds=1)
+
+
+def _no_dispatcher(executor: str) -> Cause:
+    told = gettext("No dispatcher of the executor “%s” takes its queue.") % executor
+    command = f"manage.py runworker --dispatch {shlex.quote(executor)}"
+    return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
+
+
 def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQueue) -> Cause:
+    if queue.executor is not None:
+        return _no_dispatcher(queue.executor)
     told = ngettext(
         "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
         "(its --queues, --exclude-queues or --tenants).",

@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import Protocol
 
 from ...conf import get_settings
 from ...exceptions import Cancelled, TenantQueueError
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about
+from ...executors import Executor
 from ..shared_memory import SharedMemory, Why
 from .claim_ahead import MOST_AHEAD, ClaimAhead
 
@@ -30,19 +30,6 @@ def hard_limit(running: RunningJob) -> float | None:
         return settings.default_hard_timeout
     grace = settings.hard_timeout_grace
     return None if grace is None else claimed.timeout_seconds + grace
-
-
-class Executor(Protocol):
-    """Runs jobs of one kind."""
-
-    def submit(self, jobs: list[RunningJob]) -> None:
-        """Run jobs."""
-
-    def revoke(self, running: RunningJob) -> bool:
-        """Take back a job that has not started; False when it is too late."""
-
-    def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
-        """Stop a job that runs."""
 
 
 class ClaimedJobs:
@@ -108,10 +95,11 @@ class ClaimedJobs:
 
     def remove(self, running: RunningJob) -> bool:
         """Remove a job that has ended; False when it was taken back before."""
-        if self._jobs.pop(running.id, None) is None:
-            return False
+        if self._jobs.get(running.id) is not running:
+            return False  # it may have been claimed again since
+        del self._jobs[running.id]
         self._count_out(running)
-        if not running.claimed.is_async:
+        if not running.claimed.is_async and running.started is not None:
             self.claim_ahead.observe(running.age_seconds)
         return True
 

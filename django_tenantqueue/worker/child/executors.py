@@ -23,6 +23,7 @@ from ...execution.current_job import RunningJob, running_or_none
 from ...execution.job_log import log_end
 from ...execution.outcome import Outcome, judge
 from ...execution.run import run_async, run_sync
+from ...executors import Executor
 from ...states import State
 
 logger = logging.getLogger("django_tenantqueue")
@@ -57,7 +58,7 @@ def logged(report: Report) -> Report:
     return report_and_log
 
 
-class ThreadExecutor:
+class ThreadExecutor(Executor):
     """A fixed number of threads, each with Django connections of its own."""
 
     def __init__(self, size: int, worker_id: int, report: Report) -> None:
@@ -97,7 +98,7 @@ class ThreadExecutor:
         with self._lock:
             if running.thread_id is None or running.ended is not None:
                 return
-            _raise_in_thread(running.thread_id, error)
+            raise_in_thread(running.thread_id, error)
 
     def stop(self) -> None:
         """Let idle threads end."""
@@ -176,7 +177,7 @@ def _make_caches() -> None:
         logger.exception("a cache of CACHES cannot be made")
 
 
-def _raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:
+def raise_in_thread(thread_id: int | None, error: type[TenantQueueError]) -> None:
     """Raise `error` in a thread at its next bytecode; nothing happens when it has none to run."""
     if thread_id is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -223,7 +224,7 @@ def _is_error(outcome: Outcome) -> bool:
     return outcome.finished is not None and outcome.finished.state == State.ERROR
 
 
-class LoopExecutor:
+class LoopExecutor(Executor):
     """Runs coroutine jobs as tasks of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, report: Report) -> None:
@@ -249,7 +250,7 @@ class LoopExecutor:
             return
         task = self._tasks.get(running.id)
         if task is not None and asyncio.current_task(self._loop) is task:
-            _raise_in_thread(running.thread_id, error)
+            raise_in_thread(running.thread_id, error)
 
     def revoke(self, running: RunningJob) -> bool:
         """Return False: coroutines begin as soon as they are claimed."""

@@ -86,7 +86,12 @@ class NextClaim:
         """When the next claim is due (monotonic time); sooner with something to store."""
         self.idle_rounds = 0
         """Claims in a row that found nothing ready."""
-        self.sleep = Sleep(claimer.worker_id, claimer.surveys, burst=burst)
+        self.sleep = Sleep(
+            claimer.worker_id,
+            claimer.surveys,
+            burst=burst,
+            dispatches=claimer.filters.executor is not None,
+        )
         self.turnstile = Turnstile()
         self._claimer = claimer
         self._claimed_jobs = claimed_jobs

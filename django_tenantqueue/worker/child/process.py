@@ -19,12 +19,14 @@ from django.db import connections
 from ...calls import tracing
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.job_log import name_worker
+from ...executors import load_executor
 from ...queries import workers as queries
 from ...text import number_of
 from ..config import WorkerConfig
 from ..connection import connect
 from ..shared_memory import SharedMemory
 from . import orm_thread
+from .dispatch import DispatchLoop
 from .executors import LoopExecutor, ThreadExecutor, logged, repeat_interruption
 from .loop import ClaimLoop
 
@@ -144,15 +146,7 @@ class WorkerProcess:
         orm_thread.install()
         sys.unraisablehook = repeat_interruption
         _attend_forks(loop)
-        connection = self._sign_on()
-        claim_loop = self._claim_loop = ClaimLoop(
-            self.config, self._worker_id, connection, self._reconnect, self._shared_memory
-        )
-        report = logged(claim_loop.report) if self.config.log_jobs else claim_loop.report
-        claim_loop.claimed_jobs.threads = ThreadExecutor(
-            self.config.threads, self._worker_id, report
-        )
-        claim_loop.claimed_jobs.loop = LoopExecutor(loop, report)
+        claim_loop = self._claim_loop = self._make_loop(loop)
         thread = threading.Thread(
             target=self._drive, args=(claim_loop, loop), name="tenantqueue-claim-loop", daemon=True
         )
@@ -164,6 +158,19 @@ class WorkerProcess:
         sys.stdout.flush()
         sys.stderr.flush()
         return 0
+
+    def _make_loop(self, loop: asyncio.AbstractEventLoop) -> ClaimLoop:
+        """Return the claim loop, with the executors of its jobs."""
+        made = (self.config, self._worker_id, self._sign_on(), self._reconnect, self._shared_memory)
+        if self.config.dispatch is not None:
+            return DispatchLoop(load_executor(self.config.dispatch), *made)
+        claim_loop = ClaimLoop(*made)
+        report = logged(claim_loop.report) if self.config.log_jobs else claim_loop.report
+        claim_loop.claimed_jobs.threads = ThreadExecutor(
+            self.config.threads, self._worker_id, report
+        )
+        claim_loop.claimed_jobs.loop = LoopExecutor(loop, report)
+        return claim_loop
 
     def _sign_on(self) -> psycopg.Connection[Any]:
         """Connect and write the process id, however long the server is away."""

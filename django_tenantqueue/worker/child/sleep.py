@@ -35,6 +35,9 @@ A single INSERT in autocommit mode looks for sleepers in its own snapshot, and d
 took at most QUICK_SECONDS. If it missed this worker's announcement, its snapshot is older. So it
 committed at most QUICK_SECONDS after the announcement, and this look sees its job.
 """
+DISPATCH_SECONDS = 0.1
+"""Pause between two looks of an idle dispatcher, which is not notified: enqueuers do not know whose
+executor a queue has. Halved: twice as many claims that find nothing. Doubled: its jobs wait."""
 WAKE_SECONDS = 0.05
 """Shortest time between two wake-ups by a worker that is full. Halved: a burst reaches a large
 fleet in half the time, for twice as many wake-ups."""
@@ -43,11 +46,16 @@ fleet in half the time, for twice as many wake-ups."""
 class Sleep:
     """The sleep of one worker process."""
 
-    def __init__(self, worker_id: int, surveys: Surveys, *, burst: bool = False) -> None:
+    def __init__(
+        self, worker_id: int, surveys: Surveys, *, burst: bool = False, dispatches: bool = False
+    ) -> None:
         settings = get_settings()
         self.workers = 1
         """The number of workers when this one announced its sleep, at most 16."""
-        self.can_be_notified = settings.notify and not settings.pooler and not burst
+        self.can_be_notified = (
+            settings.notify and not settings.pooler and not burst and not dispatches
+        )
+        self._dispatches = dispatches
         self._worker_id = worker_id
         self._surveys = surveys
         self._until = 0.0
@@ -64,6 +72,8 @@ class Sleep:
     @property
     def seconds(self) -> float:
         """How long to wait for work at most. It varies, to spread the looks of a fleet."""
+        if self._dispatches:
+            return DISPATCH_SECONDS
         longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
         return longest * random.uniform(0.8, 1.0)
 

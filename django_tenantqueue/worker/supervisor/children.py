@@ -126,6 +126,8 @@ class Children:
             tenants=self._config.tenants,
             threads=self._config.threads,
             async_slots=self._config.async_slots,
+            role="worker" if self._config.dispatch is None else "dispatcher",
+            executor=self._config.dispatch or "",
         )
 
     def _fork(self, name: str, worker_id: int, shared_memory: SharedMemory) -> int:

@@ -1,0 +1,41 @@
+-- Take over jobs that a dispatcher has sent, to run them in a process of its executor: each claim
+-- moves to this worker, once. Left alone are jobs whose claim was lost or taken before, that were
+-- cancelled, or whose queue or task is paused: the dispatcher gives those back.
+-- Locks: the job rows. Indexes: primary keys. No predicate on `state`: see finish_jobs.sql.
+WITH sent AS MATERIALIZED (
+    SELECT s.*
+    FROM unnest(%(ids)s::bigint[], %(workers)s::bigint[], %(seqs)s::integer[])
+        AS s (id, worker, claim_seq)
+)
+UPDATE tenantqueue_job_hot AS job
+SET state = 'running', started_at = clock_timestamp(), worker_id = %(worker)s::bigint
+FROM sent
+WHERE job.id = sent.id AND job.claim_seq = sent.claim_seq AND job.worker_id = sent.worker
+    -- not redundant: see finish_jobs.sql
+    AND job.id = ANY (%(ids)s::bigint[])
+    AND job.cancel_requested_at IS NULL
+    -- a worker that was taken for dead runs nothing more
+    AND EXISTS (SELECT FROM tenantqueue_worker w WHERE w.id = %(worker)s::bigint)
+    AND NOT EXISTS (
+        SELECT FROM tenantqueue_tenantqueue q WHERE q.id = job.queue_id AND q.paused
+    )
+    AND NOT EXISTS (
+        SELECT FROM tenantqueue_taskcontrol c WHERE c.name = job.name AND c.paused
+    )
+RETURNING
+    job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
+    job.name, job.source_type, job.source_id, job.source_method, job.args::text,
+    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
+    0 AS nth_served, 0 AS turn, 0 AS used, 1 AS weight, 0 AS slots_left,
+    CASE
+        WHEN coalesce(
+            job.session_key, job.user_key, job.exclusive_key, job.unique_key,
+            job.monitor_id::text
+        ) IS NOT NULL
+        THEN jsonb_build_array(
+            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
+            job.session_halt, job.unique_key
+        )::text
+    END AS gates,
+    false AS is_controlled,
+    date_part('epoch', clock_timestamp() - greatest(job.run_at, job.created_at)) AS waited

@@ -1,0 +1,107 @@
+"""A claim loop that sends its jobs to other processes instead of running them.
+
+A job that is sent stays claimed by this process, `queued`, until a process takes it over: then it
+is that process's. See docs/explanation/executors.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from ...execution.current_job import RunningJob
+from ...execution.outcome import Outcome
+from ...executors import RemoteExecutor
+from ...queries import finish as finish_queries
+from ..config import WorkerConfig
+from .claimed_jobs import ClaimedJobs
+from .completions import Completions
+from .loop import ClaimLoop
+from .running_jobs import RunningJobs
+
+TAKEN_SECONDS = 0.05
+"""Time between two looks at which jobs were taken over, cancelled or paused. Halved: twice as many
+reads. Doubled: a dispatcher whose window is full waits for longer before it sends more."""
+
+
+class SentJobs(RunningJobs):
+    """Looks after the jobs that one dispatcher has sent and no process has taken over."""
+
+    def __init__(
+        self,
+        worker_id: int,
+        claimed_jobs: ClaimedJobs,
+        completions: Completions,
+        executor: RemoteExecutor,
+    ) -> None:
+        super().__init__(worker_id, claimed_jobs, completions)
+        self._executor = executor
+        self._look_at = 0.0
+
+    @property
+    def next_at(self) -> float:
+        """When the next look is due (monotonic time)."""
+        return self._look_at
+
+    def run_once(self, connection: psycopg.Connection[Any], now: float) -> None:
+        """Do what is due."""
+        if self._look_at > now:
+            return
+        self._look_at = now + TAKEN_SECONDS
+        sent = self._claimed_jobs.unfinished()
+        ids = [running.id for running in sent]
+        ours = {w.id: w for w in finish_queries.watch_jobs(connection, self._worker_id, ids)}
+        for running in sent:
+            seen = ours.get(running.id)
+            if seen is None or seen.claim_seq != running.claimed.claim_seq:
+                if self._claimed_jobs.remove(running):
+                    self._claimed_jobs.shared_memory.clear(running.id)
+                self._executor.taken(running)
+            elif seen.cancel:
+                self._cancel(running, now)
+            elif seen.paused:
+                self._claimed_jobs.give_back(running)
+        self._executor.resend_late(now)
+        for running in self._executor.stuck(now):
+            self._claimed_jobs.give_back(running)
+
+
+class DispatchLoop(ClaimLoop):
+    """Claims jobs for one executor, and sends them to it."""
+
+    def __init__(self, executor: RemoteExecutor, config: WorkerConfig, *made: Any) -> None:
+        super().__init__(config, *made)
+        self.executor = executor
+        self.claimed_jobs.threads = self.claimed_jobs.loop = executor
+        self.running_jobs: SentJobs = SentJobs(
+            self.worker_id, self.claimed_jobs, self.completions, executor
+        )
+        self._told = ""
+        executor.start(self.worker_id, self._give_back)
+
+    def _give_back(self, running: RunningJob) -> None:
+        """Take a job that could not be sent; called in any thread."""
+        self.report(running, Outcome(give_back=0.0))
+
+    def _may_claim(self) -> bool:
+        return self.executor.is_up and super()._may_claim()
+
+    def _duties(self, now: float) -> None:
+        error = self.executor.error
+        if error:
+            self.heartbeat.note_error(error)
+        if error != self._told:
+            self.heartbeat.hurry()  # its row tells it
+        self._told = error
+        super()._duties(now)
+
+    def _rest(self, now: float) -> float:
+        # while nothing can be sent, nobody wakes this loop when that has changed
+        rest = super()._rest(now)
+        return rest if self.executor.is_up else min(rest, TAKEN_SECONDS)
+
+    def close(self) -> None:
+        """Send no more, and sign off."""
+        self.executor.close()
+        super().close()

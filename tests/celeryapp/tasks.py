@@ -1,0 +1,87 @@
+"""Tasks of Celery's, run as they are, and what the tests with real brokers run."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from celery import current_task, shared_task
+from celery.exceptions import SoftTimeLimitExceeded
+
+from django_tenantqueue import current_job, task
+from tests.testapp.models import Effect
+from tests.testapp.tasks import begin_interval, end_interval
+
+
+@shared_task
+def plus(a: int, b: int = 1) -> int:
+    """Return the sum."""
+    return a + b
+
+
+@shared_task(bind=True, max_retries=2, default_retry_delay=0)
+def third_time(self: Any) -> list[Any]:
+    """Ask for another attempt twice."""
+    if self.request.retries < 2:
+        raise self.retry(exc=ConnectionError("not yet"))
+    return [self.request.retries, self.request.id, current_task.name]
+
+
+@shared_task(bind=True, max_retries=1, default_retry_delay=0)
+def never(self: Any) -> None:
+    """Ask for another attempt each time."""
+    raise self.retry(exc=ConnectionError("never"))
+
+
+@shared_task(autoretry_for=(ConnectionError,), retry_kwargs={"max_retries": 3, "countdown": 0})
+def by_itself(attempt: int) -> int:
+    """Raise what is retried until this attempt."""
+    if current_job().attempt < attempt:
+        raise ConnectionError("again")
+    return current_job().attempt
+
+
+@shared_task
+def breaks() -> None:
+    """Raise what is not retried."""
+    raise ValueError("it is broken")
+
+
+@shared_task(soft_time_limit=0.3)
+def too_long() -> str:
+    """Run for too long, and notice it."""
+    try:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            time.sleep(0.01)
+    except SoftTimeLimitExceeded:
+        return "stopped"
+    return "not stopped"
+
+
+@task(queue="celery")
+def where() -> dict[str, Any]:
+    """Return what the run sees of itself."""
+    job = current_job()
+    return {"pid": os.getpid(), "tenant": job.tenant, "queue": job.queue, "attempt": job.attempt}
+
+
+@task(queue="celery", max_attempts=50)
+def busy(key: str, milliseconds: float) -> None:
+    """Write the interval of a run that takes so long."""
+    row_id = begin_interval(key)
+    time.sleep(milliseconds / 1000)
+    end_interval(row_id)
+
+
+@task(queue="celery")
+async def coroutine(value: int) -> int:
+    """Return the argument, as a coroutine."""
+    return value
+
+
+@task(queue="celery", max_attempts=50, atomic=True)
+def effect(note: str) -> None:
+    """Write a row in the transaction that also stores the success."""
+    Effect.objects.create(job_id=current_job().id, note=note)

@@ -1,0 +1,75 @@
+"""A job that was sent is taken over once, by a process that lives, if its claim still stands."""
+
+from __future__ import annotations
+
+from django_tenantqueue.models import TenantQueue, Worker
+from django_tenantqueue.operations import control
+from django_tenantqueue.operations.claim import Filters
+from django_tenantqueue.operations.rescue import _death_of as death_of
+from django_tenantqueue.operations.rescue import rescue_worker
+from django_tenantqueue.queries.workers import take_over
+from tests.factories import make_job, make_queue
+
+CELERY = Filters(executor="celery")
+
+
+def send(dispatcher):
+    """Claim a job of the executor; return it as it is sent."""
+    queue = make_queue("acme", "celery", executor="celery")
+    job = make_job(queue)
+    (claimed,) = dispatcher.claim_some()
+    assert claimed.id == job.pk
+    return job, (claimed.id, dispatcher.id, claimed.claim_seq)
+
+
+def test_executors_do_not_serve_each_others_queues(worker_factory):
+    worker, dispatcher = worker_factory(), worker_factory(CELERY)
+    job, _sent = send(dispatcher)
+    ours = make_job()
+    assert [one.id for one in worker.claim_all()] == [ours.pk]
+    assert job.refresh().worker_id == dispatcher.id
+
+
+def test_second_message_finds_the_job_taken(worker_factory):
+    dispatcher, first, second = worker_factory(CELERY), worker_factory(), worker_factory()
+    job, sent = send(dispatcher)
+    assert [one.id for one in take_over(first.db, first.id, [sent])] == [job.pk]
+    assert take_over(second.db, second.id, [sent]) == []
+    assert take_over(first.db, first.id, [sent]) == []
+    assert (job.refresh().worker_id, job.state) == (first.id, "running")
+
+
+def test_claim_that_was_given_back_is_not_taken_over(worker_factory):
+    dispatcher, process = worker_factory(CELERY), worker_factory()
+    _job, sent = send(dispatcher)
+    dispatcher.db.execute(
+        "UPDATE tenantqueue_job_hot SET claim_seq = claim_seq + 1 WHERE id = %s", [sent[0]]
+    )
+    assert take_over(process.db, process.id, [sent]) == []
+
+
+def test_cancelled_and_paused_jobs_are_not_taken_over(worker_factory):
+    dispatcher, process = worker_factory(CELERY), worker_factory()
+    job, sent = send(dispatcher)
+    queue = TenantQueue.objects.get(executor="celery")
+    control.pause([queue.pk])
+    assert take_over(process.db, process.id, [sent]) == []
+    control.resume([queue.pk])
+    control.cancel([job.pk])
+    assert take_over(process.db, process.id, [sent]) == []
+
+
+def test_process_that_was_taken_for_dead_takes_nothing_over(worker_factory):
+    dispatcher, process = worker_factory(CELERY), worker_factory()
+    _job, sent = send(dispatcher)
+    Worker.objects.filter(pk=process.id).delete()
+    assert take_over(process.db, process.id, [sent]) == []
+
+
+def test_death_of_a_dispatcher_costs_no_attempt(worker_factory):
+    dispatcher = worker_factory(CELERY)
+    job, _sent = send(dispatcher)
+    Worker.objects.filter(pk=dispatcher.id).update(role="dispatcher", executor="celery")
+    rescued = rescue_worker("default", dispatcher.id, death_of("default", dispatcher.id))
+    assert rescued.returned == [job.pk]
+    assert (job.refresh().attempt, job.state) == (0, "created")

@@ -1,0 +1,130 @@
+"""Celery executes jobs: a real broker, a real dispatcher, real Celery workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from django_tenantqueue import delay
+from django_tenantqueue.models import Worker
+from django_tenantqueue.states import State
+
+from .workers import Workers, make_queue, wait_for_end
+
+pytest.importorskip("celery")
+
+from tests.celeryapp import chaos
+from tests.celeryapp import settings as celery_settings
+from tests.celeryapp.brokers import Broker, RabbitMQ, Redis
+from tests.celeryapp.deployment import SETTINGS, CeleryWorker, environment
+from tests.celeryapp.tasks import coroutine, third_time, too_long, where
+
+
+class Deployment:
+    """A broker, a dispatcher and Celery workers on the test's database."""
+
+    def __init__(self, broker: Broker, workers: Workers, directory: Path) -> None:
+        self.broker = broker
+        self.workers = workers
+        self.env = environment(workers.database_url, broker.url)
+        self.directory = directory
+        self.celery: list[CeleryWorker] = []
+
+    def dispatch(self, *options: str) -> Any:
+        """Start a dispatcher."""
+        return self.workers.start("--dispatch=celery", *options, module=SETTINGS, anew=True)
+
+    def work(self, *options: str) -> CeleryWorker:
+        """Start a Celery worker."""
+        number = len(self.celery)
+        log = self.directory / f"celery{number}.log"
+        made = CeleryWorker(self.env, log, "-n", f"w{number}@test", *options)
+        self.celery.append(made)
+        return made
+
+    def destroy(self) -> None:
+        """Kill all, and print what was said."""
+        for worker in self.celery:
+            worker.kill()
+            sys.stdout.write(f"--- {worker.log.name}\n{worker.output[-20000:]}\n")
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """Yield a Redis server."""
+    made = Redis(tmp_path_factory.mktemp("redis"))
+    made.start()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def deployment(
+    redis: Redis, workers: Workers, tmp_path: Path, settings: Any, monkeypatch: Any
+) -> Iterator[Deployment]:
+    """Yield what runs jobs by Celery."""
+    settings.TENANTQUEUE = celery_settings.TENANTQUEUE
+    monkeypatch.setenv("TEST_BROKER", redis.url)
+    redis.flush()
+    made = Deployment(redis, workers, tmp_path)
+    yield made
+    made.destroy()
+
+
+def test_jobs_run_in_celery_workers(deployment: Deployment):
+    deployment.dispatch()
+    deployment.work("--pool=prefork", "--concurrency=1")
+    jobs = [where.using(tenant="acme", executor="celery").delay(), coroutine.delay(7)]
+    jobs += [delay(third_time, executor="celery")(), delay(too_long, executor="celery")()]
+    wait_for_end([job.pk for job in jobs])
+    done = [job.refresh() for job in jobs]
+    assert [job.state for job in done] == [State.SUCCESS] * 4, [job.errors for job in done]
+    row = Worker.objects.get(role="runner")
+    assert done[0].result == {"pid": row.pid, "tenant": "acme", "queue": "celery", "attempt": 1}
+    assert row.name == f"w0@test {row.pid}"
+    assert row.executor == "celery"
+    assert done[1].result == 7
+    assert done[2].result[0] == 2
+    assert done[3].result == "stopped"
+
+
+def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) -> None:
+    """Let jobs run in chaos, and audit them."""
+    for tenant in chaos.TENANTS:
+        make_queue(tenant, "celery", num_slots=chaos.SLOTS, executor="celery")
+    ids, atomic = chaos.enqueue(jobs)
+    story = chaos.play(deployment, ids, workers=3, timeout=timeout, steps=steps)
+    sys.stdout.write(
+        f"{len(ids)} jobs: {story}; the most of a tenant at once: {chaos.most_beside(ids)};\n"
+        f"longest time from a killed run to the next one: {chaos.longest_rescue():.1f} s\n"
+    )
+    wrong = {name: found for name, found in chaos.audit(ids, atomic).items() if found}
+    assert not wrong, wrong
+
+
+FULL_SIZE = "TENANTQUEUE_FULL_SIZE" in os.environ
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", [Redis, RabbitMQ])
+def test_nothing_is_lost_in_chaos(
+    kind: type[Broker], workers: Workers, tmp_path: Path, settings: Any, monkeypatch: Any
+):
+    broker = kind(tmp_path / "broker")
+    broker.start()
+    settings.TENANTQUEUE = celery_settings.TENANTQUEUE
+    monkeypatch.setenv("TEST_BROKER", broker.url)
+    made = Deployment(broker, workers, tmp_path)
+    try:
+        if FULL_SIZE:
+            run_chaos(made, 5000, timeout=1200, steps=4)
+        else:
+            run_chaos(made, 100, timeout=180, steps=2)
+    finally:
+        made.destroy()
+        broker.destroy()
