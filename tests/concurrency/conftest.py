@@ -14,6 +14,7 @@ from django.apps import apps
 from django.db import connection, connections
 
 from django_tenantqueue.models import (
+    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
@@ -44,7 +45,7 @@ def wipe() -> None:
         cursor.execute("SELECT count(*) FROM tenantqueue_job")
         many = cursor.fetchone()[0] > 2000
         cursor.execute("TRUNCATE tenantqueue_job" if many else "DELETE FROM tenantqueue_job")
-        first = (MonitorAddition, MonitorPace)  # which refer to monitors
+        first = (MonitorAddition, MonitorPace, IdempotencyKey)  # which refer to others
         ours = apps.get_app_config("tenantqueue").get_models()
         others = [model for model in ours if model is not Job and not model._meta.proxy]
         for model in (*first, *others, *apps.get_app_config("testapp").get_models()):
