@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from ..models import FireworqQueue, TenantQueue, Worker
+from ..models.worker import Role
 from ..queries import fireworq as queries
 from ..queries.control import count_queues
 from ..queries.figures import Counts, sum_of_queues
@@ -216,6 +217,7 @@ def find_node(using: str, queue: TenantQueue) -> Worker | None:
     rows = Worker.objects.using(using).filter(
         heartbeat_at__gt=Now() - SILENT, draining=False, stopping=False
     )
+    rows = rows.exclude(role=Role.RUNNER)
     for worker in rows.order_by("pk"):
         filters = (worker.queues, worker.exclude_queues, worker.tenants, worker.executor)
         if Takers([filters]).take(queue.tenant, queue.name, queue.executor or ""):

@@ -41,6 +41,13 @@ MEANINGS = {
     429: "The token has made too many requests; Retry-After says how many seconds to wait",
 }
 SCHEME = "token"
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["progress", "end"]},
+        "data": {"type": "string", "description": "A job as JSON"},
+    },
+}
 STREAMS = ("follow_job",)
 """Operations that answer with server-sent events."""
 
@@ -109,7 +116,8 @@ class DocumentedAPI(NinjaAPI):
             for each in operations.values():
                 if each["operationId"] in STREAMS:
                     content = each["responses"][200]["content"]
-                    content["text/event-stream"] = content.pop("application/json")
+                    content.clear()
+                    content["text/event-stream"] = {"schema": EVENT}
                 if "requestBody" in each:
                     for status in (400, 413):
                         each["responses"][status] = _described(status)

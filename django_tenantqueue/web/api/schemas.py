@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ...states import State
 
@@ -28,8 +28,11 @@ Flag = Annotated[bool, Field(strict=True)]
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
 
 
-class Input(Schema):
-    """What a client sends. Unknown members are an error."""
+class Input(BaseModel):
+    """What a client sends. Unknown members are an error.
+
+    No Schema of ninja, which is five times as slow with a batch.
+    """
 
     model_config = ConfigDict(extra="forbid")
 

@@ -67,7 +67,7 @@ def _as_problem(response: HttpResponseBase) -> HttpResponseBase:
     """Return a problem in place of Django's answer to a method that there is not."""
     if response.status_code != 405:
         return response
-    allow = response.headers.get("Allow", "")
+    allow = ", ".join(sorted(response.headers.get("Allow", "").split(", ")))
     return problem(405, f"Use one of: {allow}.", {"Allow": allow})
 
 

@@ -12,6 +12,7 @@ from django.http import HttpResponse
 from django.test import Client, override_settings
 
 from django_tenantqueue.models import ApiToken, Change
+from django_tenantqueue.operations.queues import forget_queues
 from django_tenantqueue.operations.tokens import create_token
 
 SETTINGS = {"API_TASKS": ["tests.*"], "API_REQUESTS_PER_MINUTE": None}
@@ -52,6 +53,7 @@ class ApiClient:
 @pytest.fixture(autouse=True)
 def _settings() -> Iterator[None]:
     cache.clear()
+    forget_queues()
     with override_settings(ROOT_URLCONF="tests.web.api.urls", TENANTQUEUE=SETTINGS):
         yield
     cache.clear()

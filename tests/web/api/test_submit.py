@@ -153,8 +153,8 @@ def test_full_and_retired_queues_are_conflicts(api: ApiClient) -> None:
     api.post("/jobs", {"task": ADD, "args": [1]})
     api.patch("/queues/default", {"max_waiting": 1})
     full = api.post("/jobs", {"task": ADD, "args": [1]})
-    api.patch("/queues/default", {"max_waiting": None, "retired": True})
-    retired = api.post("/jobs", {"task": ADD, "args": [1]})
+    TenantQueue.objects.create(tenant="acme", name="old", retired=True)
+    retired = api.post("/jobs", {"task": ADD, "args": [1], "queue": "old"})
 
     assert (full.status_code, retired.status_code) == (409, 409)
     assert "max_waiting" in full.json()["detail"]
