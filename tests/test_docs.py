@@ -454,16 +454,3 @@ def test_files_exist_when_the_architecture_names_them() -> None:
 
     assert len(named) > 40
     assert [name for name in named if not (PACKAGE / name).exists()] == []
-
-
-def test_page_of_the_http_api_is_that_of_its_document() -> None:
-    from django_tenantqueue.web.api.urls import api
-
-    sys.path.insert(0, str(DOCS))
-    http_api = importlib.import_module("http_api")
-    sys.path.pop(0)
-    document = api.get_openapi_schema(path_prefix="")
-
-    assert (DOCS / "reference" / "http-api.md").read_text() == http_api.page(document), (
-        "run: python docs/http_api.py"
-    )

@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from http_operations import operations_tables
 from state_diagram import draw_states
 
 import django_tenantqueue
@@ -89,7 +90,8 @@ def settings() -> str:
     for field in fields(Settings):
         key = field.name.upper()
         kind = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
-        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        default = getattr(Settings(), field.name)
+        default = list(default) if isinstance(default, tuple) else default
         parts.append(f"### `{key}`\n\n{kind}, default `{default!r}`\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
 
@@ -292,6 +294,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "states": states_table,
     "transitions": transitions_table,
     "metrics": metrics_table,
+    "http-operations": operations_tables,
     "server-commands": server_commands,
 }
 

@@ -9,7 +9,8 @@ WHERE t.id = (
     WHERE a.id = %(id)s::bigint
         AND (
             a.last_used_at IS NULL
-            OR a.last_used_at < statement_timestamp() - make_interval(secs => %(every_seconds)s::float8)
+            OR a.last_used_at
+                < statement_timestamp() - make_interval(secs => %(every_seconds)s::float8)
         )
     FOR NO KEY UPDATE SKIP LOCKED
 )

@@ -25,7 +25,15 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from django_tenantqueue.models import ConcurrentJobMonitor, Job, Schedule, Session, TenantQueue
+from django_tenantqueue.models import (
+    ConcurrentJobMonitor,
+    Job,
+    Routing,
+    Schedule,
+    Session,
+    TenantQueue,
+)
+from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.tokens import create_token
 from tests.factories import make_job, make_jobs, make_queue
 
@@ -73,6 +81,7 @@ def secret() -> str:
         created_at=timezone.now(),
     )
     Schedule.objects.create(tenant="acme", name="s", task=TASK, expression="1h", kind="interval")
+    set_routing(TASK, "default", tenant="acme")
     return create_token("fuzzer", tenant="acme", scopes=["read", "submit", "http", "tune"])[1]
 
 
@@ -87,6 +96,7 @@ def try_all(document: Any, secret: str, examples: int) -> int:
             Schedule.objects.get().pk,
         ],
         "name": list(TenantQueue.objects.values_list("name", flat=True)),
+        "pattern": list(Routing.objects.values_list("pattern", flat=True)),
     }
     count = 0
     for result in document.get_all_operations():
