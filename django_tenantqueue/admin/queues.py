@@ -125,12 +125,10 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     def formfield_for_dbfield(
         self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> Any:
-        """Return a field of the form. The executor is one of the settings, or of another queue."""
+        """Return a field of the form. The executor is one of the settings."""
         if db_field.name != "executor":
             return super().formfield_for_dbfield(db_field, request, **kwargs)
-        rows = TenantQueue.objects.using(self.using).filter(executor__isnull=False)
-        used = rows.order_by().values_list("executor", flat=True).distinct()
-        names = sorted({*get_settings().executors, *(name for name in used if name)})
+        names = sorted(get_settings().executors)
         return forms.TypedChoiceField(
             choices=[("", _("none: the workers")), *((name, name) for name in names)],
             empty_value=None,
