@@ -75,6 +75,14 @@ def busy(key: str, milliseconds: float) -> None:
     end_interval(row_id)
 
 
+@task(queue="celery", max_attempts=3)
+def hang_once() -> int:
+    """Hang in the first run; return the pid of a later one."""
+    if current_job().attempt == 1:
+        time.sleep(600)
+    return os.getpid()
+
+
 @task(queue="celery")
 async def coroutine(value: int) -> int:
     """Return the argument, as a coroutine."""

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from django_tenantqueue import delay
-from django_tenantqueue.models import Worker
+from django_tenantqueue import Placeholder, delay
+from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.states import State
+from tests.testapp.tasks import add
+from tests.timing import assert_within
 
-from .workers import Workers, make_queue, wait_for_end
+from .workers import Workers, clock, make_queue, wait_for_end, wait_for_state, wait_until
 
 pytest.importorskip("celery")
 
@@ -22,7 +24,7 @@ from tests.celeryapp import chaos
 from tests.celeryapp import settings as celery_settings
 from tests.celeryapp.brokers import Broker, RabbitMQ, Redis
 from tests.celeryapp.deployment import SETTINGS, CeleryWorker, environment
-from tests.celeryapp.tasks import coroutine, third_time, too_long, where
+from tests.celeryapp.tasks import coroutine, hang_once, third_time, too_long, where
 
 
 class Deployment:
@@ -81,7 +83,11 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     deployment.work("--pool=prefork", "--concurrency=1")
     jobs = [where.using(tenant="acme", executor="celery").delay(), coroutine.delay(7)]
     jobs += [delay(third_time, executor="celery")(), delay(too_long, executor="celery")()]
-    wait_for_end([job.pk for job in jobs])
+    following = add.using(queue="celery").call(Placeholder("result"), 1)
+    first = add.using(tenant="acme", executor="celery", then=following).delay(2, 3)
+    wait_for_end([job.pk for job in [*jobs, first]])
+    wait_until(lambda: Job.objects.filter(name=add.name, final=True).count() == 2)
+    assert sorted(Job.objects.filter(name=add.name).values_list("result_data", flat=True)) == [5, 6]
     done = [job.refresh() for job in jobs]
     assert [job.state for job in done] == [State.SUCCESS] * 4, [job.errors for job in done]
     row = Worker.objects.get(role="runner")
@@ -91,6 +97,20 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     assert done[1].result == 7
     assert done[2].result[0] == 2
     assert done[3].result == "stopped"
+
+
+def test_job_of_a_killed_worker_runs_again_soon(deployment: Deployment):
+    deployment.dispatch()
+    for _ in range(2):
+        deployment.work("--pool=prefork", "--concurrency=1")
+    job = wait_for_state(hang_once.delay(), State.RUNNING)
+    row = Worker.objects.get(pk=job.worker_id)
+    killed_at = clock()
+    deployment.celery[int(row.name[1])].kill()  # w0@test or w1@test
+    (job,) = wait_for_end([job.pk])
+    assert (job.state, job.attempt) == (State.SUCCESS, 2)
+    assert job.result != row.pid
+    assert_within(15, job.started_at - killed_at)
 
 
 def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) -> None:
