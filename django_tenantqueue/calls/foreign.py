@@ -139,7 +139,7 @@ OPTIONS = {
     "job_timeout": _TIMEOUT,
     "kwargs": _OPTIONS_AND_ARGUMENTS,
     "link": _CALLBACK,
-    "link_error": "hooks=…, whose failure(job) is called after the last attempt",
+    "link_error": "on_end=…, a call that looks at current_job().previous.state",
     "lock": "unique=Unique('while_executing'), or session=…",
     "max_age": "expires_at=…",
     "max_backoff": "backoff_max=…",

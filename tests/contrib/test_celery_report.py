@@ -154,7 +154,8 @@ def test_schedules_and_settings_of_the_project_are_named(output) -> None:
         ),
     }
     settings = {each["name"]: each["write"] for each in report["settings"]}
-    assert settings["task_time_limit"] == "TENANTQUEUE = {'DEFAULT_HARD_TIMEOUT': 660}"
+    assert settings["task_soft_time_limit"] == "'DEFAULT_TIMEOUT': 600 in TENANTQUEUE"
+    assert settings["task_time_limit"].startswith("'HARD_TIMEOUT_GRACE': 60 in TENANTQUEUE")
     assert "redis://" not in json.dumps(report["settings"])
 
 

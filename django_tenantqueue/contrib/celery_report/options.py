@@ -6,15 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_Write = Callable[[Any], str]
+_Write = Callable[[Any, Any], str]
+"""Takes a value and all settings of the Celery app."""
 
 
 def _setting(name: str) -> _Write:
-    return lambda value: f"TENANTQUEUE = {{{name!r}: {value!r}}}"
+    return lambda value, conf: f"{name!r}: {value!r} in TENANTQUEUE"
 
 
 def _says(text: str) -> _Write:
-    return lambda value: text
+    return lambda value, conf: text
+
+
+def _hard_limit(value: Any, conf: Any) -> str:
+    """Return the setting for runs that are killed; with a soft limit it counts from that one."""
+    soft = conf.task_soft_time_limit
+    if not soft:
+        return f"'DEFAULT_HARD_TIMEOUT': {value!r} in TENANTQUEUE"
+    return f"'HARD_TIMEOUT_GRACE': {value - soft!r} in TENANTQUEUE: it counts from DEFAULT_TIMEOUT"
 
 
 COUNTERPARTS: dict[str, _Write] = {
@@ -36,13 +45,13 @@ COUNTERPARTS: dict[str, _Write] = {
     "task_routes": _says("queue=… of each task, as printed above"),
     "task_serializer": _says("nothing: arguments are JSON"),
     "task_soft_time_limit": _setting("DEFAULT_TIMEOUT"),
-    "task_time_limit": _setting("DEFAULT_HARD_TIMEOUT"),
+    "task_time_limit": _hard_limit,
     "task_track_started": _says("nothing: a job has the state running"),
-    "worker_concurrency": lambda value: f"manage.py runworker --threads {value}",
-    "worker_max_memory_per_child": lambda value: (
+    "worker_concurrency": lambda value, conf: f"manage.py runworker --threads {value}",
+    "worker_max_memory_per_child": lambda value, conf: (
         f"manage.py runworker --max-rss {max(1, int(value) // 1024)}"
     ),
-    "worker_max_tasks_per_child": lambda value: f"manage.py runworker --max-jobs {value}",
+    "worker_max_tasks_per_child": lambda value, conf: f"manage.py runworker --max-jobs {value}",
     "worker_prefetch_multiplier": _says("nothing: workers claim what they have room for"),
 }
 SECRET = {"broker_transport_options", "broker_url", "result_backend"}
@@ -67,5 +76,5 @@ def read_settings(app: Any) -> list[SettingRow]:
         value = getattr(app.conf, name, None)
         if value is not None and value != DEFAULTS.get(name):
             shown = "…" if name in SECRET else repr(value)
-            found.append(SettingRow(name, shown, write(value)))
+            found.append(SettingRow(name, shown, write(value, app.conf)))
     return found

@@ -81,7 +81,11 @@ def make_report(app: Any, more_paths: list[Path] | None = None) -> Report:
     """Return the report on a Celery app and the project around it."""
     app.loader.import_default_modules()
     app.finalize(auto=True)
-    tasks = [task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")]
+    tasks = [
+        task
+        for name, task in sorted(app.tasks.items())
+        if not name.startswith(("celery.", "django_tenantqueue."))
+    ]
     schedules = read_schedules(app)
     calls, unread = scan(project_files(app, more_paths or []), {_short(task) for task in tasks})
     return Report(

@@ -26,7 +26,7 @@ OPTIONS = {
 """Options of apply_async, and those of .using()."""
 LEFT_OUT = {
     "link": "then=… with its call",
-    "link_error": "a hook, failure(job), of @task(hooks=…)",
+    "link_error": "on_end=… with its call, which looks at current_job().previous.state",
     "priority": "priority: a lower number runs first here, 240 is the middle",
     "task_id": "the id of a job is given by the database",
 }

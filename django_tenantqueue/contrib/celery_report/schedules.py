@@ -67,7 +67,8 @@ def _entry(app: Any, name: str, entry: Any) -> BeatEntry:
 def _option(option: str, value: Any) -> str:
     names = {"expires": "expires_at", "queue": "queue", "time_limit": "hard_timeout"}
     if option in names:
-        return f"{option}={value!r}: write {names[option]}={value!r} in @task"
+        scope = ", for all jobs of the task" if option == "expires" else ""
+        return f"{option}={value!r}: write {names[option]}={value!r} in @task{scope}"
     return f"{option}={value!r} of the entry is left out"
 
 

@@ -149,6 +149,8 @@ def _declaration(
         options["timeout"] = repr(task.soft_time_limit)
     if task.time_limit and task.time_limit != conf.task_time_limit:
         options["hard_timeout"] = repr(task.time_limit)
+    if options.get("max_attempts", "1") != "1" and not task.acks_late:
+        notes.append("a run whose worker dies is repeated here; Celery loses it without acks_late")
     if isinstance(task.expires, int | float):
         options["expires_at"] = repr(task.expires)
     elif task.expires is not None:
