@@ -15,6 +15,8 @@ Address = IPv4Address | IPv6Address
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
 NAT64 = IPv6Network("64:ff9b::/96")
+SPECIAL = (IPv4Network("192.0.0.0/24"), IPv6Network("64:ff9b:1::/48"))
+"""Networks for special purposes (IANA) that older releases of Python take for public."""
 AZURE_METADATA = IPv4Address("168.63.129.16")
 """The one metadata service at a public address."""
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
@@ -93,7 +95,12 @@ def check_address(networks: Networks, address: Address | None, host: str) -> Non
 
 def is_public(address: Address) -> bool:
     """Whether an address is reached through the internet alone."""
-    special = address.is_multicast or address.is_reserved or address == AZURE_METADATA
+    special = (
+        address.is_multicast
+        or address.is_reserved
+        or address == AZURE_METADATA
+        or is_listed(SPECIAL, address)
+    )
     return address.is_global and not special and not getattr(address, "is_site_local", False)
 
 

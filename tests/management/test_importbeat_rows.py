@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import django
 import pytest
+from django.contrib import admin
 from django.core.management import call_command
 from django.db import connection
 from django.test import modify_settings
@@ -54,6 +55,8 @@ def beat() -> Iterator[None]:
             ):
                 editor.create_model(model)
         yield
+    for model in [m for m in admin.site._registry if m._meta.app_label == "django_celery_beat"]:
+        admin.site.unregister(model)  # the app's installation has discovered its admin
 
 
 def add(name: str, **columns: Any) -> Any:

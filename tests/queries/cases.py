@@ -959,7 +959,7 @@ CASES: dict[str, list[Case]] = {
                 "seqs": array([1] * len(filled.held)),
             },
             HOT_KEY,
-            2000,
+            3000,
             worker=True,
         )
     ],
