@@ -193,6 +193,7 @@ def test_queue_without_a_limit_is_put_back_as_it_was_read(acme: Fireworq):
         {"max_dispatches_per_second": 1e300, "max_burst_size": 1},
         {"max_dispatches_per_second": 1, "max_burst_size": 2.5},
         b'{"max_dispatches_per_second": 1e999, "max_burst_size": 1}',
+        {"max_dispatches_per_second": 10**400, "max_burst_size": 1},
     ],
     ids=lambda body: str(body)[:40],
 )

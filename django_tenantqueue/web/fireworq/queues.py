@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -78,7 +78,8 @@ def _read_throttle(body: dict[str, Any]) -> tuple[float | None, int | None]:
     """Return the starts per second and the burst; None: no throttling."""
     rate = body.get("max_dispatches_per_second", 0)
     is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    if not is_number or not isfinite(rate) or rate < 0:
+    # a comparison, since a whole number may be too large for isfinite()
+    if not is_number or not 0 <= rate <= float_info.max:
         raise bad_request("max_dispatches_per_second: it must be a number, 0 or more")
     burst = whole(body, "max_burst_size")
     if bool(rate) != bool(burst):
