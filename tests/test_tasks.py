@@ -143,6 +143,14 @@ def test_statements_are_bounded_when_many_big_calls_are_enqueued(options, statem
 # options
 
 
+def test_times_of_any_offset_are_stored():
+    at = datetime(2070, 1, 1, tzinfo=timezone.get_fixed_timezone(-1138))
+
+    job = noop.using(run_at=at, expires_at=at + timedelta(days=1)).delay().refresh()
+
+    assert (job.run_at, job.expires_at) == (at, at + timedelta(days=1))
+
+
 def test_columns_are_filled_when_options_are_given():
     at = datetime(2070, 1, 1, tzinfo=UTC)
     job = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self
 
@@ -173,7 +173,7 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
         raise InvalidOption(f"{name}={value!r} is naive: use django.utils.timezone")
     if not EARLIEST <= value < LATEST:
         raise InvalidOption(f"{name}={value!r}: its year must be from 1900 to 8999")
-    return value
+    return value.astimezone(UTC)  # PostgreSQL takes no offset of 16 hours or more
 
 
 def check_seconds(name: str, value: Any) -> float:

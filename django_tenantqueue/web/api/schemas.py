@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ...states import State
 
@@ -21,7 +21,14 @@ def _text_only(value: Any) -> Any:
     return value
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_text_only)]
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)  # PostgreSQL takes no offset of 16 hours or more
+    except OverflowError:
+        raise ValueError("give a time of the years 1 to 9999") from None
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_in_utc)]
 Whole = Annotated[int, Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
