@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -19,7 +20,9 @@ from django_tenantqueue import checks, task
 from django_tenantqueue.calls import sources
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
+from tests.factories import make_queue
 
+CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
 
@@ -195,6 +198,45 @@ def test_server_is_warned_of_when_it_cannot_be_reached(monkeypatch):
     assert found(checks.check_database, databases=["default"]) == [
         ("tenantqueue.W006", "The jobs' database 'default' cannot be reached: connection refused")
     ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"BACKEND": "no.such.Executor"}, "No module named 'no'"),
+        ({"BACKEND": CELERY, "OPTIONS": {"que": "jobs"}}, "has 'que': known are app, queue"),
+        ({"BACKEND": CELERY, "OPTIONS": {"window": 0}}, "'window'\\] is 0: give 1 to 10000"),
+        ({"BACKEND": CELERY, "OPTIONS": {"queue": ""}}, "'queue'\\] is '': give the name"),
+        ({"BACKEND": CELERY, "OPTIONS": {"app": "no.such.app"}}, "'app'\\] is 'no.such.app'"),
+    ],
+    ids=str,
+)
+def test_executor_is_found_when_it_cannot_be_used(entry, said):
+    with override_settings(TENANTQUEUE={"EXECUTORS": {"celery": entry}}):
+        ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E016"
+    assert message.startswith("TENANTQUEUE['EXECUTORS']['celery'] cannot be used: ")
+    assert re.search(said, message)
+
+
+@override_settings(TENANTQUEUE={"EXECUTORS": {"celery": {"BACKEND": CELERY}}})
+def test_executor_is_right_without_options():
+    assert checks.check_settings() == []
+
+
+@pytest.mark.django_db
+@override_settings(TENANTQUEUE={"EXECUTORS": {"celery": {"BACKEND": CELERY}}})
+def test_queue_is_warned_of_when_its_executor_is_not_in_the_settings():
+    make_queue("acme", "celery", executor="celery")
+    assert checks.check_database(databases=["default"]) == []
+    for tenant in ("acme", "globex"):
+        make_queue(tenant, "reports", executor="gone")
+
+    ((number, message),) = found(checks.check_database, databases=["default"])
+
+    assert number == "tenantqueue.W016"
+    assert message.startswith("There are queues with the executor 'gone', which")
 
 
 def test_every_message_has_a_hint_when_it_is_shown():

@@ -137,6 +137,17 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
             help_text=db_field.help_text,
         )
 
+    def get_form(
+        self, request: HttpRequest, obj: TenantQueue | None = None, change: bool = False, **kw: Any
+    ) -> Any:
+        """Return the form. An executor that is no longer in the settings stays a choice."""
+        made: Any = super().get_form(request, obj, change=change, **kw)
+        field = made.base_fields.get("executor")
+        gone = None if obj is None else obj.executor
+        if field is not None and gone and gone not in get_settings().executors:
+            field.choices = [*field.choices, (gone, gone)]
+        return made
+
     def save_model(self, request: HttpRequest, obj: TenantQueue, form: Any, change: bool) -> None:
         """Save a queue; a new one has the executor that the settings give its name."""
         if not change and obj.executor is None:

@@ -20,7 +20,7 @@ from ..execution.outcome import UNKNOWN_CLASS, Outcome
 from ..execution.run import run_async, run_sync
 from ..gates import JobGates
 from ..models import Job, TenantQueue
-from ..operations.claim import Claimer, Verdict
+from ..operations.claim import Claimer, Filters, Verdict
 from ..operations.firing import fire_schedules
 from ..operations.gates import follow_later, keys_of, release
 from ..operations.maintain import expire
@@ -46,20 +46,22 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     hooks of the test and of the jobs are run. Jobs go one at a time in the order in which a worker
     would claim them; those that they enqueue run, too. Errors of tasks do not surface here: look
     at the returned jobs' `state` and `errors`. Due schedules fire and expired jobs are cancelled
-    before the first job.
+    before the first job. Jobs of executors run here, too.
 
     `scheduled` also runs jobs whose time has not come, retries among them. `most` ends a test
     whose jobs enqueue each other for ever; RuntimeError says so.
     """
     using = get_settings().database
     ran: list[int] = []
-    claimer = Claimer(TEST_WORKER)
+    executors = (None, *get_settings().executors)
+    claimers = [Claimer(TEST_WORKER, Filters(executor=name)) for name in executors]
     while fire_schedules(using) or expire(using):
         pass
     while True:
         run_commit_hooks(using)
         _promote(using, scheduled=scheduled)
-        claimed = _claim_one(using, claimer)
+        found_by_each = (_claim_one(using, claimer) for claimer in claimers)
+        claimed = next((one for one in found_by_each if one is not None), None)
         if claimed is None:
             break
         if len(ran) >= most:

@@ -15,12 +15,17 @@ class _Inputs(HTMLParser):
         self.containing = containing
         self.values: dict[str, list[str]] = {}
         self.found: dict[str, list[str]] | None = None
+        self.select = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         name = given.get("name")
         if tag == "form":
             self.values = {}
+        if tag == "select":
+            self.select = name or ""
+        if tag == "option" and "selected" in given and given.get("value"):
+            self.values.setdefault(self.select, []).append(given["value"] or "")
         if tag != "input" or name is None or given.get("type") in ("submit", "button"):
             return
         if given.get("type") in ("checkbox", "radio") and "checked" not in given:

@@ -572,3 +572,31 @@ def test_refresh_leaves_the_messages_to_the_page_that_they_are_for(admin_client:
 
     assert "1 tenant queue changed" not in text_of(refreshed)
     assert "1 tenant queue changed" in text_of(admin_client.get(LIST))
+
+
+GONE = {"BACKEND": "django_tenantqueue.contrib.celery.CeleryExecutor"}
+
+
+@pytest.mark.parametrize("known", [{}, {"other": GONE}])
+def test_page_keeps_an_executor_that_is_not_in_the_settings(
+    admin_client: Client, known: dict[str, Any], settings: Any
+) -> None:
+    settings.TENANTQUEUE = {"EXECUTORS": known}
+    queue = make_queue("acme", "reports", executor="gone")
+    values = show(admin_client, page_of(queue))
+
+    response = save(admin_client, values, page_of(queue), num_slots="7")
+
+    assert response.status_code == 302
+    queue.refresh_from_db()
+    assert (queue.num_slots, queue.executor) == (7, "gone")
+
+
+def test_page_changes_and_clears_the_executor(admin_client: Client, settings: Any) -> None:
+    settings.TENANTQUEUE = {"EXECUTORS": {"other": GONE}}
+    queue = make_queue("acme", "reports", executor="gone")
+    for chosen, executor in (("other", "other"), ("", None)):
+        values = show(admin_client, page_of(queue))
+        assert save(admin_client, values, page_of(queue), executor=chosen).status_code == 302
+        queue.refresh_from_db()
+        assert queue.executor == executor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,14 +100,18 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     assert done[3].result == "stopped"
 
 
-def test_job_of_a_killed_worker_runs_again_soon(deployment: Deployment):
+@pytest.mark.parametrize("killed", ["pool process", "whole worker"])
+def test_job_of_a_killed_process_runs_again_soon(deployment: Deployment, killed: str):
     deployment.dispatch()
     for _ in range(2):
         deployment.work("--pool=prefork", "--concurrency=1")
     job = wait_for_state(hang_once.delay(), State.RUNNING)
     row = Worker.objects.get(pk=job.worker_id)
     killed_at = clock()
-    deployment.celery[int(row.name[1])].kill()  # w0@test or w1@test
+    if killed == "pool process":
+        os.kill(row.pid, signal.SIGKILL)
+    else:
+        deployment.celery[int(row.name[1])].kill()  # w0@test or w1@test
     (job,) = wait_for_end([job.pk])
     assert (job.state, job.attempt) == (State.SUCCESS, 2)
     assert job.result != row.pid

@@ -22,7 +22,9 @@ from django_tenantqueue.models import (
     TaskRate,
     TenantQueue,
     UserCap,
+    Worker,
 )
+from django_tenantqueue.models.worker import Role
 from django_tenantqueue.operations import control, monitor_control, sessions
 from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.states import State
@@ -679,6 +681,82 @@ def test_worker_of_a_running_job_is_silent() -> None:
 
 def test_worker_of_a_running_job_is_gone() -> None:
     assert codes(make_job(state=State.RUNNING)) == ["worker_gone"]
+
+
+def make_sent(seconds: float) -> tuple[Job, Worker]:
+    """Return a job that a dispatcher has sent, and the dispatcher."""
+    dispatcher = make_worker(name="web-7:12", role=Role.DISPATCHER, executor="celery", threads=0)
+    queue = make_queue("acme", "celery", executor="celery")
+    sent_at = timezone.now() - timedelta(seconds=seconds)
+    job = make_job(queue, state=State.QUEUED, worker_id=dispatcher.pk, queued_at=sent_at)
+    return job, dispatcher
+
+
+def test_sent_job_says_that_no_process_has_taken_it_over() -> None:
+    job, _dispatcher = make_sent(1)
+
+    found = answer(job)
+
+    assert found.causes == []
+    assert found.sentence.startswith("Dispatcher web-7:12 sent it to the executor celery 1 s ")
+    assert found.sentence.endswith("ago. No process has taken it over yet.")
+
+
+def test_sent_job_is_not_taken_over_for_long() -> None:
+    job, dispatcher = make_sent(60)
+
+    one = cause(job, Code.NOT_TAKEN_OVER)
+
+    assert one.sentence.startswith("No process of the executor celery has taken it over for 1 min")
+    assert one.target == Target("worker", dispatcher.pk, dispatcher.name)
+
+
+def test_job_in_a_process_of_an_executor_says_so() -> None:
+    worker = make_worker(name="w0@web 9", role=Role.RUNNER, executor="celery")
+    started_at = timezone.now() - timedelta(minutes=2)
+
+    job = make_job(state=State.RUNNING, worker_id=worker.pk, started_at=started_at)
+
+    assert "in the process w0@web 9 of the executor celery, attempt 1" in answer(job).sentence
+
+
+def make_waiting() -> Job:
+    """Return a job that waits in a queue of an executor."""
+    return make_job(make_queue("acme", "celery", executor="celery"))
+
+
+def test_dispatcher_cannot_send() -> None:
+    values = {"role": Role.DISPATCHER, "executor": "celery", "last_error": "no broker"}
+    one = make_worker(**values, last_error_at=timezone.now())
+    job = make_waiting()
+
+    found = cause(job, Code.NOT_SENT)
+
+    assert found.sentence == "Its dispatcher cannot send jobs: no broker"
+    assert found.target == Target("worker", one.pk, one.name)
+    make_worker(role=Role.DISPATCHER, executor="celery")  # this one can
+    assert codes(job) == []
+
+
+def test_dispatcher_that_can_send_again_is_no_cause() -> None:
+    minute_ago = timezone.now() - timedelta(minutes=1)
+    make_worker(
+        role=Role.DISPATCHER, executor="celery", last_error="no broker", last_error_at=minute_ago
+    )
+
+    assert codes(make_waiting()) == []
+
+
+@pytest.mark.parametrize(
+    "columns", [{}, {"role": Role.DISPATCHER, "executor": "other"}], ids=["worker", "other"]
+)
+def test_no_dispatcher_of_its_executor(columns: dict[str, Any]) -> None:
+    make_worker(**columns)
+
+    one = cause(make_waiting(), Code.NO_WORKER_TAKES)
+
+    assert one.sentence == "No dispatcher of the executor “celery” takes its queue."
+    assert one.remedy == "Start one: “manage.py runworker --dispatch celery”."
 
 
 def test_cancellation_of_a_running_job_was_requested() -> None:
