@@ -94,7 +94,7 @@ def _single(
     for _ in range(10):
         job = task.delay()
     with bench.connect() as connection:
-        statement, params = _bare_insert(connection, job)
+        statement, params = bare_insert(connection, job)
         _check_same(connection, job, statement, params)
         bench.vacuum()
 
@@ -158,7 +158,7 @@ def _sum(costs: list[Cost]) -> Cost:
     )
 
 
-def _bare_insert(connection: psycopg.Connection[Any], job: Job) -> tuple[bytes, list[object]]:
+def bare_insert(connection: psycopg.Connection[Any], job: Job) -> tuple[bytes, list[object]]:
     """Return an INSERT of all the values that .delay() has stored, and the values."""
     columns = COLUMNS.split(", ")
     row = connection.execute(
