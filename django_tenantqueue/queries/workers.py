@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -118,9 +118,17 @@ def connection_budget(using: str) -> tuple[int, int]:
     return allowed, fleet
 
 
+class TakenJob(NamedTuple):
+    """A job that was taken over, with the names of its tenant and queue."""
+
+    claimed: ClaimedJob
+    tenant: str
+    queue: str
+
+
 def take_over(
     connection: psycopg.Connection[Any], worker_id: int, claims: Sequence[tuple[int, int, int]]
-) -> list[ClaimedJob]:
+) -> list[TakenJob]:
     """Move claims (id, worker, claim_seq) to this worker; return those that still stood."""
     claims = sorted(claims)
     params = {
@@ -129,7 +137,8 @@ def take_over(
         "workers": array(c[1] for c in claims),
         "seqs": array(c[2] for c in claims),
     }
-    return [ClaimedJob(*row) for row in execute_bounded(connection, "take_over", params)]
+    rows = execute_bounded(connection, "take_over", params)
+    return [TakenJob(ClaimedJob(*row[:-2]), *row[-2:]) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ from ..execution.outcome import Outcome, judge
 from ..execution.run import run_async, run_sync
 from ..executors import Claim, Executor
 from ..queries import workers as queries
-from ..queries.claim import ClaimedJob
 from ..queries.workers import NewWorker
 from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
@@ -126,14 +125,15 @@ class TakeLoop(ClaimLoop):
         except BaseException:
             self._wanted_claims.extendleft(reversed(wanted))
             raise
-        jobs = {(job.id, job.claim_seq): self._as_running(job) for job in taken}
+        jobs = {
+            (one.claimed.id, one.claimed.claim_seq): RunningJob(
+                one.claimed, tenant=one.tenant, queue=one.queue
+            )
+            for one in taken
+        }
         self.claimed_jobs.hand_out(jobs.values())
         for claim, future in wanted:
             future.set_result(jobs.pop((claim.job_id, claim.claim_seq), None))
-
-    def _as_running(self, claimed: ClaimedJob) -> RunningJob:
-        tenant, queue = queries.find_queue_names(self.connection, claimed.queue_id)
-        return RunningJob(claimed, tenant=tenant, queue=queue)
 
 
 class RemoteProcess:

@@ -131,7 +131,7 @@ def test_job_that_was_taken_over_is_let_go(
     taken = take_over(process.db, process.id, [(claim.job_id, claim.worker_id, claim.claim_seq)])
     dispatcher.turn_until(lambda: not len(dispatcher.loop.claimed_jobs))
 
-    assert [one.id for one in taken] == [job.pk]
+    assert [one.claimed.id for one in taken] == [job.pk]
     assert state_of(job) == (State.RUNNING, 1, process.id)
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import psycopg
+
+from django_tenantqueue.executors import Claim
 from django_tenantqueue.models import TenantQueue, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.claim import Filters
 from django_tenantqueue.operations.rescue import _death_of as death_of
 from django_tenantqueue.operations.rescue import rescue_worker
 from django_tenantqueue.queries.workers import take_over
-from tests.factories import make_job, make_queue
+from django_tenantqueue.worker import remote
+from django_tenantqueue.worker.config import WorkerConfig
+from django_tenantqueue.worker.connection import connect
+from tests.concurrency.loops import SECONDS
+from tests.factories import make_job, make_queue, register_worker
+from tests.process.workers import wait_until
 
 CELERY = Filters(executor="celery")
 
@@ -33,7 +41,7 @@ def test_executors_do_not_serve_each_others_queues(worker_factory):
 def test_second_message_finds_the_job_taken(worker_factory):
     dispatcher, first, second = worker_factory(CELERY), worker_factory(), worker_factory()
     job, sent = send(dispatcher)
-    assert [one.id for one in take_over(first.db, first.id, [sent])] == [job.pk]
+    assert [one.claimed.id for one in take_over(first.db, first.id, [sent])] == [job.pk]
     assert take_over(second.db, second.id, [sent]) == []
     assert take_over(first.db, first.id, [sent]) == []
     assert (job.refresh().worker_id, job.state) == (first.id, "running")
@@ -73,3 +81,32 @@ def test_death_of_a_dispatcher_costs_no_attempt(worker_factory):
     rescued = rescue_worker("default", dispatcher.id, death_of("default", dispatcher.id))
     assert rescued.returned == [job.pk]
     assert (job.refresh().attempt, job.state) == (0, "created")
+
+
+def test_take_over_whose_answer_is_lost_runs_nothing_and_gives_the_job_back(
+    worker_factory, monkeypatch
+):
+    job, sent = send(worker_factory(CELERY))
+    connection = connect("default", "test")
+    process = register_worker(connection, role="runner", executor="celery")
+    config = WorkerConfig("default", "test", threads=0, async_slots=0)
+    loop = remote.TakeLoop(config, process, connection, lambda: connect("default", "test"))
+
+    def lose_the_answer(connection, *args):
+        monkeypatch.undo()
+        assert len(take_over(connection, *args)) == 1
+        connection.close()
+        raise psycopg.OperationalError("the connection is lost")
+
+    monkeypatch.setattr(remote.queries, "take_over", lose_the_answer)
+    taken = loop.want(Claim(*sent))
+
+    def turned(condition):
+        loop.run_once()
+        return condition()
+
+    wait_until(lambda: turned(taken.done), SECONDS)
+    assert taken.result() is None  # nobody can tell whether another message has it
+    wait_until(lambda: turned(lambda: job.refresh().state == "created"), SECONDS)
+    loop.close()
+    loop.waiter.close()

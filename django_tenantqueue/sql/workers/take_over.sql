@@ -9,16 +9,14 @@ WITH sent AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'running', started_at = clock_timestamp(), worker_id = %(worker)s::bigint
-FROM sent
+FROM sent, tenantqueue_tenantqueue queue
 WHERE job.id = sent.id AND job.claim_seq = sent.claim_seq AND job.worker_id = sent.worker
     -- not redundant: see finish_jobs.sql
     AND job.id = ANY (%(ids)s::bigint[])
     AND job.cancel_requested_at IS NULL
     -- a worker that was taken for dead runs nothing more
     AND EXISTS (SELECT FROM tenantqueue_worker w WHERE w.id = %(worker)s::bigint)
-    AND NOT EXISTS (
-        SELECT FROM tenantqueue_tenantqueue q WHERE q.id = job.queue_id AND q.paused
-    )
+    AND queue.id = job.queue_id AND NOT queue.paused
     AND NOT EXISTS (
         SELECT FROM tenantqueue_taskcontrol c WHERE c.name = job.name AND c.paused
     )
@@ -38,4 +36,5 @@ RETURNING
         )::text
     END AS gates,
     false AS is_controlled,
-    date_part('epoch', clock_timestamp() - greatest(job.run_at, job.created_at)) AS waited
+    date_part('epoch', clock_timestamp() - greatest(job.run_at, job.created_at)) AS waited,
+    queue.tenant, queue.name
