@@ -72,5 +72,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise import_module(f"{__name__}.calls.foreign").unknown_name(__name__, name)
     return getattr(import_module(f"{__name__}.{home}"), name)

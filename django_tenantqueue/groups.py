@@ -9,6 +9,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
+from .calls import foreign
 from .calls.call import read_calls
 from .calls.options import unknown_option
 from .models import ConcurrentJobMonitor
@@ -39,6 +40,15 @@ class Group:
 
     calls: Any
     options: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        raise foreign.unknown_attribute(self, name, foreign.GROUP)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise TypeError: elsewhere this enqueues a group."""
+        raise TypeError(
+            "a group is enqueued by group([…]).delay(), with on_done=… for what follows"
+        )
 
     def using(self, **options: Any) -> Group:
         """Return the same with options of its monitor.

@@ -217,7 +217,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}: {error}") from None
+            hint = foreign.hint_for_argument(error)
+            raise TypeError(f"{self.name}: {error}{hint}") from None
 
     def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) of an element given to enqueue_many()."""

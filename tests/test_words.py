@@ -10,7 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
-from django_tenantqueue import Job, current_job, task
+import django_tenantqueue
+from django_tenantqueue import Job, current_job, group, task
 from django_tenantqueue.calls import foreign
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import get_settings, read_settings
@@ -151,14 +152,15 @@ def test_attribute_of_a_running_task_elsewhere_is_answered_with_ours(name):
     assert job.refresh().result == f"RunningJob has no {name!r}: use {foreign.RUNNING[name]}"
 
 
+_OF_TASKS = (foreign.METHODS, foreign.OPTIONS, foreign.JOB, foreign.RUNNING)
+
+
 def test_what_other_names_are_answered_with_exists():
     from django_tenantqueue import exceptions, states
     from django_tenantqueue.execution.current_job import RunningJob
 
     texts = "\n".join(
-        text
-        for known in (foreign.METHODS, foreign.OPTIONS, foreign.JOB, foreign.RUNNING)
-        for text in known.values()
+        text for known in (*_OF_TASKS, foreign.GROUP, foreign.PACKAGE) for text in known.values()
     )
     for name in re.findall(r"\bjob\.(\w+)", texts):
         assert hasattr(Job, name), name
@@ -188,6 +190,32 @@ def test_option_of_another_system_is_answered_with_ours(name):
     assert foreign.OPTIONS[name] in str(caught.value)
     with pytest.raises(InvalidOption, match=f"'{name}': use "):
         task(name="tests.foreign", **{name: 1})(lambda: None)
+
+
+def test_option_among_the_arguments_is_answered_with_using():
+    with pytest.raises(TypeError, match="argument 'countdown'") as caught:
+        noop.delay(countdown=3)
+    assert foreign.OPTIONS["countdown"] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(foreign.GROUP))
+def test_method_of_a_group_elsewhere_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=f"Group has no {name!r}: use ") as caught:
+        getattr(group([noop.call()]), name)
+    assert foreign.GROUP[name] in str(caught.value)
+
+
+def test_group_that_is_called_says_how_it_is_enqueued():
+    with pytest.raises(TypeError, match=r"enqueued by group\(\[…\]\)\.delay\(\)"):
+        group([noop.call()])()
+
+
+@pytest.mark.parametrize("name", sorted(foreign.PACKAGE))
+def test_import_of_a_name_elsewhere_is_answered_with_ours(name):
+    with pytest.raises(ImportError, match=f"django_tenantqueue has no {name!r}: use ") as caught:
+        exec(f"from django_tenantqueue import {name}")
+    assert foreign.PACKAGE[name] in str(caught.value)
+    assert not hasattr(django_tenantqueue, "chian")
 
 
 def test_job_tells_its_tenant():

@@ -69,6 +69,7 @@ JOB = {
     "forget": "nothing: retention removes old jobs and their results",
     "get": _WAIT,
     "get_status": _STATE,
+    "info": "job.refresh(), and its result, last_error or progress_message",
     "is_failed": "job.refresh().state == State.ERROR",
     "is_finished": _FINAL,
     "is_queued": "job.refresh().state == State.CREATED",
@@ -102,6 +103,25 @@ RUNNING = {
     "update_state": "current_job().progress(done, total, message)",
 }
 """Methods and attributes of the running task elsewhere."""
+
+GROUP = {
+    "apply_async": "group([…]).delay(), with on_done=… for what follows",
+    "get": "group([…]).delay(on_done=…): the callback reads the results",
+    "s": "the group itself, as it is",
+    "skew": "group([…]).using(interval=…).delay()",
+}
+"""Methods of groups elsewhere."""
+
+PACKAGE = {
+    "AsyncResult": "Job.objects.find(job_id)",
+    "Celery": "INSTALLED_APPS and the setting TENANTQUEUE: there is no object for the app",
+    "chain": "first.using(then=second.call()).delay()",
+    "chord": "group([…]).delay(on_done=…)",
+    "crontab": "Cron('0 3 * * *') or @task(schedule='0 3 * * *')",
+    "shared_task": "task",
+    "signature": _CALL,
+}
+"""Names that packages of other job systems have."""
 
 _AT = "run_at=…, with seconds from now, a timedelta or an aware datetime"
 _BACKOFF = "backoff=… (seconds before the second attempt, doubled each time) and backoff_max=…"
@@ -178,6 +198,24 @@ OPTIONS = {
     "unique_for": "unique=Unique('until_expired', ttl=…)",
 }
 """Options of tasks and jobs elsewhere."""
+
+
+def hint_for_argument(error: TypeError) -> str:
+    """Return what to write in place of an argument that a call of a task does not take; or ""."""
+    for name, instead in OPTIONS.items():
+        if str(error).endswith(f"unexpected keyword argument {name!r}"):
+            return f". Options go before the arguments, to .using(…): {name} is {instead}"
+    return ""
+
+
+def unknown_name(package: str, name: str) -> Exception:
+    """Return the error for a name that the package does not have.
+
+    `from … import` shows the text of an ImportError alone.
+    """
+    if name in PACKAGE:
+        return ImportError(f"{package} has no {name!r}: use {PACKAGE[name]}", name=name)
+    return AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 def unknown_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
