@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -76,6 +77,11 @@ class RevocationForm(_Form):
         widget=AdminSplitDateTime,
         help_text=_("Links that are made later open. Empty: now."),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for each in self.fields.values():
+            each.label = capfirst(each.label)
 
     def validate_unique(self) -> None:
         """Allow a second revocation of the same links: it moves the time of the first."""
@@ -138,6 +144,8 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     search_help_text = _("A part of the tenant or of the user.")
     ordering = ("-before", "-pk")
     actions = ()
+    empty_value_display = NOTHING
+    readonly_fields = ("title", "job", "revoked_before")
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -164,6 +172,12 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
         """Return the form, which knows the tenants that the user sees."""
         form = type("RevocationForm", (RevocationForm,), {"tenants": visible_tenants(request)})
         return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def get_fieldsets(self, request: HttpRequest, obj: StatusLinkRevocation | None = None) -> Any:
+        """Return what to give, or what was given."""
+        if obj is None:
+            return self.fieldsets
+        return ((None, {"fields": ("title", "job", "user", "revoked_before")}),)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return False: another revocation is added instead."""
