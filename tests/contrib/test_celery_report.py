@@ -121,6 +121,7 @@ def test_each_task_of_the_project_has_a_line_that_declares_it(output) -> None:
 def test_each_line_of_the_project_that_uses_celery_is_named(output) -> None:
     report, text = output
 
+    assert text.splitlines()[0] in (ROOT / "docs/reference/commands.md").read_text()
     for call in report["calls"]:
         source = Path(call["file"]).read_text().splitlines()
         assert call["code"].split("(", 1)[0].split(" ")[0] in source[call["line"] - 1]
@@ -128,7 +129,7 @@ def test_each_line_of_the_project_that_uses_celery_is_named(output) -> None:
     found = {(Path(c["file"]).name, c["kind"]): c["write"] for c in report["calls"]}
     assert found["views.py", "apply_async"]
     assert found["tasks.py", "retry"] == (
-        "raise Retry(after=10 * (self.request.retries + 1)) from error"
+        "raise Retry(after=10 * (current_job().attempt)) from error"
     )
     assert {kind for _, kind in found} == {
         *("apply_async", "chain", "chord", "get", "group", "import"),
@@ -142,7 +143,7 @@ def test_schedules_and_settings_of_the_project_are_named(output) -> None:
     writes = {each["name"]: each["write"] for each in report["schedules"]}
     assert writes == {
         "clean up every night": (
-            "@task(schedule=Cron('30 3 * * *', kwargs={'older_than_days': 30}))"
+            "schedule=Cron('30 3 * * *', kwargs={'older_than_days': 30}) of its @task"
         ),
         "stock of the north": (
             "make_schedule('stock of the north', 'shop.tasks.sync_stock', Every(minutes=5), "
@@ -303,7 +304,7 @@ def test_times_of_beat_become_ours(app: Celery, schedule: Any, when: str) -> Non
     (entry,) = read_schedules(app)
 
     assert entry.when == when
-    assert declare(entry.write)
+    assert declare(f"@task({entry.write.removesuffix(' of its @task')})")
 
 
 def test_time_zone_of_beat_is_named_when_it_is_not_that_of_the_project(app: Celery) -> None:
@@ -343,7 +344,7 @@ def test_schedule_that_code_adds_is_found(app: Celery) -> None:
     app.finalize()
     (entry,) = read_schedules(app)
 
-    assert entry.write == "@task(schedule=Every(seconds=90, args=('ann',)))"
+    assert entry.write == "schedule=Every(seconds=90, args=('ann',)) of its @task"
     assert entry.notes == [
         "queue='mail': write queue='mail' in @task",
         "priority=3 of the entry is left out",
@@ -419,14 +420,15 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
     ],
 )
 def test_call_is_rewritten(tmp_path: Path, code: str, write: str) -> None:
-    assert [found for *_, found in found_in(tmp_path, code)] == [write]
+    found = found_in(tmp_path, code)
+    assert [line for _, kind, line in found if kind != "import"] == [write]
 
 
 @pytest.mark.parametrize(
     ("code", "kinds"),
     [
         ("(send.s(1) | mail.s() | send.si(2))()", ["chain"]),
-        ("from celery import chain as c\nc(send.s(), mail.s())", ["chain"]),
+        ("from celery import chain as c\nc(send.s(), mail.s())", ["import", "chain"]),
         ("import celery\ncelery.group(send.s(n) for n in ns)()", ["group"]),
         ("send.chunks(rows, 10)", ["chunks"]),
         ("r = send.delay(1)\nprint(r.get())", ["get"]),
@@ -437,6 +439,8 @@ def test_call_is_rewritten(tmp_path: Path, code: str, write: str) -> None:
         ("app.send_task('office.send')", ["send_task"]),
         ("send.delay_on_commit(1)", ["delay_on_commit"]),
         ("from celery.signals import task_failure", ["signals"]),
+        ("from celery import Celery", ["import"]),
+        ("from celery.schedules import crontab", ["import"]),
         # what only looks alike
         ("from itertools import chain\nchain(a, b)", []),
         ("settings.get('x'); {}.get(1); rows.map(f); send.delay(1)", []),
@@ -459,6 +463,27 @@ def test_what_a_bound_task_does_with_itself_is_found(tmp_path: Path) -> None:
         (3, "update_state"),
         (4, "request"),
     ]
+
+
+def test_number_of_retries_is_one_less_than_the_attempt(tmp_path: Path) -> None:
+    code = (
+        "@app.task(bind=True)\n"
+        "def send(self):\n"
+        "    if self.request.retries > 2:\n"
+        "        self.retry(countdown=2 ** self.request.retries)\n"
+    )
+
+    found = [(line, write) for line, _, write in found_in(tmp_path, code)]
+
+    assert (3, "current_job().attempt - 1") in found
+    assert (4, "raise Retry(after=2 ** (current_job().attempt - 1))") in found
+
+
+@pytest.mark.parametrize("code", ["group(send.s(1))().get()", "r = group(send.s(1))()\nr.join()"])
+def test_results_of_a_group_are_read_by_its_callback(tmp_path: Path, code: str) -> None:
+    writes = [write for _, kind, write in found_in(tmp_path, CANVAS + code) if kind in "get join"]
+
+    assert writes == ["on_done=… of its delay(), which reads current_job().summary.details()"]
 
 
 def test_file_that_is_no_python_is_named(tmp_path: Path) -> None:

@@ -12,21 +12,29 @@ from .rewriting import CANVAS, apply_async, canvas, is_call, retry
 
 IMPORTS = {
     "AsyncResult": "from django_tenantqueue import Job; the id of a job is an int",
+    "Celery": "the setting TENANTQUEUE: there is no object for the app",
     "Ignore": "return",
     "MaxRetriesExceededError": "current_job().attempt == current_job().max_attempts",
     "Reject": "raise Permanent(…)",
     "Retry": "from django_tenantqueue import Retry",
     "SoftTimeLimitExceeded": "from django_tenantqueue.exceptions import TimeLimitExceeded",
+    "chain": "from django_tenantqueue import Placeholder, for then=… with a result",
+    "chord": "from django_tenantqueue import group, whose delay() takes on_done=…",
+    "crontab": "from django_tenantqueue import Cron",
+    "group": "from django_tenantqueue import group",
+    "signature": "nothing: task.call(…)",
     "Task": "hooks=… of @task, for code around the runs of a task",
     "get_task_logger": "logging.getLogger(__name__)",
     "shared_task": "from django_tenantqueue import task",
 }
+RETRIES = "current_job().attempt - 1"
 SELF = {
     "replace": "enqueue the other task, and return",
     "request": "current_job(): id, attempt, max_attempts, tenant, queue",
     "update_state": "current_job().progress(done, total, message)",
 }
 ASYNC_RESULT = {"AsyncResult", "GroupResult", "ResultSet"}
+WAIT_FOR_GROUP = "on_done=… of its delay(), which reads current_job().summary.details()"
 WAIT = "job.wait(timeout=…).result; not in a task, nor in the transaction that enqueues"
 STARTS = {"apply_async", "delay", "delay_on_commit", "apply_async_on_commit", "send_task"}
 
@@ -72,6 +80,8 @@ class _Module:
         """Name in this file -> name in Celery."""
         self.results: set[str] = set()
         """Variables that hold a result of Celery."""
+        self.groups: set[str] = set()
+        """Those of them that hold the result of a group or a chord."""
         self.told: set[ast.AST] = set()
         """Parts of what was found already."""
 
@@ -88,7 +98,10 @@ class _Module:
                     yield self._found(node, "signals", write)
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign) and self._is_result(node.value):
-                self.results |= {ast.unparse(target) for target in node.targets}
+                names = {ast.unparse(target) for target in node.targets}
+                self.results |= names
+                if self._is_canvas(node.value):
+                    self.groups |= names
         for node in ast.walk(self.tree):  # a call comes before the calls in its arguments
             if node in self.told:
                 continue
@@ -119,6 +132,14 @@ class _Module:
         attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         return attribute in STARTS | ASYNC_RESULT or self._celery_name(node.func) in ASYNC_RESULT
 
+    def _is_canvas(self, node: ast.AST) -> bool:
+        """Whether an expression is group(…)() or chord(…)(…)."""
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Call)
+            and self._celery_name(node.func.func) in ("group", "chord")
+        )
+
     def _celery_name(self, node: ast.AST) -> str:
         """Return the name in Celery of what is called, or ""."""
         if isinstance(node, ast.Name):
@@ -138,6 +159,11 @@ class _Module:
         if not bound or not node.args.args:
             return
         first = node.args.args[0].arg
+        counted = {
+            each.value
+            for each in ast.walk(node)
+            if isinstance(each, ast.Attribute) and each.attr == "retries"
+        }
         for inner in ast.walk(node):
             if (
                 isinstance(inner, ast.Attribute)
@@ -146,7 +172,10 @@ class _Module:
                 and inner.attr in SELF
             ):
                 code = " ".join(ast.unparse(inner).split())
-                yield self._found(inner, inner.attr, SELF[inner.attr], code)
+                if inner not in counted:
+                    yield self._found(inner, inner.attr, SELF[inner.attr], code)
+                else:
+                    yield self._found(inner, inner.attr, RETRIES, f"{code}.retries")
 
     def _call(self, node: ast.Call) -> Iterator[Finding]:
         # group(…)() and chord(…)(callback) are one use
@@ -178,7 +207,8 @@ class _Module:
         elif attribute == "send_task":
             yield self._found(node, attribute, "import the task, and call its .delay()")
         elif attribute in ("get", "join") and self._holds_result(owner, node):
-            yield self._found(node, attribute, WAIT)
+            is_group = self._is_canvas(owner) or ast.unparse(owner) in self.groups
+            yield self._found(node, attribute, WAIT_FOR_GROUP if is_group else WAIT)
         elif attribute == "revoke":
             yield self._found(node, attribute, "operations.control.cancel([job.pk])")
         elif attribute == "AsyncResult":

@@ -147,10 +147,16 @@ def _pairs(node: ast.AST | None) -> list[str]:
     return [f"**{ast.unparse(node)}"]
 
 
+def _counted(code: str) -> str:
+    """Return an expression with the attempt in place of the number of retries."""
+    with_attempt = code.replace("self.request.retries + 1", "current_job().attempt")
+    return with_attempt.replace("self.request.retries", "(current_job().attempt - 1)")
+
+
 def retry(node: ast.Call) -> str:
     """Return self.retry(exc=error, countdown=5) as raise Retry(after=5) from error."""
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
-    after = f"after={given['countdown']}" if "countdown" in given else ""
+    after = f"after={_counted(given['countdown'])}" if "countdown" in given else ""
     cause = f" from {given['exc']}" if "exc" in given else ""
     attempts = "; its max_retries is max_attempts of the task" if "max_retries" in given else ""
     return f"raise Retry({after}){cause}{attempts}"

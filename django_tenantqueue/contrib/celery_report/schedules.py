@@ -60,7 +60,7 @@ def _entry(app: Any, name: str, entry: Any) -> BeatEntry:
     arguments = (f", args={args!r}" if args else "") + (f", kwargs={kwargs!r}" if kwargs else "")
     for option, value in dict(entry.get("options") or {}).items():
         notes.append(_option(option, value))
-    write = f"@task(schedule={when[:-1]}{arguments}))" if when else ""
+    write = f"schedule={when[:-1]}{arguments}) of its @task" if when else ""
     return BeatEntry(str(name), entry["task"], "beat_schedule", when, arguments, write, notes)
 
 
