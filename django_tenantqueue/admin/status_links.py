@@ -83,11 +83,9 @@ class RevocationForm(_Form):
         for each in self.fields.values():
             each.label = capfirst(each.label)
 
-    def validate_unique(self) -> None:
+    def _get_validation_exclusions(self) -> set[str]:
         """Allow a second revocation of the same links: it moves the time of the first."""
-
-    def validate_constraints(self) -> None:
-        """See validate_unique()."""
+        return {*super()._get_validation_exclusions(), "job_id"}  # type: ignore[misc]
 
     def clean_before(self) -> Any:
         """Return the time, now when there is none."""
