@@ -106,7 +106,7 @@ def test_take_over_whose_answer_is_lost_runs_nothing_and_gives_the_job_back(
         return condition()
 
     wait_until(lambda: turned(taken.done), SECONDS)
-    assert taken.result() is None  # nobody can tell whether another message has it
+    assert taken.result() is None  # another message may have it
     wait_until(lambda: turned(lambda: job.refresh().state == "created"), SECONDS)
     loop.close()
     loop.waiter.close()
