@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.contrib.admin import AdminSite
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import BigIntegerField, Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
@@ -47,13 +47,12 @@ def links_of_job(
     said = ""
     if newest is not None:
         said = format_html("{} {}", gettext("revoked, if made before"), moment(newest.before))
-    add = site._registry.get(StatusLinkRevocation)
-    if add is None or not add.has_add_permission(request):
-        return said
+    model_admin = site._registry.get(StatusLinkRevocation)
     url = url_for(site, request, StatusLinkRevocation, None, "add")
+    if not url or model_admin is None or not model_admin.has_add_permission(request):
+        return said
     given = urlencode({"job_id": str(job.pk), "tenant": tenant})
-    link = format_html('<a href="{}?{}">{}</a>', url, given, gettext("Revoke…")) if url else ""
-    return format_html("{} {}", said, link)
+    return format_html('{} <a href="{}?{}">{}</a>', said, url, given, gettext("Revoke…"))
 
 
 class RevocationForm(_Form):
@@ -63,7 +62,11 @@ class RevocationForm(_Form):
     """Tenants that the user sees; None: all."""
 
     job_id = forms.IntegerField(
-        label=_("job"), required=False, min_value=1, help_text=_("The number of a job.")
+        label=_("job"),
+        required=False,
+        min_value=1,
+        max_value=BigIntegerField.MAX_BIGINT,
+        help_text=_("The number of a job."),
     )
     user = forms.CharField(
         label=_("user"),
@@ -111,8 +114,9 @@ class RevocationForm(_Form):
         using = get_settings().database
         job = Job.objects.using(using).find(job_id)
         queues = TenantQueue.objects.using(using)
-        found = None if job is None else queues.get(pk=job.queue_id).tenant
-        if found is None or (self.tenants is not None and found not in self.tenants):
+        queue = None if job is None else queues.filter(pk=job.queue_id).first()
+        found = "" if queue is None else queue.tenant
+        if queue is None or (self.tenants is not None and found not in self.tenants):
             self.add_error("job_id", gettext("There is no job %d.") % job_id)
             return tenant
         if tenant and tenant != found:

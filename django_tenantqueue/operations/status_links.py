@@ -30,8 +30,8 @@ def revoke_status_links(
     """Let links to statuses that were made before `before` (None: now) open no more.
 
     Those of one job; of one user: of jobs with this `created_by`, or bound to this user; of one
-    tenant. What is given must all fit; without any, it is every link. Returns the
-    revocation. Raises JobNotFound, and InvalidOption for a time that is naive or in the future.
+    tenant. What is given must all fit; without any, it is every link. Returns the revocation.
+    Raises JobNotFound, and InvalidOption for a time that is naive or in the future.
     """
     alias = using or get_settings().database
     now = timezone.now()

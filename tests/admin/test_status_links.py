@@ -66,18 +66,31 @@ def test_second_revocation_moves_the_time_of_the_first(admin_client: Client) -> 
         ({"before_0": "2999-01-01", "before_1": "00:00"}, "must not be in the future"),
         ({"tenant": "globex", "job_id": "of acme"}, "is not of this tenant"),
         ({"job_id": "0"}, "greater than or equal to 1"),
+        ({"job_id": str(10**30)}, "less than or equal to"),
+        ({"job_id": "without a queue"}, "There is no job"),
     ],
 )
 def test_wrong_revocation_is_refused(
     admin_client: Client, given: dict[str, Any], text: str
 ) -> None:
     job = make_job(make_queue("acme"))
-    named = {key: job.pk if value == "of acme" else value for key, value in given.items()}
+    ids = {"of acme": job.pk, "without a queue": make_job(queue_id=0).pk}
+    named = {key: ids.get(value, value) for key, value in given.items()}
 
     answer = admin_client.post(ADD, {**NOTHING_GIVEN, **named})
 
     assert text in text_of(answer)
     assert not StatusLinkRevocation.objects.exists()
+
+
+def test_page_of_a_job_leads_nowhere_without_the_permission(
+    operator: Callable[..., Client],
+) -> None:
+    job = make_job(make_queue("acme"))
+
+    page = text_of(operator("view_job").get(url_of("job", "change", job.pk)))
+
+    assert "links to its status" not in page
 
 
 def test_revocation_is_neither_changed_nor_deleted(admin_client: Client) -> None:
