@@ -72,5 +72,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .calls.foreign import no_such_name
+
+        raise no_such_name(__name__, name)
     return getattr(import_module(f"{__name__}.{home}"), name)
