@@ -208,7 +208,7 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 
 def test_every_method_of_a_task_is_documented() -> None:
-    internal = {"check_call", "as_call", "wants_retry", "backoff_seconds"}
+    internal = {"check_arguments", "check_call", "as_call", "wants_retry", "backoff_seconds"}
     names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
     assert_named("reference/tasks.md", sorted(names - internal))
 
