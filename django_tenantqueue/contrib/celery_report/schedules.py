@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +37,17 @@ class BeatEntry:
     def declaration(self) -> str:
         """The value of @task(schedule=…)."""
         return f"{self.when[:-1]}{self.arguments})"
+
+    def beside(self, line: str | None) -> BeatEntry:
+        """Return the entry as it is printed beside the line that declares its task, if any."""
+        if line is None:
+            note = f"no task of the name {self.task!r} is registered"
+            return replace(self, notes=[*self.notes, note])
+        # the queue of the line comes from the options of the task, or from the routes
+        notes = [n for n in self.notes if not (n.startswith("queue=") and n.split(":")[0] in line)]
+        if not self.when or f"schedule={self.declaration}" not in line:
+            return replace(self, notes=notes)
+        return replace(self, write=f"the line of {self.task} above, which has it", notes=notes)
 
 
 def read_schedules(app: Any) -> list[BeatEntry]:
