@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import sys
+from argparse import SUPPRESS
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -16,12 +17,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 import django_tenantqueue
-from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks, testing
+from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import Settings, read_settings
+from django_tenantqueue.contrib.celery import executor
+from django_tenantqueue.contrib.django_tasks import backend
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
@@ -158,10 +163,41 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     text = own if name == "runworker" else _section("reference/commands.md", name)
     options = from_code.command_options(name)
     assert "--database" in options or name == "celeryreport"  # which reads code
-    for option, (_, said) in options.items():
-        assert said, f"{name} {option} has no help"
-        assert f"| `{option}" in text, f"{name} {option} is not documented"
+    for action in own_actions(name):
+        assert action.help not in (None, "", SUPPRESS), f"{name} {action.dest} has no help"
+        for option in action.option_strings or [action.metavar or action.dest.upper()]:
+            row = rf"^\| `{re.escape(str(option))}[ `]"
+            assert re.search(row, text, re.M), f"{name} {option} is not documented"
+        for choice in action.choices or ():
+            assert re.search(rf"\b{choice}\b", text), f"{name} … {choice} is not documented"
     assert "exit code" in text.lower()
+    source = (PACKAGE / f"management/commands/{name}.py").read_text()
+    for code in set(re.findall(r"returncode=(\d+)", source)) | {"0"}:
+        assert f"| {code} | " in text, f"exit code {code} of {name} is not documented"
+
+
+def own_actions(name: str) -> list[Any]:
+    """Return the options and arguments of a command, without those that Django gives each."""
+    command = load_command_class("django_tenantqueue", name)
+    common = BaseCommand().create_parser("manage.py", name)._option_string_actions
+    actions = command.create_parser("manage.py", name)._actions
+    return [action for action in actions if not common.keys() & set(action.option_strings)]
+
+
+def test_every_command_is_in_the_list_of_commands() -> None:
+    named = {name for name, app in get_commands().items() if app == "django_tenantqueue"}
+    assert named == set(from_code.commands())
+    rows = re.findall(r"^\| \[`manage\.py (\w+)`\]", text_of("reference/commands.md"), re.M)
+    assert sorted(rows) == sorted(named)
+
+
+def test_every_key_of_an_executor_is_documented() -> None:
+    (text,) = re.findall(r"### `EXECUTORS`\n(.*?)\n##", text_of("reference/settings.md"), re.S)
+    for name in conf._ENTRY_KEYS:
+        assert f"`{name}`" in text
+    for name in (*conf._ENTRY_KEYS, *executor.KNOWN):
+        assert f'"{name}": ' in text_of("howto/celery.md")
+    assert_named("howto/django-tasks.md", backend.JOB_OPTIONS)
 
 
 def _section(page: str, command: str) -> str:
@@ -172,10 +208,19 @@ def _section(page: str, command: str) -> str:
 
 
 def test_every_system_check_is_documented() -> None:
-    source = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
-    ids = set(re.findall(r'"(tenantqueue\.[EW]\d{3})"', source))
-    rows = re.findall(r"^\| `(tenantqueue\.[EW]\d{3})`", text_of("reference/checks.md"), re.M)
-    assert set(rows) == ids
+    calls = [
+        node
+        for path in PACKAGE.rglob("*.py")
+        if "django.core.checks" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("CheckMessage", "Critical", "Error", "Info", "Warning")
+    ]
+    ids = {ast.literal_eval(k.value) for call in calls for k in call.keywords if k.arg == "id"}
+    assert all(any(keyword.arg == "id" for keyword in call.keywords) for call in calls)
+    rows = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", text_of("reference/checks.md"), re.M)
+    assert sorted(rows) == sorted(ids)
+    assert all(re.fullmatch(r"tenantqueue\.[EW]\d{3}", found) for found in ids)
 
 
 def test_every_exception_is_documented() -> None:
