@@ -79,13 +79,15 @@ class Processes:
             return
         self.stop()
 
-    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+    def wait_for(
+        self, condition: Callable[[], object], what: str, seconds: float = START_SECONDS
+    ) -> None:
         """Wait for something that the processes are to do."""
-        end = time.monotonic() + START_SECONDS
+        end = time.monotonic() + seconds
         while not condition():
             self.check()
             if time.monotonic() > end:
-                raise Incorrect(f"not within {START_SECONDS:.0f} s: {what}")
+                raise Incorrect(f"not within {seconds:.0f} s: {what}")
             time.sleep(LOOK_SECONDS)
 
     def check(self) -> None:

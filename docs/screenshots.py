@@ -95,6 +95,10 @@ SEAT = (
     Picture("alert-rules", f"{ADMIN}alertrule/"),
     Picture("alert-rule", f"{ADMIN}alertrule/", (FIRST,), height=1400),
     Picture("retention-rules", f"{ADMIN}retentionrule/"),
+    Picture("routings", f"{ADMIN}routing/"),
+    Picture("api-tokens", f"{ADMIN}apitoken/"),
+    Picture("api-token", f"{ADMIN}apitoken/", (FIRST,)),
+    Picture("revocations", f"{ADMIN}statuslinkrevocation/"),
     Picture("duties", f"{ADMIN}duty/"),
     Picture("changes", f"{ADMIN}change/"),
     Picture("bulk", FAILED, (ask_about_all,)),
@@ -171,6 +175,21 @@ def tune_a_queue(page: Page, site: str) -> None:
     page.wait_for_selector(".messagelist")
 
 
+def add_rows(page: Page, site: str) -> None:
+    """Add a routing, a token and a revocation, as an operator would."""
+    rows = (
+        ("routing", {"tenant": "UA", "pattern": "imports.*", "queue": "reports"}),
+        ("apitoken", {"name": "crew planning", "tenant": "UA", "requests_per_minute": "600"}),
+        ("statuslinkrevocation", {"tenant": "HA"}),
+    )
+    for model, values in rows:
+        page.goto(f"{site}{ADMIN}{model}/add/")
+        for name, value in values.items():
+            page.fill(f"#id_{name}", value)
+        page.click("input[name=_save]")
+        page.wait_for_load_state()
+
+
 def lift_the_cap(page: Page, site: str) -> None:
     """Let the task run freely that is capped: the customer's heavy report is one of it."""
     page.goto(f"{site}{ADMIN}taskcontrol/")
@@ -239,6 +258,7 @@ def main(names: list[str]) -> None:
         page = browser.new_page(color_scheme="light")
         log_in(page, site, password)
         tune_a_queue(page, site)
+        add_rows(page, site)
         time.sleep(FILL_SECONDS)
         for picture in SEAT:
             if not names or picture.name in names:

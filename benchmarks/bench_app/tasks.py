@@ -60,3 +60,9 @@ async def work(tenant: int, number: int) -> None:
     begun = time.monotonic_ns()
     await asyncio.sleep(WORK_SECONDS)
     _write(tenant, number, begun, time.monotonic_ns())
+
+
+@task
+def nap(seconds: float) -> None:
+    """Keep a thread busy."""
+    time.sleep(seconds)

@@ -8,6 +8,7 @@ NAMES = (
     "latency",
     "noop",
     "django_tasks",
+    "celery",
     "caps",
     "monitors",
     "sessions",

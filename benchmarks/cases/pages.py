@@ -21,10 +21,12 @@ from django.utils.http import urlencode
 from django_tenantqueue.models import (
     Alert,
     AlertRule,
+    ApiToken,
     ConcurrentJobMonitor,
     RetentionRule,
     Routing,
     Schedule,
+    StatusLinkRevocation,
 )
 from django_tenantqueue.queries import base
 
@@ -157,9 +159,10 @@ def _fill(bench: Bench) -> None:
 
 
 def _fill_rules(bench: Bench) -> None:
-    """Put in schedules, rules of retention, routings, and alert rules with alerts."""
+    """Put in what tenants and operators set: schedules, rules, routings, tokens, revocations."""
     now, long_ago = timezone.now(), timezone.now() - timedelta(days=1)
-    for model in (Alert, AlertRule, RetentionRule, Routing, Schedule):
+    made = (Alert, AlertRule, RetentionRule, Routing, Schedule)
+    for model in (*made, ApiToken, StatusLinkRevocation):
         model.objects.all().delete()
     Schedule.objects.bulk_create(
         Schedule(
@@ -180,6 +183,14 @@ def _fill_rules(bench: Bench) -> None:
     Routing.objects.bulk_create(
         Routing(tenant=f"tenant-{number:05}", pattern="no.such.*", queue="default")
         for number in range(bench.size(1_000, 20))
+    )
+    ApiToken.objects.bulk_create(
+        ApiToken(name="client", tenant=f"tenant-{number:05}", scopes="read", digest=f"{number:064}")
+        for number in range(bench.size(10_000, 100))
+    )
+    StatusLinkRevocation.objects.bulk_create(
+        StatusLinkRevocation(tenant=f"tenant-{number:05}", before=now)
+        for number in range(bench.size(10_000, 100))
     )
     rules = AlertRule.objects.bulk_create(
         AlertRule(name=f"rule {number}", kind="wait", log=True)
@@ -243,6 +254,8 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "alerts": f"{ADMIN}alert/",
         "retention rules": f"{ADMIN}retentionrule/",
         "routings": f"{ADMIN}routing/",
+        "API tokens": f"{ADMIN}apitoken/",
+        "revoked links": f"{ADMIN}statuslinkrevocation/",
         "duties": f"{ADMIN}duty/",
         "changes": f"{ADMIN}change/",
     }

@@ -12,6 +12,7 @@ from .retention_rules import RetentionRuleAdmin
 from .routings import RoutingAdmin
 from .schedules import ScheduleAdmin
 from .sessions import SessionAdmin, UserCapAdmin
+from .status_links import StatusLinkRevocationAdmin
 from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
@@ -28,6 +29,7 @@ __all__ = [
     "RoutingAdmin",
     "ScheduleAdmin",
     "SessionAdmin",
+    "StatusLinkRevocationAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",
     "UserCapAdmin",

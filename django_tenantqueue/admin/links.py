@@ -17,7 +17,7 @@ def url_for(
     model_admin = site._registry.get(model)
     if model_admin is None or not model_admin.has_view_or_change_permission(request):
         return ""
-    args = [] if page == "changelist" else [pk]
+    args = [] if page in ("add", "changelist") else [pk]
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
     try:
         return reverse(name, args=args, current_app=site.name)

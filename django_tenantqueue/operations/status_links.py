@@ -26,12 +26,12 @@ def revoke_status_links(
     tenant: str | None = None,
     before: datetime | None = None,
     using: str | None = None,
-) -> None:
+) -> StatusLinkRevocation:
     """Let links to statuses that were made before `before` (None: now) open no more.
 
     Those of one job; of one user: of jobs with this `created_by`, or bound to this user; of one
-    tenant. What is given must all fit; without any, it is every link. Raises JobNotFound, and
-    InvalidOption for a time that is naive or in the future.
+    tenant. What is given must all fit; without any, it is every link. Returns the
+    revocation. Raises JobNotFound, and InvalidOption for a time that is naive or in the future.
     """
     alias = using or get_settings().database
     now = timezone.now()
@@ -57,6 +57,7 @@ def revoke_status_links(
         record_rows(alias, Change.Action.REVOKE, [kept], Edit({}, {"before": moment}))
         age = timedelta(seconds=KEPT * get_settings().status_max_age)
         rows.filter(before__lt=now - age).delete()
+    return kept
 
 
 def _tenant_of(using: str, job_id: int) -> str:

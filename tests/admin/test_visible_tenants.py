@@ -28,6 +28,7 @@ from django_tenantqueue.models import (
     Routing,
     Schedule,
     Session,
+    StatusLinkRevocation,
     TaskControl,
     TenantQueue,
     UserCap,
@@ -37,6 +38,7 @@ from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.retention_rules import make_rule
 from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
@@ -55,14 +57,14 @@ Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
-    *("alertrule", "apitoken", "routing", "alert", "change"),
+    *("alertrule", "apitoken", "routing", "statuslinkrevocation", "alert", "change"),
 )
 FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
     *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
     *("add_retentionrule", "delete_retentionrule", "add_routing", "delete_routing"),
-    *("add_schedule", "delete_schedule"),
+    *("add_schedule", "delete_schedule", "add_statuslinkrevocation"),
 )
 
 
@@ -98,6 +100,7 @@ class Rows:
     token: ApiToken
     alert: Alert
     routing: Routing
+    revocation: StatusLinkRevocation
     report: Report
 
     @property
@@ -114,6 +117,7 @@ class Rows:
             "alertrule": self.alert.rule.pk,
             "alert": self.alert.pk,
             "routing": self.routing.pk,
+            "statuslinkrevocation": self.revocation.pk,
         }
 
 
@@ -157,6 +161,7 @@ def fill(tenant: str) -> Rows:
         create_token(f"{tenant}-token", tenant=tenant)[0],
         make_alert(tenant),
         set_routing(f"{tenant}.task", queue.name, tenant=tenant),
+        revoke_status_links(tenant=tenant, user=f"{tenant}-user"),
         report,
     )
 

@@ -15,7 +15,9 @@ from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, User
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.routing import set_routing
+from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.operations.task_control import cap_task
+from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
@@ -28,6 +30,7 @@ ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
     *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
+    *("apitoken", "statuslinkrevocation"),
 )
 SERIOUS = ("serious", "critical")
 
@@ -88,6 +91,8 @@ def fill() -> list[str]:
         "alertrule": rule.pk,
         "alert": alert.pk,
         "routing": set_routing("reports.*", "reports", tenant="acme").pk,
+        "apitoken": create_token("billing", tenant="acme")[0].pk,
+        "statuslinkrevocation": revoke_status_links(tenant="acme").pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [
@@ -96,7 +101,7 @@ def fill() -> list[str]:
         *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
-        f"{ADMIN}routing/add/",
+        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken", "statuslinkrevocation")),
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",

@@ -135,6 +135,23 @@ def test_job_that_was_taken_over_is_let_go(
     assert state_of(job) == (State.RUNNING, 1, process.id)
 
 
+def test_others_are_claimed_at_once_when_jobs_are_taken_over(
+    dispatcher: Dispatcher, queue: TenantQueue, worker_factory: Any
+):
+    process, loop = worker_factory(), dispatcher.loop
+    jobs = [make_job(queue) for _ in range(5)]
+    dispatcher.turn_until(lambda: len(dispatcher.broker.claims) == 3)
+    TenantQueue.objects.filter(pk=queue.pk).update(num_slots=5)
+    claims = [(one.job_id, one.worker_id, one.claim_seq) for one in dispatcher.broker.claims]
+    take_over(process.db, process.id, claims)
+    loop.next_claim.put_off(60.0)
+    loop.running_jobs._look_at = 0.0
+
+    loop.run_once()
+
+    assert [one.id for one in loop.claimed_jobs.unfinished()] == [job.pk for job in jobs[3:]]
+
+
 def test_sent_job_of_a_queue_that_is_paused_is_given_back(
     dispatcher: Dispatcher, queue: TenantQueue
 ):

@@ -88,7 +88,7 @@ def test_nobody_is_dead_right_after_a_crash_of_the_servers_processes(cluster: Cl
     crashed_at = time.monotonic()
 
     wait_until(lambda: dead(0.0))
-    found = dead(3.0)
-    assert_within(3.0, time.monotonic() - crashed_at)
+    found = dead(20.0)
+    assert_within(20.0, time.monotonic() - crashed_at)
     assert found == []
     wait_until(lambda: dead(3.0))

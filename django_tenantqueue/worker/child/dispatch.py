@@ -94,10 +94,13 @@ class DispatchLoop(ClaimLoop):
         if error != self._told:
             self.heartbeat.hurry()  # its row tells it
         self._told = error
+        held = len(self.claimed_jobs)
         super()._duties(now)
+        if len(self.claimed_jobs) < held:
+            self.next_claim.hurry(now)  # jobs were taken over: there is room for others
 
     def _rest(self, now: float) -> float:
-        # while nothing can be sent, nobody wakes this loop when that has changed
+        # this loop is not woken when messages can be sent again
         rest = super()._rest(now)
         return rest if self.executor.is_up else min(rest, TAKEN_SECONDS)
 

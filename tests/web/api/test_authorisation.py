@@ -101,7 +101,8 @@ def of() -> Of:
 
 def everything() -> list[Any]:
     """Return all rows that a request could change; when a token was used last is left out."""
-    models = (Job, TenantQueue, Session, ConcurrentJobMonitor, Schedule, IdempotencyKey, Change)
+    tuned = (TenantQueue, Session, ConcurrentJobMonitor, Schedule, Routing)
+    models = (Job, *tuned, IdempotencyKey, Change)
     rows: list[Any] = [list(model.objects.order_by("pk").values()) for model in models]
     return [*rows, list(ApiToken.objects.order_by("pk").values("pk", "revoked_at"))]
 
