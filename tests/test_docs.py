@@ -79,6 +79,7 @@ PAGES = sorted(
     [
         ROOT / "README.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "benchmarks/README.md",
         *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
     ]
 )
@@ -456,6 +457,15 @@ def test_first_screen_of_the_readme_shows_both_commands_and_the_example() -> Non
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_avoids_belittling_words(page: Path) -> None:
     assert re.findall(r"\b(?:simply|just|easily|obviously)\b", page.read_text(), re.I) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_a_page_are_short(page: Path) -> None:
+    text = re.sub(r"^([ \t]*)```.*?^\1```$", "", page.read_text(), flags=re.M | re.S)
+    long = [line for line in text.splitlines() if len(line) > 100]
+
+    # a row of a table is one line, and so is a link or a picture
+    assert [line for line in long if not re.match(r"\||!?\[[^]]*\]\([^)]*\)\S?$", line)] == []
 
 
 def test_every_picture_of_the_admin_is_shown() -> None:
