@@ -72,5 +72,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        raise import_module(f"{__name__}.calls.foreign").unknown_name(__name__, name)
+        from .calls.foreign import no_such_name
+
+        raise no_such_name(__name__, name)
     return getattr(import_module(f"{__name__}.{home}"), name)

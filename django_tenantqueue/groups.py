@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 from asgiref.sync import sync_to_async
 
 from .calls import foreign
 from .calls.call import read_calls
 from .calls.options import unknown_option
+from .exceptions import InvalidArgument
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
 from .states import Priority
@@ -40,15 +41,6 @@ class Group:
 
     calls: Any
     options: dict[str, Any] = field(default_factory=dict)
-
-    def __getattr__(self, name: str) -> Any:
-        raise foreign.unknown_attribute(self, name, foreign.GROUP)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise TypeError: elsewhere this enqueues a group."""
-        raise TypeError(
-            "a group is enqueued by group([…]).delay(), with on_done=… for what follows"
-        )
 
     def using(self, **options: Any) -> Group:
         """Return the same with options of its monitor.
@@ -79,14 +71,30 @@ class Group:
             name[:LONGEST_NAME], details, changes, on_done=on_done, keep_open=False, **options
         )
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Never:
+        """Raise TypeError: a group is enqueued by delay()."""
+        raise TypeError("a group is not called: group([task.call(1), …]).delay(on_done=…)")
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of a method that groups elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.GROUP)
+
     async def adelay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
         """See delay()."""
         return await sync_to_async(self.delay)(on_done=on_done)
 
 
-def group(calls: Iterable[Any] | Any, /) -> Group:
+def group(calls: Iterable[Any] | Any, /, *more: Never) -> Group:
     """Return calls that are enqueued together: `group([a.call(1), b.call(2)]).delay(on_done=c)`.
 
     `calls`: what the details of a monitor may be, also a generator or `(queryset, "method")`.
+    Raises InvalidArgument for several arguments.
     """
+    if more:
+        raise InvalidArgument(
+            f"group() takes one list of calls, not {1 + len(more)} arguments: group([task.call(1), "
+            "task.call(2)])"
+        )
     return Group(calls)

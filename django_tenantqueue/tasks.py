@@ -14,7 +14,14 @@ from asgiref.sync import sync_to_async
 
 from .calls import foreign, sources
 from .calls.call import Call
-from .calls.options import NAMES, Options, check_seconds, read_rate, unknown_option
+from .calls.options import (
+    NAMES,
+    Options,
+    check_seconds,
+    misplaced_option,
+    read_rate,
+    unknown_option,
+)
 from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
@@ -66,7 +73,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Enqueue a job in the current transaction and return it."""
         made_by = self._task
-        made_by.check_call(args, kwargs)
+        made_by.check_arguments(args, kwargs)
         if get_settings().eager:
             return eager.run_now(made_by.source, self._options, args, kwargs)
         return operations.enqueue(made_by.source, self._options, args, kwargs, task=made_by)
@@ -77,7 +84,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call, for a detail of a monitor; nothing is enqueued."""
-        self._task.check_call(args, kwargs)
+        self._task.check_arguments(args, kwargs)
         return Call(self._task.source, self._options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
@@ -199,7 +206,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """Return a description of the call. See BoundTask.call()."""
-        self.check_call(args, kwargs)
+        self.check_arguments(args, kwargs)
         return Call(self.source, self.options, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[int]:
@@ -217,8 +224,15 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            hint = foreign.hint_for_argument(error)
-            raise TypeError(f"{self.name}: {error}{hint}") from None
+            raise TypeError(f"{self.name}: {error}") from None
+
+    def check_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """See check_call(). The error says where an option belongs that stands among them."""
+        try:
+            self.check_call(args, kwargs)
+        except TypeError as error:
+            using = f"{self.func.__name__}.using({{}}).delay(…)"
+            raise _explained(error, self.func, kwargs, using) from None
 
     def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) of an element given to enqueue_many()."""
@@ -250,6 +264,12 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         base = settings.backoff_base if self.backoff is None else _as_seconds(self.backoff)
         most = settings.backoff_max if self.backoff_max is None else self.backoff_max
         return min(most, base * 2.0 ** min(attempt - 1, 30)) * random.uniform(0.8, 1.2)
+
+
+def _explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
+    """Return the error of a call that says where an option belongs that stands in it."""
+    unknown = kwargs.keys() - inspect.signature(func).parameters.keys()
+    return TypeError(f"{error}{misplaced_option(sorted(unknown), using)}")
 
 
 def _as_seconds(value: Seconds) -> float:
@@ -317,7 +337,10 @@ def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:
 def _enqueue(
     source: Source, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Job:
-    source.check_call(args, kwargs)
+    try:
+        source.check_call(args, kwargs)
+    except TypeError as error:
+        raise _explained(error, source.func, kwargs, "delay(…, {})") from None
     if get_settings().eager:
         return eager.run_now(source, options, args, kwargs)
     return operations.enqueue(source, options, args, kwargs)

@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import sys
+from argparse import SUPPRESS
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -16,12 +17,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 import django_tenantqueue
-from django_tenantqueue import exceptions, pytest_plugin, signals, states, tasks, testing
+from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import Settings, read_settings
+from django_tenantqueue.contrib.celery import executor
+from django_tenantqueue.contrib.django_tasks import backend
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
@@ -74,6 +79,7 @@ PAGES = sorted(
     [
         ROOT / "README.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "benchmarks/README.md",
         *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
     ]
 )
@@ -158,10 +164,41 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     text = own if name == "runworker" else _section("reference/commands.md", name)
     options = from_code.command_options(name)
     assert "--database" in options or name == "celeryreport"  # which reads code
-    for option, (_, said) in options.items():
-        assert said, f"{name} {option} has no help"
-        assert f"| `{option}" in text, f"{name} {option} is not documented"
+    for action in own_actions(name):
+        assert action.help not in (None, "", SUPPRESS), f"{name} {action.dest} has no help"
+        for option in action.option_strings or [action.metavar or action.dest.upper()]:
+            row = rf"^\| `{re.escape(str(option))}[ `]"
+            assert re.search(row, text, re.M), f"{name} {option} is not documented"
+        for choice in action.choices or ():
+            assert re.search(rf"\b{choice}\b", text), f"{name} … {choice} is not documented"
     assert "exit code" in text.lower()
+    source = (PACKAGE / f"management/commands/{name}.py").read_text()
+    for code in set(re.findall(r"returncode=(\d+)", source)) | {"0"}:
+        assert f"| {code} | " in text, f"exit code {code} of {name} is not documented"
+
+
+def own_actions(name: str) -> list[Any]:
+    """Return the options and arguments of a command, without those that Django gives each."""
+    command = load_command_class("django_tenantqueue", name)
+    common = BaseCommand().create_parser("manage.py", name)._option_string_actions
+    actions = command.create_parser("manage.py", name)._actions
+    return [action for action in actions if not common.keys() & set(action.option_strings)]
+
+
+def test_every_command_is_in_the_list_of_commands() -> None:
+    named = {name for name, app in get_commands().items() if app == "django_tenantqueue"}
+    assert named == set(from_code.commands())
+    rows = re.findall(r"^\| \[`manage\.py (\w+)`\]", text_of("reference/commands.md"), re.M)
+    assert sorted(rows) == sorted(named)
+
+
+def test_every_key_of_an_executor_is_documented() -> None:
+    (text,) = re.findall(r"### `EXECUTORS`\n(.*?)\n##", text_of("reference/settings.md"), re.S)
+    for name in conf._ENTRY_KEYS:
+        assert f"`{name}`" in text
+    for name in (*conf._ENTRY_KEYS, *executor.KNOWN):
+        assert f'"{name}": ' in text_of("howto/celery.md")
+    assert_named("howto/django-tasks.md", backend.JOB_OPTIONS)
 
 
 def _section(page: str, command: str) -> str:
@@ -172,10 +209,19 @@ def _section(page: str, command: str) -> str:
 
 
 def test_every_system_check_is_documented() -> None:
-    source = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
-    ids = set(re.findall(r'"(tenantqueue\.[EW]\d{3})"', source))
-    rows = re.findall(r"^\| `(tenantqueue\.[EW]\d{3})`", text_of("reference/checks.md"), re.M)
-    assert set(rows) == ids
+    calls = [
+        node
+        for path in PACKAGE.rglob("*.py")
+        if "django.core.checks" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("CheckMessage", "Critical", "Error", "Info", "Warning")
+    ]
+    ids = {ast.literal_eval(k.value) for call in calls for k in call.keywords if k.arg == "id"}
+    assert all(any(keyword.arg == "id" for keyword in call.keywords) for call in calls)
+    rows = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", text_of("reference/checks.md"), re.M)
+    assert sorted(rows) == sorted(ids)
+    assert all(re.fullmatch(r"tenantqueue\.[EW]\d{3}", found) for found in ids)
 
 
 def test_every_exception_is_documented() -> None:
@@ -208,7 +254,7 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 
 def test_every_method_of_a_task_is_documented() -> None:
-    internal = {"check_call", "as_call", "wants_retry", "backoff_seconds"}
+    internal = {"check_arguments", "check_call", "as_call", "wants_retry", "backoff_seconds"}
     names = set(public(tasks.Task)) | set(public(tasks.BoundTask))
     assert_named("reference/tasks.md", sorted(names - internal))
 
@@ -411,6 +457,15 @@ def test_first_screen_of_the_readme_shows_both_commands_and_the_example() -> Non
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_avoids_belittling_words(page: Path) -> None:
     assert re.findall(r"\b(?:simply|just|easily|obviously)\b", page.read_text(), re.I) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_a_page_are_short(page: Path) -> None:
+    text = re.sub(r"^([ \t]*)```.*?^\1```$", "", page.read_text(), flags=re.M | re.S)
+    long = [line for line in text.splitlines() if len(line) > 100]
+
+    # a row of a table is one line, and so is a link or a picture
+    assert [line for line in long if not re.match(r"\||!?\[[^]]*\]\([^)]*\)\S?$", line)] == []
 
 
 def test_every_picture_of_the_admin_is_shown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from datetime import timedelta
 
 import pytest
@@ -11,16 +12,18 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
 import django_tenantqueue
-from django_tenantqueue import Job, current_job, group, task
+from django_tenantqueue import ConcurrentJobMonitor, Job, current_job, delay, group, task
 from django_tenantqueue.calls import foreign
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import get_settings, read_settings
-from django_tenantqueue.exceptions import InvalidOption, WaitTimeout
-from django_tenantqueue.operations import control
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, WaitTimeout
+from django_tenantqueue.operations import control, monitor_control
+from django_tenantqueue.status.monitor_progress import Progress
 from django_tenantqueue.tasks import Task
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_queue
-from tests.testapp.tasks import noop
+from tests.testapp.models import Report
+from tests.testapp.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -152,22 +155,112 @@ def test_attribute_of_a_running_task_elsewhere_is_answered_with_ours(name):
     assert job.refresh().result == f"RunningJob has no {name!r}: use {foreign.RUNNING[name]}"
 
 
-_OF_TASKS = (foreign.METHODS, foreign.OPTIONS, foreign.JOB, foreign.RUNNING)
+@pytest.mark.parametrize("name", sorted(foreign.MODULE))
+def test_import_of_a_name_of_another_system_is_answered_with_ours(name):
+    with pytest.raises(ImportError, match=f"django_tenantqueue has no {name!r}: use ") as caught:
+        exec(f"from django_tenantqueue import {name}")
+    assert foreign.MODULE[name] in str(caught.value)
+    assert name not in django_tenantqueue.__all__
+
+
+def test_import_of_an_unknown_name_is_told_as_python_tells_it():
+    with pytest.raises(ImportError, match="cannot import name 'tsak' from 'django_tenantqueue'"):
+        exec("from django_tenantqueue import tsak")
+    assert not hasattr(django_tenantqueue, "tsak")
+
+
+@pytest.mark.parametrize("name", sorted(foreign.GROUP))
+def test_method_of_a_group_elsewhere_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=f"Group has no {name!r}: use ") as caught:
+        getattr(group([noop.call()]), name)
+    assert foreign.GROUP[name] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(foreign.MONITOR))
+def test_result_of_a_group_elsewhere_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=f"Monitor has no {name!r}: use ") as caught:
+        getattr(group([noop.call()]).delay(), name)
+    assert foreign.MONITOR[name] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(foreign.CALL))
+def test_method_of_a_signature_elsewhere_is_answered_with_ours(name):
+    with pytest.raises(AttributeError, match=f"Call has no {name!r}: use ") as caught:
+        getattr(noop.call(), name)
+    assert foreign.CALL[name] in str(caught.value)
+
+
+def test_group_that_is_called_names_delay():
+    with pytest.raises(TypeError, match=r"group\(\[task\.call\(1\), …\]\)\.delay\(on_done=…\)"):
+        group([noop.call()])()
+
+
+def test_group_of_several_arguments_names_the_list():
+    with pytest.raises(InvalidArgument, match="one list of calls, not 2 arguments: group"):
+        group(noop.call(), noop.call())  # type: ignore[arg-type]
+
+
+def test_calls_that_are_piped_or_called_name_what_does_it():
+    with pytest.raises(TypeError, match="use then=…"):
+        noop.call() | noop.call()
+    with pytest.raises(TypeError, match=r"a call is not called: use task\.delay"):
+        noop.call()()
+
+
+def test_option_among_the_arguments_is_answered_with_its_place():
+    said = r"add: .*'countdown'; if the option is meant: use run_at=…, .*: add\.using\(…\)\.delay"
+    for enqueue in (add.delay, add.using(queue="mail").delay, add.call):
+        with pytest.raises(TypeError, match=said):
+            enqueue(1, countdown=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"if the option is meant: add\.using\(queue=…\)\.delay"):
+        add.delay(queue="mail")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"'thrid'$"):
+        add.delay(1, thrid=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"'eta'; .*: delay\(…, …\)"):
+        delay(Report.objects.create(title="x")).execute(eta=1)
+
+
+def test_option_that_a_task_has_as_a_parameter_is_an_argument():
+    job = with_own_options.delay(1, countdown=3)
+
+    assert job.args == {"args": [1], "kwargs": {"countdown": 3}}
+
+
+def test_function_for_failures_is_answered_with_the_hook():
+    with pytest.raises(InvalidOption, match=r"is the method failure\(job\) of hooks=…, of @task"):
+        task(name="tests.foreign", on_failure=print)(lambda: None)
+
+
+KNOWN = (
+    foreign.METHODS,
+    foreign.OPTIONS,
+    foreign.JOB,
+    foreign.RUNNING,
+    foreign.GROUP,
+    foreign.MONITOR,
+    foreign.CALL,
+    foreign.MODULE,
+)
 
 
 def test_what_other_names_are_answered_with_exists():
     from django_tenantqueue import exceptions, states
     from django_tenantqueue.execution.current_job import RunningJob
 
-    texts = "\n".join(
-        text for known in (*_OF_TASKS, foreign.GROUP, foreign.PACKAGE) for text in known.values()
-    )
+    texts = "\n".join(text for known in KNOWN for text in known.values())
     for name in re.findall(r"\bjob\.(\w+)", texts):
         assert hasattr(Job, name), name
     for name in re.findall(r"current_job\(\)\.(\w+)", texts):
         assert hasattr(RunningJob, name), name
     for name in re.findall(r"\btask\.(\w+)", texts):
         assert hasattr(Task, name), name
+    for name in re.findall(r"\bmonitor\.(\w+)", texts):
+        assert hasattr(ConcurrentJobMonitor, name), name
+    for name in re.findall(r"\bmonitor_control\.(\w+)", texts):
+        assert hasattr(monitor_control, name), name
+    for name in re.findall(r"\b(?:and|has) (status, [\w, ]+)", texts):
+        counts = set(re.findall(r"\w+", name)) - {"and"}
+        assert counts <= {field.name for field in fields(Progress)}, counts
     for name in re.findall(r"\bcontrol\.(\w+)", texts):
         assert hasattr(control, name), name
     for name in re.findall(r"\bState\.(\w+)", texts):
@@ -192,32 +285,6 @@ def test_option_of_another_system_is_answered_with_ours(name):
         task(name="tests.foreign", **{name: 1})(lambda: None)
 
 
-def test_option_among_the_arguments_is_answered_with_using():
-    with pytest.raises(TypeError, match="argument 'countdown'") as caught:
-        noop.delay(countdown=3)
-    assert foreign.OPTIONS["countdown"] in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(foreign.GROUP))
-def test_method_of_a_group_elsewhere_is_answered_with_ours(name):
-    with pytest.raises(AttributeError, match=f"Group has no {name!r}: use ") as caught:
-        getattr(group([noop.call()]), name)
-    assert foreign.GROUP[name] in str(caught.value)
-
-
-def test_group_that_is_called_says_how_it_is_enqueued():
-    with pytest.raises(TypeError, match=r"enqueued by group\(\[…\]\)\.delay\(\)"):
-        group([noop.call()])()
-
-
-@pytest.mark.parametrize("name", sorted(foreign.PACKAGE))
-def test_import_of_a_name_elsewhere_is_answered_with_ours(name):
-    with pytest.raises(ImportError, match=f"django_tenantqueue has no {name!r}: use ") as caught:
-        exec(f"from django_tenantqueue import {name}")
-    assert foreign.PACKAGE[name] in str(caught.value)
-    assert not hasattr(django_tenantqueue, "chian")
-
-
 def test_job_tells_its_tenant():
     job = noop.using(tenant="acme").delay()
 
@@ -238,6 +305,11 @@ def test_tenants_are_read_along_when_they_are_selected():
 
     assert found == {"acme", "globex"}
     assert len(captured) == 1
+
+
+@task
+def with_own_options(number: int, countdown: int) -> None:
+    """Take an argument that is an option elsewhere."""
 
 
 @task

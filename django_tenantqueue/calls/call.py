@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 from django.db.models import QuerySet
 
 from ..exceptions import InvalidArgument, InvalidOption
+from . import foreign
 from .options import Options
 from .sources import Source, describe_method, describe_rows
 
@@ -22,6 +23,20 @@ class Call:
     options: Options
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __or__(self, other: object) -> Never:
+        """Raise TypeError: calls are not piped."""
+        raise TypeError(f"calls are not joined by |: use {foreign.MODULE['chain']}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Never:
+        """Raise TypeError: a call is a description."""
+        raise TypeError(f"a call is not called: use {foreign.CALL['delay']}")
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of a method that signatures elsewhere have."""
+            raise foreign.unknown_attribute(self, name, foreign.CALL)
 
 
 _SHAPES = (

@@ -65,20 +65,25 @@ _CANCEL = "operations.control.cancel([job.pk])"
 
 JOB = {
     "aget": "(await job.await_end(timeout=…)).result",
+    "children": "Job.objects.filter(previous_id=job.pk)",
+    "date_done": "job.refresh().finished_at",
     "failed": "job.refresh().state == State.ERROR",
     "forget": "nothing: retention removes old jobs and their results",
     "get": _WAIT,
     "get_status": _STATE,
-    "info": "job.refresh(), and its result, last_error or progress_message",
+    "info": "job.refresh(), and then job.progress_done, job.result or job.last_error",
     "is_failed": "job.refresh().state == State.ERROR",
     "is_finished": _FINAL,
     "is_queued": "job.refresh().state == State.CREATED",
     "is_started": "job.refresh().state == State.RUNNING",
     "join": _WAIT,
+    "kwargs": 'job.args["kwargs"]',
     "latest_result": "job.refresh().result",
+    "maybe_throw": "job.refresh().last_error",
     "meta": "job.stats, and current_job().stats inside the task",
     "ready": _FINAL,
     "requeue": "operations.control.retry([job.pk])",
+    "retries": "job.attempt - 1",
     "retry": "operations.control.retry([job.pk])",
     "return_value": "job.refresh().result",
     "revoke": _CANCEL,
@@ -88,6 +93,56 @@ JOB = {
     "traceback": 'job.last_error["traceback"]',
 }
 """Methods and attributes of results and jobs elsewhere."""
+
+_DONE = "group(…).delay(on_done=…), a call that is enqueued when all jobs have ended"
+_WAIT_FOR_ALL = (
+    "monitor.details(), a queryset of jobs: [job.wait(timeout=…).result for job in "
+    'monitor.details().order_by("id")]'
+)
+_COUNTS = "monitor.progress(), which has status, total, done and failed"
+
+GROUP = {
+    "apply": "group(…).delay()",
+    "apply_async": "group(…).using(queue=…).delay()",
+    "get": "group(…).delay(), and " + _WAIT_FOR_ALL,
+    "link": _DONE,
+    "set": "group(…).using(…)",
+    "skew": "interval=… and parallel=… of .using()",
+    "tasks": "group(…).calls",
+}
+"""Methods of groups elsewhere."""
+
+MONITOR = {
+    "children": "monitor.details()",
+    "completed_count": _COUNTS,
+    "failed": _COUNTS,
+    "get": _WAIT_FOR_ALL,
+    "iterate": "monitor.details()",
+    "join": _WAIT_FOR_ALL,
+    "join_native": _WAIT_FOR_ALL,
+    "ready": _COUNTS,
+    "results": "monitor.details()",
+    "revoke": "operations.monitor_control.cancel_monitor(monitor.pk)",
+    "state": _COUNTS,
+    "status": _COUNTS,
+    "successful": _COUNTS,
+    "wait": _WAIT_FOR_ALL,
+    "waiting": _COUNTS,
+}
+"""Methods of the results of groups elsewhere."""
+
+_START = "task.delay(…): a call only describes what follows a job, or what a group runs"
+
+CALL = {
+    "apply_async": _START,
+    "clone": "task.call(…) with other arguments",
+    "delay": _START,
+    "link": "task.using(then=…).call(…)",
+    "link_error": "task.using(on_end=…).call(…)",
+    "on_error": "task.using(on_end=…).call(…)",
+    "set": "task.using(…).call(…)",
+}
+"""Methods of signatures elsewhere."""
 
 RUNNING = {
     "meta": "current_job().stats",
@@ -103,25 +158,6 @@ RUNNING = {
     "update_state": "current_job().progress(done, total, message)",
 }
 """Methods and attributes of the running task elsewhere."""
-
-GROUP = {
-    "apply_async": "group([…]).delay(), with on_done=… for what follows",
-    "get": "group([…]).delay(on_done=…): the callback reads the results",
-    "s": "the group itself, as it is",
-    "skew": "group([…]).using(interval=…).delay()",
-}
-"""Methods of groups elsewhere."""
-
-PACKAGE = {
-    "AsyncResult": "Job.objects.find(job_id)",
-    "Celery": "INSTALLED_APPS and the setting TENANTQUEUE: there is no object for the app",
-    "chain": "first.using(then=second.call()).delay()",
-    "chord": "group([…]).delay(on_done=…)",
-    "crontab": "Cron('0 3 * * *') or @task(schedule='0 3 * * *')",
-    "shared_task": "task",
-    "signature": _CALL,
-}
-"""Names that packages of other job systems have."""
 
 _AT = "run_at=…, with seconds from now, a timedelta or an aware datetime"
 _BACKOFF = "backoff=… (seconds before the second attempt, doubled each time) and backoff_max=…"
@@ -153,7 +189,9 @@ OPTIONS = {
     "dont_autoretry_for": "retry_when=…, or raise Permanent inside the task",
     "eta": _AT,
     "expires": "expires_at=…, with seconds from now, a timedelta or an aware datetime",
+    "exchange": "queue=…",
     "failure_ttl": "the retention rules in the admin",
+    "headers": "labels=[…], or an argument of the task",
     "ignore_result": _RESULT,
     "job_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
     "job_timeout": _TIMEOUT,
@@ -182,10 +220,12 @@ OPTIONS = {
     "retry_delay": _BACKOFF,
     "retry_jitter": "nothing: a backoff varies by 20 %",
     "retry_kwargs": _ATTEMPTS,
+    "retry_policy": "nothing: .delay() is an INSERT of your transaction, which has no broker",
     "routing_key": "queue=…",
     "run_after": _AT,
     "schedule_at": _AT,
     "schedule_in": _AT,
+    "shadow": "labels=[…]",
     "serializer": "nothing: arguments are stored as JSON",
     "soft_time_limit": "timeout=…",
     "store_result": _RESULT,
@@ -199,23 +239,49 @@ OPTIONS = {
 }
 """Options of tasks and jobs elsewhere."""
 
+_JOB_BY_ID = "Job, whose id is a number: Job.objects.get(pk=…)"
+_TASK = "task, as in @task(queue=…)"
+_SCHEDULE = "Cron or Every, as in @task(schedule=Cron('30 3 * * *'))"
+_GROUP = "group, as in group([task.call(1), task.call(2)]).delay()"
+_NO_APP = "task: there is no app; the decorator of each task, and the setting TENANTQUEUE"
 
-def hint_for_argument(error: TypeError) -> str:
-    """Return what to write in place of an argument that a call of a task does not take; or ""."""
-    for name, instead in OPTIONS.items():
-        if str(error).endswith(f"unexpected keyword argument {name!r}"):
-            return f". Options go before the arguments, to .using(…): {name} is {instead}"
-    return ""
+MODULE = {
+    "AsyncResult": _JOB_BY_ID,
+    "Celery": _NO_APP,
+    "GroupResult": "ConcurrentJobMonitor, which group(…).delay() returns",
+    "Queue": "task, as in task.using(queue=…).delay(…)",
+    "Signature": _CALL,
+    "actor": _TASK,
+    "app": _NO_APP,
+    "chain": "then=…, as in task.using(then=other.call(Placeholder('result'))).delay(1)",
+    "chord": "group, as in group([task.call(1), task.call(2)]).delay(on_done=other.call())",
+    "chunks": _GROUP,
+    "crontab": _SCHEDULE,
+    "current_app": _NO_APP,
+    "current_task": "current_job, as in current_job().id inside a task",
+    "db_periodic_task": _SCHEDULE,
+    "db_task": _TASK,
+    "enqueue": "task, as in task.delay(1)",
+    "get_queue": "task, as in task.using(queue=…).delay(…)",
+    "maybe_signature": _CALL,
+    "periodic_task": _SCHEDULE,
+    "shared_task": _TASK,
+    "signature": _CALL,
+    "starmap": "task, as in task.enqueue_many([(1, 2), (3, 4)])",
+    "subtask": _CALL,
+    "xmap": "task, as in task.enqueue_many([1, 2])",
+}
+"""Names that modules of other systems offer."""
 
 
-def unknown_name(package: str, name: str) -> Exception:
-    """Return the error for a name that the package does not have.
+def no_such_name(module: str, name: str) -> Exception:
+    """Return the error for a name that the package does not have, with what is used in its place.
 
-    `from … import` shows the text of an ImportError alone.
+    It is an ImportError for a known one: `from … import` hides the text of an AttributeError.
     """
-    if name in PACKAGE:
-        return ImportError(f"{package} has no {name!r}: use {PACKAGE[name]}", name=name)
-    return AttributeError(f"module {package!r} has no attribute {name!r}")
+    if name in MODULE:
+        return ImportError(f"{module} has no {name!r}: use {MODULE[name]}", name=name)
+    return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def unknown_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -113,6 +113,22 @@ def unknown_option(name: str, known: Any) -> InvalidOption:
     return InvalidOption(f"unknown option {name!r}: {hint}")
 
 
+def misplaced_option(names: Iterable[str], using: str) -> str:
+    """Return how to give an option that stands among the arguments of a call; "" for none.
+
+    `names`: the arguments that the function does not take. `using`: what takes options, as code.
+    """
+    for name in names:
+        if name in _CHECKS:
+            return f"; if the option is meant: {using.format(f'{name}=…')}"
+        if name in foreign.OPTIONS:
+            return (
+                f"; if the option is meant: use {foreign.OPTIONS[name]}. Options stand before the "
+                f"arguments: {using.format('…')}"
+            )
+    return ""
+
+
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not is_storable(value):
         raise InvalidOption(
@@ -213,6 +229,15 @@ def _choice(*known: str) -> Callable[[str, Any], str]:
     return check
 
 
+def _on_failure(name: str, value: Any) -> str:
+    if callable(value):
+        raise InvalidOption(
+            f"{name}={value!r}: it says what a session does, 'continue' or 'halt'. A function that "
+            "is called after a failure is the method failure(job) of hooks=…, of @task"
+        )
+    return _choice("continue", "halt")(name, value)
+
+
 def _unique(name: str, value: Any) -> Unique:
     if not isinstance(value, Unique):
         raise InvalidOption(
@@ -256,7 +281,7 @@ _CHECKS = {
     "created_by": _text,
     "session": _gate,
     "on_wait": _choice("block", "skip"),
-    "on_failure": _choice("continue", "halt"),
+    "on_failure": _on_failure,
     "user": _gate,
     "unique": _unique,
     "then": _follow_ups,

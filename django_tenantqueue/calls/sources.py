@@ -213,7 +213,7 @@ def _check_call(
     try:
         signature_of(func).bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}{foreign.hint_for_argument(error)}") from None
+        raise TypeError(f"{name}: {error}") from None
 
 
 def is_of_instances(owner: type, method: str, func: Callable[..., Any]) -> bool:

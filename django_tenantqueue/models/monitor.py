@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from ..calls import foreign
 from ..states import Priority
 from ..text import number_of
 from .job import Job
@@ -136,6 +137,12 @@ class ConcurrentJobMonitor(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} #{self.pk}"
+
+    if not TYPE_CHECKING:  # else every attribute would exist
+
+        def __getattr__(self, name):
+            """Say what is used here in place of an attribute that results of groups have."""
+            raise foreign.unknown_attribute(self, name, foreign.MONITOR)
 
     def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
         """Return its details, finished ones included, its anchor not."""

@@ -92,7 +92,8 @@ def settings() -> str:
         kind = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
         default = getattr(Settings(), field.name)
         default = list(default) if isinstance(default, tuple) else default
-        parts.append(f"### `{key}`\n\n{kind}, default `{default!r}`\n\n{wrap(docs[field.name])}\n")
+        said = wrap(f"{kind}, default `{default!r}`")
+        parts.append(f"### `{key}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
 
 

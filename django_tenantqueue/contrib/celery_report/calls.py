@@ -8,35 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tokenize import open as open_source
 
-from .rewriting import CANVAS, apply_async, canvas, is_call, retry
-
-IMPORTS = {
-    "AsyncResult": "from django_tenantqueue import Job; the id of a job is an int",
-    "Celery": "the setting TENANTQUEUE: there is no object for the app",
-    "Ignore": "return",
-    "MaxRetriesExceededError": "current_job().attempt == current_job().max_attempts",
-    "Reject": "raise Permanent(…)",
-    "Retry": "from django_tenantqueue import Retry",
-    "SoftTimeLimitExceeded": "from django_tenantqueue.exceptions import TimeLimitExceeded",
-    "chain": "from django_tenantqueue import Placeholder, for then=… with a result",
-    "chord": "from django_tenantqueue import group, whose delay() takes on_done=…",
-    "crontab": "from django_tenantqueue import Cron",
-    "group": "from django_tenantqueue import group",
-    "signature": "nothing: task.call(…)",
-    "Task": "hooks=… of @task, for code around the runs of a task",
-    "get_task_logger": "logging.getLogger(__name__)",
-    "shared_task": "from django_tenantqueue import task",
-}
-RETRIES = "current_job().attempt - 1"
-SELF = {
-    "replace": "enqueue the other task, and return",
-    "request": "current_job(): id, attempt, max_attempts, tenant, queue",
-    "update_state": "current_job().progress(done, total, message)",
-}
-ASYNC_RESULT = {"AsyncResult", "GroupResult", "ResultSet"}
-WAIT_FOR_GROUP = "on_done=… of its delay(), which reads current_job().summary.details()"
-WAIT = "job.wait(timeout=…).result; not in a task, nor in the transaction that enqueues"
-STARTS = {"apply_async", "delay", "delay_on_commit", "apply_async_on_commit", "send_task"}
+from . import names
+from .results import Results
+from .rewriting import CANVAS, apply_async, canvas, is_call, is_retries, options_of_canvas, retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +29,7 @@ def scan(paths: Iterable[Path], tasks: set[str]) -> tuple[list[Finding], list[st
 
     `tasks`: the names of the tasks' functions.
     """
-    found: list[Finding] = []
+    modules: list[_Module] = []
     unread: list[str] = []
     for path in paths:
         try:
@@ -64,138 +38,169 @@ def scan(paths: Iterable[Path], tasks: set[str]) -> tuple[list[Finding], list[st
         except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
             unread.append(f"{path}: {error}")
             continue
-        seen = _Module(str(path), tree, tasks).findings()
-        found += sorted(set(seen), key=lambda each: (each.line, each.kind))
+        modules.append(_Module(path, tree, tasks))
+    returned = {name: kind for module in modules for name, kind in module.results.returned()}
+    found: list[Finding] = []
+    for module in modules:
+        module.results.learn(returned)
+        seen = set(module.findings())
+        found += sorted(seen, key=lambda each: (each.line, each.kind, each.code))
     return found, unread
 
 
 class _Module:
     """One file."""
 
-    def __init__(self, file: str, tree: ast.Module, tasks: set[str]) -> None:
-        self.file = file
+    def __init__(self, path: Path, tree: ast.Module, tasks: set[str]) -> None:
+        self.file = str(path)
         self.tree = tree
         self.tasks = tasks
+        is_test = path.name.startswith("test") or path.parent.name == "tests"
+        self.waits = names.IN_TESTS if is_test else names.WAITS
         self.imported: dict[str, str] = {}
         """Name in this file -> name in Celery."""
-        self.results: set[str] = set()
-        """Variables that hold a result of Celery."""
-        self.groups: set[str] = set()
-        """Those of them that hold the result of a group or a chord."""
+        self.apps: set[str] = set()
+        """Variables that hold the app."""
         self.told: set[ast.AST] = set()
         """Parts of what was found already."""
+        self.of_imports = [
+            found
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for found in self._import(node)
+        ]
+        self.results = Results(tree, self.imported)
 
     def findings(self) -> Iterator[Finding]:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom) and _is_celery(node.module):
-                for alias in node.names:
-                    self.imported[alias.asname or alias.name] = alias.name
-                    if alias.name in IMPORTS:
-                        code = f"from {node.module} import {alias.name}"
-                        yield self._found(node, "import", IMPORTS[alias.name], code)
-                if node.module == "celery.signals":
-                    write = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
-                    yield self._found(node, "signals", write)
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Assign) and self._is_result(node.value):
-                names = {ast.unparse(target) for target in node.targets}
-                self.results |= names
-                if self._is_canvas(node.value):
-                    self.groups |= names
+        yield from self.of_imports
         for node in ast.walk(self.tree):  # a call comes before the calls in its arguments
             if node in self.told:
                 continue
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from self._task_body(node)
+            elif isinstance(node, ast.ClassDef):
+                yield from self._class(node)
+            elif isinstance(node, ast.Assign):
+                yield from self._assignment(node)
             elif isinstance(node, ast.Call):
                 yield from self._call(node)
-            elif isinstance(node, ast.BinOp) and any(
-                isinstance(node.op, ast.BitOr) and is_call(side, "s", "si")
-                for side in (node.left, node.right)
-            ):
+            elif isinstance(node, ast.BinOp) and self.results.canvas_of(node):
                 yield self._canvas(node, "chain")
+            elif isinstance(node, ast.Attribute):
+                yield from self._result(node)
 
     def _found(self, node: ast.AST, kind: str, write: str, code: str | None = None) -> Finding:
         text = code if code is not None else " ".join(ast.unparse(node).split())
         return Finding(self.file, getattr(node, "lineno", 0), kind, text, write)
 
-    def _canvas(self, node: ast.Call | ast.BinOp, kind: str) -> Finding:
+    def _import(self, node: ast.ImportFrom) -> Iterator[Finding]:
+        first, _, last = str(node.module).rpartition(".")
+        if last == "celery" and (first or node.level):  # the module of the app, beside settings
+            self.apps |= {alias.asname or alias.name for alias in node.names}
+            yield self._found(node, "app", f"{names.APP_IS_GONE}. @app.task becomes @task")
+        elif not node.level and str(node.module).partition(".")[0] == "celery":
+            for alias in node.names:
+                self.imported[alias.asname or alias.name] = alias.name
+                if alias.name in names.IMPORTS:
+                    code = f"from {node.module} import {alias.name}"
+                    yield self._found(node, "import", names.IMPORTS[alias.name], code)
+            if node.module == "celery.signals":
+                write = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
+                yield self._found(node, "signals", write)
+
+    def _canvas(self, node: ast.Call | ast.BinOp, kind: str, options: str = "") -> Finding:
         self.told |= set(ast.walk(node))
-        return self._found(node, kind, canvas(node, kind))
-
-    def _is_result(self, node: ast.AST) -> bool:
-        """Whether an expression is a result: of delay(), group(…)(), AsyncResult(…) and such."""
-        if not isinstance(node, ast.Call):
-            return False
-        if isinstance(node.func, ast.Call):
-            return self._celery_name(node.func.func) in CANVAS
-        attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        return attribute in STARTS | ASYNC_RESULT or self._celery_name(node.func) in ASYNC_RESULT
-
-    def _is_canvas(self, node: ast.AST) -> bool:
-        """Whether an expression is group(…)() or chord(…)(…)."""
-        return (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Call)
-            and self._celery_name(node.func.func) in ("group", "chord")
-        )
-
-    def _celery_name(self, node: ast.AST) -> str:
-        """Return the name in Celery of what is called, or ""."""
-        if isinstance(node, ast.Name):
-            return self.imported.get(node.id, "")
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value).split(".")[0] == "celery":
-            return node.attr
-        return ""
+        return self._found(node, kind, canvas(node, kind) + options)
 
     def _task_body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
-        """Yield what a bound task does with itself."""
-        bound = any(
-            isinstance(decorator, ast.Call)
-            and ast.unparse(decorator.func).rpartition(".")[2] in ("task", "shared_task")
-            and any(keyword.arg == "bind" for keyword in decorator.keywords)
+        """Yield what a task's options say of its end, and what a bound task does with itself."""
+        given = {
+            keyword.arg
             for decorator in node.decorator_list
-        )
-        if not bound or not node.args.args:
+            if isinstance(decorator, ast.Call)
+            and ast.unparse(decorator.func).rpartition(".")[2] in ("task", "shared_task")
+            for keyword in decorator.keywords
+        }
+        for name in sorted(given & set(names.HOOKS), key=str):
+            yield self._found(node, "hook", _hook(str(name)), f"{name}=… of {node.name}")
+        if "bind" not in given or not node.args.args:
             return
         first = node.args.args[0].arg
-        counted = {
-            each.value
-            for each in ast.walk(node)
-            if isinstance(each, ast.Attribute) and each.attr == "retries"
-        }
-        for inner in ast.walk(node):
+        calls = (each for each in ast.walk(node) if is_call(each, "retry"))
+        for attempts in (each for call in calls for each in ast.walk(call)):
+            if isinstance(attempts, ast.Attribute) and is_retries(attempts):  # retry() rewrites it
+                self.told |= {attempts, attempts.value}
+        inside = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+        for inner in inside:
+            if inner not in self.told and ast.unparse(inner.value) == f"{first}.request":
+                self.told.add(inner.value)
+                write = names.REQUEST.get(inner.attr, names.SELF["request"])
+                yield self._found(inner, "request", write)
+        for inner in inside:
             if (
-                isinstance(inner, ast.Attribute)
-                and isinstance(inner.value, ast.Name)
-                and inner.value.id == first
-                and inner.attr in SELF
+                inner not in self.told
+                and ast.unparse(inner.value) == first
+                and inner.attr in names.SELF
             ):
-                code = " ".join(ast.unparse(inner).split())
-                if inner not in counted:
-                    yield self._found(inner, inner.attr, SELF[inner.attr], code)
-                else:
-                    yield self._found(inner, inner.attr, RETRIES, f"{code}.retries")
+                yield self._found(inner, inner.attr, names.SELF[inner.attr])
+
+    def _class(self, node: ast.ClassDef) -> Iterator[Finding]:
+        """Yield the methods of a class of tasks that are called at times of a run."""
+        if not any(
+            self.results.name_of(base) == "Task" or ast.unparse(base).endswith("Task")
+            for base in node.bases
+        ):
+            return
+        for inner in node.body:
+            if isinstance(inner, ast.FunctionDef) and inner.name in names.HOOKS:
+                yield self._found(inner, "hook", _hook(inner.name), f"def {inner.name}(…)")
+
+    def _assignment(self, node: ast.Assign) -> Iterator[Finding]:
+        """Yield an app, and what is set of one."""
+        if isinstance(node.value, ast.Call) and self.results.name_of(node.value.func) == "Celery":
+            self.apps |= {ast.unparse(target) for target in node.targets}
+            yield self._found(node, "app", names.APP_IS_GONE)
+        for target in node.targets:
+            if isinstance(target, ast.Attribute):
+                yield from self._setting(target, target.attr)
+
+    def _setting(self, node: ast.AST, name: str) -> Iterator[Finding]:
+        for known, write in names.CONF.items():
+            if name.lower().endswith(known):
+                code = ast.unparse(node) if isinstance(node, ast.Attribute) else f"{name}=…"
+                yield self._found(node, "setting", write, code)
+
+    def _result(self, node: ast.Attribute) -> Iterator[Finding]:
+        kind = self.results.kind_of(node.value)
+        known = names.GROUP_RESULTS if kind == "group" else names.RESULTS
+        if kind and node.attr in known:
+            yield self._found(node, "result", known[node.attr])
 
     def _call(self, node: ast.Call) -> Iterator[Finding]:
+        for keyword in node.keywords:
+            yield from self._setting(keyword, keyword.arg or "")
         # group(…)() and chord(…)(callback) are one use
-        name = self._celery_name(node.func.func if isinstance(node.func, ast.Call) else node.func)
+        func = node.func
+        name = self.results.name_of(func.func if isinstance(func, ast.Call) else func)
         if name in CANVAS:
             yield self._canvas(node, name)
             return
-        if not isinstance(node.func, ast.Attribute):
+        if not isinstance(func, ast.Attribute):
             return
-        owner, attribute = node.func.value, node.func.attr
+        owner, attribute = func.value, func.attr
         is_task = ast.unparse(owner).rpartition(".")[2] in self.tasks
-        if attribute == "apply_async":
-            if is_task or not isinstance(owner, ast.Call):
-                self.told |= {each for each in ast.walk(node) if is_call(each, "s", "si")}
-                yield self._found(node, attribute, apply_async(node, owner))
+        kind = self.results.kind_of(owner)
+        if attribute in names.APP and ast.unparse(owner) in {*self.apps, "sender"}:
+            yield self._found(node, "app", names.APP[attribute])
+        elif attribute == "apply_async":
+            yield from self._apply_async(node, owner, is_task)
         elif attribute in ("delay_on_commit", "apply_async_on_commit"):
             yield self._found(
                 node, attribute, f"{ast.unparse(owner)}.delay(…): it is transactional"
             )
-        elif attribute == "on_commit" and any(is_call(each, *STARTS) for each in ast.walk(node)):
+        elif attribute == "on_commit" and any(
+            is_call(each, *names.STARTS) for each in ast.walk(node)
+        ):
             yield self._found(node, attribute, "call .delay() at once: it is transactional")
         elif attribute in ("s", "si", "subtask") and (is_task or attribute != "subtask"):
             yield self._found(node, attribute, f"{ast.unparse(owner)}.call(…)")
@@ -206,18 +211,37 @@ class _Module:
             yield self._found(node, attribute, retry(node))
         elif attribute == "send_task":
             yield self._found(node, attribute, "import the task, and call its .delay()")
-        elif attribute in ("get", "join") and self._holds_result(owner, node):
-            is_group = self._is_canvas(owner) or ast.unparse(owner) in self.groups
-            yield self._found(node, attribute, WAIT_FOR_GROUP if is_group else WAIT)
+        elif attribute in ("get", "join", "join_native") and (kind or _waits(node)):
+            yield self._found(node, "get", self.waits[kind or "job"])
         elif attribute == "revoke":
-            yield self._found(node, attribute, "operations.control.cancel([job.pk])")
+            self.told.add(func)
+            known = names.GROUP_RESULTS if kind == "group" else names.RESULTS
+            yield self._found(node, attribute, known[attribute])
         elif attribute == "AsyncResult":
             yield self._found(node, attribute, "Job.objects.get(pk=…)")
+        elif attribute == "restore" and kind == "" and self.results.kind_of(node):
+            yield self._found(node, attribute, "ConcurrentJobMonitor.objects.get(pk=…)")
 
-    def _holds_result(self, owner: ast.AST, node: ast.Call) -> bool:
-        own_words = any(k.arg in ("timeout", "propagate") for k in node.keywords)
-        return own_words or self._is_result(owner) or ast.unparse(owner) in self.results
+    def _apply_async(self, node: ast.Call, owner: ast.AST, is_task: bool) -> Iterator[Finding]:
+        kind = self.results.canvas_of(owner)
+        if kind and isinstance(owner, ast.Call | ast.BinOp):
+            self.told.add(node.func)
+            yield self._canvas(owner, kind, options_of_canvas(node))
+        elif kind in ("group", "chord"):
+            write = "delay()" if kind == "group" else "delay(on_done=…)"
+            yield self._found(
+                node, "apply_async", f"{ast.unparse(owner)}.{write}{options_of_canvas(node)}"
+            )
+        elif is_task or not isinstance(owner, ast.Call):
+            self.told |= {each for each in ast.walk(node) if is_call(each, "s", "si")}
+            yield self._found(node, "apply_async", apply_async(node, owner))
 
 
-def _is_celery(module: str | None) -> bool:
-    return module is not None and module.partition(".")[0] == "celery"
+def _waits(node: ast.Call) -> bool:
+    return any(keyword.arg in ("timeout", "propagate") for keyword in node.keywords)
+
+
+def _hook(name: str) -> str:
+    """Return what to write for a method of a task class, or an option, of Celery."""
+    also = "; error(job, error) before it has the exception" if name == "on_failure" else ""
+    return f"the method {names.HOOKS[name]} of an object, given as @task(hooks=…){also}"

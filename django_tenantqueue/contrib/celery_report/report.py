@@ -87,11 +87,13 @@ def make_report(app: Any, more_paths: list[Path] | None = None) -> Report:
         if not name.startswith(("celery.", "django_tenantqueue."))
     ]
     schedules = read_schedules(app)
+    read = [found for task in tasks for found in read_tasks(app, task, schedules)]
+    lines = {found.name: found.write for found in read}
     calls, unread = scan(project_files(app, more_paths or []), {_short(task) for task in tasks})
     return Report(
         app=str(app.main or "celery"),
-        tasks=[read for task in tasks for read in read_tasks(app, task, schedules)],
-        schedules=schedules,
+        tasks=read,
+        schedules=[entry.beside(lines.get(entry.task)) for entry in schedules],
         settings=read_settings(app),
         calls=calls,
         unread=unread,

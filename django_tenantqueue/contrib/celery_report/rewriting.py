@@ -100,12 +100,21 @@ def _group(members: list[ast.expr]) -> str:
 
 
 def _chord(header: list[ast.expr], callbacks: list[ast.expr]) -> str | None:
-    if not header or len(callbacks) != 1 or not is_call(callbacks[0], "s", "si"):
+    if not header or len(callbacks) != 1:
         return None
-    callback = ast.unparse(_AsCalls().visit(deepcopy(callbacks[0])))
+    last, also = callbacks[0], ""
+    while is_call(last, "on_error", "link_error", "set"):
+        assert isinstance(last, ast.Call)
+        assert isinstance(last.func, ast.Attribute)
+        if last.func.attr != "set":
+            also = ", and their states, in place of " + last.func.attr
+        last = last.func.value
+    if not is_call(last, "s", "si"):
+        return None
+    callback = ast.unparse(_AsCalls().visit(deepcopy(last)))
     return (
         f"{_group(header)}.delay(on_done={callback}); it reads the results by "
-        "current_job().summary.details()"
+        f"current_job().summary.details(){also}"
     )
 
 
@@ -128,6 +137,18 @@ def apply_async(node: ast.Call, owner: ast.AST) -> str:
     return "; ".join([call, *notes])
 
 
+def options_of_canvas(node: ast.Call) -> str:
+    """Return what becomes of the options in chain(…).apply_async(countdown=5), or ""."""
+    said = [
+        f"{OPTIONS[name]}={ast.unparse(keyword.value)} of .using(…)"
+        if name in OPTIONS
+        else LEFT_OUT.get(name, f"{name} is left out")
+        for keyword in node.keywords
+        if (name := keyword.arg)
+    ]
+    return "".join(f"; {each}" for each in said)
+
+
 def _elements(node: ast.AST | None) -> list[str]:
     if node is None:
         return []
@@ -147,16 +168,32 @@ def _pairs(node: ast.AST | None) -> list[str]:
     return [f"**{ast.unparse(node)}"]
 
 
-def _counted(code: str) -> str:
-    """Return an expression with the attempt in place of the number of retries."""
-    with_attempt = code.replace("self.request.retries + 1", "current_job().attempt")
-    return with_attempt.replace("self.request.retries", "(current_job().attempt - 1)")
+def is_retries(node: ast.AST) -> bool:
+    """Whether an expression is self.request.retries."""
+    return isinstance(node, ast.Attribute) and ast.unparse(node).endswith(".request.retries")
+
+
+class _Attempts(ast.NodeTransformer):
+    """Makes current_job().attempt - 1 of self.request.retries."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if is_retries(node):
+            return ast.parse("current_job().attempt - 1", mode="eval").body
+        self.generic_visit(node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if is_retries(node.left) and ast.unparse(node).endswith(".retries + 1"):
+            return ast.parse("current_job().attempt", mode="eval").body
+        self.generic_visit(node)
+        return node
 
 
 def retry(node: ast.Call) -> str:
     """Return self.retry(exc=error, countdown=5) as raise Retry(after=5) from error."""
+    node = _Attempts().visit(deepcopy(node))
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
-    after = f"after={_counted(given['countdown'])}" if "countdown" in given else ""
+    after = f"after={given['countdown']}" if "countdown" in given else ""
     cause = f" from {given['exc']}" if "exc" in given else ""
     attempts = "; its max_retries is max_attempts of the task" if "max_retries" in given else ""
     return f"raise Retry({after}){cause}{attempts}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +38,17 @@ class BeatEntry:
         """The value of @task(schedule=…)."""
         return f"{self.when[:-1]}{self.arguments})"
 
+    def beside(self, line: str | None) -> BeatEntry:
+        """Return the entry as it is printed beside the line that declares its task, if any."""
+        if line is None:
+            note = f"no task of the name {self.task!r} is registered"
+            return replace(self, notes=[*self.notes, note])
+        # the queue of the line comes from the options of the task, or from the routes
+        notes = [n for n in self.notes if not (n.startswith("queue=") and n.split(":")[0] in line)]
+        if not self.when or f"schedule={self.declaration}" not in line:
+            return replace(self, notes=notes)
+        return replace(self, write=f"the line of {self.task} above, which has it", notes=notes)
+
 
 def read_schedules(app: Any) -> list[BeatEntry]:
     """Return all entries, without those of Celery itself."""
@@ -60,7 +71,7 @@ def _entry(app: Any, name: str, entry: Any) -> BeatEntry:
     arguments = (f", args={args!r}" if args else "") + (f", kwargs={kwargs!r}" if kwargs else "")
     for option, value in dict(entry.get("options") or {}).items():
         notes.append(_option(option, value))
-    write = f"schedule={when[:-1]}{arguments}) of its @task" if when else ""
+    write = f"@task(schedule={when[:-1]}{arguments}))" if when else ""
     return BeatEntry(str(name), entry["task"], "beat_schedule", when, arguments, write, notes)
 
 

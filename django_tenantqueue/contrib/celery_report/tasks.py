@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .names import HOOKS
 from .schedules import BeatEntry
 
 SHOWN = (
@@ -20,14 +21,6 @@ SHOWN = (
 )
 """Options of Celery's tasks that the report names, in this order."""
 LARGEST = 32767
-METHODS = {
-    "before_start": "before(job)",
-    "on_success": "success(job, result)",
-    "on_retry": "error(job, error)",
-    "on_failure": "failure(job)",
-    "after_return": "after(job)",
-}
-"""Methods of a task class in Celery, and the hooks that are called at these times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +217,6 @@ def _notes(task: Any, func: Any, uses: set[str]) -> list[str]:
             f"serializer {task.serializer!r}: arguments are JSON here; dates, Decimals, UUIDs and "
             "saved model instances are encoded, and everything else is rejected"
         )
-    methods = [name for name in METHODS if any(name in vars(k) for k in _celery_classes(task))]
-    notes += [f"{name}(): the hook {METHODS[name]} of @task(hooks=…)" for name in methods]
+    methods = [name for name in HOOKS if any(name in vars(k) for k in _celery_classes(task))]
+    notes += [f"{name}(): the hook {HOOKS[name]} of @task(hooks=…)" for name in methods]
     return notes

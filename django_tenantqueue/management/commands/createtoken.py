@@ -37,7 +37,8 @@ class Command(PrintingCommand):
             "--scope",
             action="append",
             choices=ApiToken.Scope.values,
-            help="what it allows; may be repeated (default: read and submit)",
+            help=f"one of {', '.join(ApiToken.Scope.values)}: what it allows; may be repeated "
+            "(default: read and submit)",
         )
         add("--days", type=int, metavar="DAYS", help="expire after this number of days")
         add("--per-minute", type=int, metavar="N", help="requests in a minute at most")

@@ -1,0 +1,123 @@
+"""Names of Celery that code uses, and what is written in their place."""
+
+from __future__ import annotations
+
+APP_IS_GONE = "remove it with the last task: there is no app"
+APP = {
+    "autodiscover_tasks": "nothing: the modules named tasks of installed apps are imported",
+    "config_from_object": "the setting TENANTQUEUE; see the settings above",
+    "add_periodic_task": "schedule=… of @task; see the schedules above",
+}
+"""Methods of an app."""
+CONF = {
+    "beat_schedule": "schedule=… of @task; see the schedules above",
+    "task_always_eager": "run_pending() or eager() of django_tenantqueue.testing",
+    "task_eager_propagates": "nothing",
+    "task_store_eager_result": "nothing: run_pending() runs jobs, which have results",
+}
+"""Settings of an app that code changes."""
+_CALL = "task.call(…) describes a call"
+_STATES = "job.refresh().state: created, queued, running, scheduled, success, error or cancelled"
+
+IMPORTS = {
+    "AsyncResult": "from django_tenantqueue import Job; the id of a job is an int",
+    "GroupResult": "from django_tenantqueue import ConcurrentJobMonitor; its id is an int",
+    "Ignore": "return",
+    "MaxRetriesExceededError": (
+        "if current_job().attempt == current_job().max_attempts: …, before raise Retry"
+    ),
+    "Reject": "raise Permanent(…)",
+    "Retry": "from django_tenantqueue import Retry",
+    "SoftTimeLimitExceeded": "from django_tenantqueue.exceptions import TimeLimitExceeded",
+    "Task": "hooks=… of @task, for code around the runs of a task",
+    "chain": "from django_tenantqueue import Placeholder; then=… of .using() names the next call",
+    "chord": "from django_tenantqueue import group; on_done=… of .delay() names the callback",
+    "crontab": "from django_tenantqueue import Cron",
+    "current_app": APP_IS_GONE,
+    "current_task": "from django_tenantqueue import current_job",
+    "get_task_logger": "logging.getLogger(__name__)",
+    "group": "from django_tenantqueue import group",
+    "shared_task": "from django_tenantqueue import task",
+    "signature": _CALL,
+    "states": "from django_tenantqueue import State",
+}
+SELF = {
+    "max_retries": "current_job().max_attempts - 1",
+    "name": "current_job().name",
+    "replace": "enqueue the other task, and return",
+    "request": "current_job(): id, attempt, max_attempts, tenant, queue",
+    "update_state": "current_job().progress(done, total, message)",
+}
+"""What a bound task has."""
+REQUEST = {
+    "args": "the arguments of the function",
+    "delivery_info": "current_job().queue",
+    "hostname": "socket.gethostname(); the job's page in the admin names its worker",
+    "id": "current_job().id, which is an int",
+    "kwargs": "the arguments of the function",
+    "parent_id": "current_job().previous, if the job follows another",
+    "retries": "current_job().attempt - 1",
+    "task": "current_job().name",
+    "timelimit": "timeout=… of @task",
+}
+"""What the request of a bound task has."""
+HOOKS = {
+    "before_start": "before(job)",
+    "on_success": "success(job, result)",
+    "on_retry": "error(job, error)",
+    "on_failure": "failure(job)",
+    "after_return": "after(job)",
+}
+"""Methods of a task class in Celery, and the hooks that are called at these times."""
+_OUTSIDE = "not in a task, nor in the transaction that enqueues"
+WAITS = {
+    "chain": (
+        f"job.wait(timeout=…) waits for the first job ({_OUTSIDE}); the next one is "
+        "Job.objects.get(previous_id=job.pk)"
+    ),
+    "chord": (
+        f"Job.objects.get(pk=monitor.anchor_id).wait(timeout=…).result, of the callback; {_OUTSIDE}"
+    ),
+    "group": (
+        f"[job.wait(timeout=…).result for job in monitor.details().order_by('id')]; {_OUTSIDE}"
+    ),
+    "job": f"job.wait(timeout=…).result; {_OUTSIDE}",
+}
+"""How a result is waited for, by what was started."""
+IN_TESTS = {
+    "chain": "run_pending(), and then Job.objects.get(name=…).result of the last task",
+    "chord": "run_pending(), and then Job.objects.get(pk=monitor.anchor_id).result",
+    "group": ("run_pending(), and then [job.result for job in monitor.details().order_by('id')]"),
+    "job": "run_pending(), and then job.refresh().result",
+}
+"""The same in tests, whose transaction no worker sees."""
+RESULTS = {
+    "children": "Job.objects.filter(previous_id=job.pk)",
+    "date_done": "job.refresh().finished_at",
+    "failed": "job.refresh().state == 'error'",
+    "forget": "nothing: retention removes results",
+    "info": "job.refresh(), and then progress_done, progress_total, result or last_error",
+    "ready": "job.refresh().final",
+    "result": "job.refresh().result; after an error it is None, see last_error",
+    "revoke": "operations.control.cancel([job.pk])",
+    "state": _STATES,
+    "status": _STATES,
+    "successful": "job.refresh().state == 'success'",
+    "task_id": "job.pk",
+    "traceback": "job.last_error['traceback']",
+}
+"""What the result of a task has."""
+_COUNTS = "monitor.progress(): status, total, done, failed"
+GROUP_RESULTS = {
+    "children": "monitor.details()",
+    "completed_count": _COUNTS,
+    "failed": _COUNTS,
+    "ready": _COUNTS,
+    "results": "monitor.details()",
+    "revoke": "operations.monitor_control.cancel_monitor(monitor.pk)",
+    "save": "nothing: a monitor is a row",
+    "successful": _COUNTS,
+    "waiting": _COUNTS,
+}
+"""What the result of a group has."""
+STARTS = {"apply_async", "delay", "delay_on_commit", "apply_async_on_commit", "send_task"}
