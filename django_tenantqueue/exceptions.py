@@ -156,7 +156,14 @@ class Retry(TenantQueueError):
     when it was the last one, the job ends in `error`.
     """
 
-    def __init__(self, message: str = "", *, after: float | timedelta | None = None) -> None:
+    def __init__(
+        self, message: str = "", *, after: float | timedelta | None = None, **unknown: Any
+    ) -> None:
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__}({next(iter(unknown))}=…): use raise Retry(after=seconds) "
+                "from error; max_attempts of @task limits the attempts"
+            )
         super().__init__(message or "retry asked for by the task")
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
         if seconds is not None and not 0 <= seconds < 10 * 365 * 86400:

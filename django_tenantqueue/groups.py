@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from .calls import foreign
 from .calls.call import read_calls
 from .calls.options import unknown_option
-from .exceptions import InvalidArgument
+from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
 from .states import Priority
@@ -21,6 +21,7 @@ PARALLEL = 1000
 """How many jobs of a group are in flight unless its caller says so. Halved: a queue with more slots
 than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
 LONGEST_NAME = 200
+_LATER = ("countdown", "eta", "run_at")
 
 DEFAULTS: dict[str, Any] = {
     "name": None,
@@ -49,6 +50,11 @@ class Group:
         session, created_by, parallel, interval, stop_after_failures. Raises InvalidOption.
         """
         for name in options:
+            if name in _LATER:
+                raise InvalidOption(
+                    f"{name}={options[name]!r}: the jobs of a group start at once. To start them "
+                    "later, enqueue a task with run_at=… that enqueues the group"
+                )
             if name not in DEFAULTS:
                 raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})

@@ -46,6 +46,10 @@ _TASK_OPTIONS = (
 )
 
 
+HOOKS = ("enqueue", "before", "success", "error", "failure", "after")
+"""Methods of the object that is given as `hooks`."""
+
+
 class _KnowsOtherNames:
     """Says what is used here in place of a method that tasks of other systems have."""
 
@@ -141,7 +145,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
                 "synchronous; use a plain function"
             )
         self.atomic = atomic
-        self.hooks = hooks
+        self.hooks = _checked_hooks(self.name, hooks)
         if isinstance(retry_when, type):
             retry_when = (retry_when,)
         if not (retry_when is None or callable(retry_when) or isinstance(retry_when, tuple)):
@@ -151,7 +155,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             )
         self.retry_when = retry_when
         if not (
-            backoff is None or callable(backoff) or isinstance(backoff, int | float | timedelta)
+            backoff is None
+            or callable(backoff)
+            or (isinstance(backoff, int | float | timedelta) and not isinstance(backoff, bool))
         ):
             raise InvalidOption(
                 f"{self.name}: backoff={backoff!r} must be seconds, a timedelta or a callable "
@@ -264,6 +270,21 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         base = settings.backoff_base if self.backoff is None else _as_seconds(self.backoff)
         most = settings.backoff_max if self.backoff_max is None else self.backoff_max
         return min(most, base * 2.0 ** min(attempt - 1, 30)) * random.uniform(0.8, 1.2)
+
+
+def _checked_hooks(name: str, hooks: object) -> object:
+    """Return `hooks` when it has a method that is called. Raises InvalidOption."""
+    found = [hook for hook in HOOKS if callable(getattr(hooks, hook, None))]
+    if hooks is not None and not found:
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} has none of the methods {', '.join(HOOKS)}: give an object "
+            "that has some"
+        )
+    if isinstance(hooks, type) and inspect.isfunction(inspect.getattr_static(hooks, found[0])):
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} is a class: give an object, {hooks.__name__}()"
+        )
+    return hooks
 
 
 def _explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:

@@ -238,8 +238,13 @@ def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None
     assert made["count"] == 3
     assert made["state"] == State.SUCCESS
     assert made["names"] == ["cat-small.png", "cat-large.png"]
-    assert results("count_words") == [{"example": 3}]
-    assert results("merge_pages") == [{"report": 5, "pages": ["5/0", "5/1", "5/2"]}]
+    assert results("count_words") == [{"example": 3}, {"example": 3}]
+    assert made["words"] == {"example": 3}
+    assert results("merge_pages") == [
+        {"report": 5, "pages": ["5/0", "5/1", "5/2"]},
+        {"report": 6, "pages": ["6/0", "6/1", "6/2"]},
+    ]
+    assert made["report"] == {"report": 6, "pages": ["6/0", "6/1", "6/2"]}
     # the moving task was called in Celery, as it has not moved
     assert results("send_invoice") == []
     assert ("mail", 3, "Invoice") in made["gateway"].calls

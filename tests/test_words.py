@@ -7,20 +7,37 @@ from dataclasses import fields
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
+from django.urls import NoReverseMatch
 from django.utils import timezone
 
 import django_tenantqueue
-from django_tenantqueue import ConcurrentJobMonitor, Job, current_job, delay, group, task
+from django_tenantqueue import (
+    ConcurrentJobMonitor,
+    Every,
+    Job,
+    Retry,
+    current_job,
+    delay,
+    group,
+    task,
+)
 from django_tenantqueue.calls import foreign
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import get_settings, read_settings
-from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, WaitTimeout
+from django_tenantqueue.exceptions import (
+    InvalidArgument,
+    InvalidOption,
+    TransitionRefused,
+    Unsupported,
+    WaitTimeout,
+)
 from django_tenantqueue.operations import control, monitor_control
 from django_tenantqueue.status.monitor_progress import Progress
 from django_tenantqueue.tasks import Task
-from django_tenantqueue.testing import run_pending
+from django_tenantqueue.testing import eager, run_pending
 from tests.factories import make_job, make_queue
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, noop
@@ -229,6 +246,77 @@ def test_option_that_a_task_has_as_a_parameter_is_an_argument():
 def test_function_for_failures_is_answered_with_the_hook():
     with pytest.raises(InvalidOption, match=r"is the method failure\(job\) of hooks=…, of @task"):
         task(name="tests.foreign", on_failure=print)(lambda: None)
+
+
+def test_interval_names_its_unit():
+    with pytest.raises(TypeError, match="positional argument"):
+        Every(300)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["countdown", "eta", "run_at"])
+def test_group_that_should_start_later_says_how(name):
+    with pytest.raises(InvalidOption, match="enqueue a task with run_at=… that enqueues the group"):
+        group([noop.call()]).using(**{name: 5})
+
+
+@pytest.mark.parametrize("name", ["exc", "countdown"])
+def test_retry_of_celery_is_answered_with_ours(name):
+    with pytest.raises(TypeError, match=rf"Retry\({name}=…\): use raise Retry\(after=seconds\)"):
+        Retry(**{name: 1})
+
+
+class Hooks:
+    def failure(self, job: object) -> None:
+        """Be called after the last attempt."""
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [(print, "has none of the methods enqueue, before"), (Hooks, r"give an object, Hooks\(\)")],
+)
+def test_hooks_without_methods_are_refused(hooks, said):
+    with pytest.raises(InvalidOption, match=said):
+        task(name="tests.hooks", hooks=hooks)(lambda: None)
+
+
+def test_backoff_is_no_truth_value():
+    with pytest.raises(InvalidOption, match="backoff=True must be seconds"):
+        with_backoff(backoff=True)
+
+
+def test_job_outside_of_one_says_where_it_is():
+    with pytest.raises(LookupError, match="nor where the task is called as a function; in tests"):
+        current_job()
+
+
+def test_status_url_without_the_urls_names_them(settings):
+    settings.ROOT_URLCONF = "django.contrib.auth.urls"
+    with pytest.raises(NoReverseMatch, match=r"lack path\('jobs/', include\('django_tenantqueue"):
+        _ = noop.delay().status_url
+
+
+def test_job_of_eager_mode_is_waited_for_and_refreshed():
+    with eager():
+        job = add.delay(1, 2)
+
+    assert job._is_eager
+    assert job.wait(timeout=0).result == 3  # also in a transaction
+    assert async_to_sync(job.await_end)(timeout=0) is job
+    assert job.refresh() is job
+    assert not noop.delay()._is_eager
+
+
+def test_wait_in_a_transaction_names_what_tests_use():
+    with pytest.raises(TransitionRefused, match=r"In a TestCase use run_pending\(\) or eager\(\)"):
+        noop.delay().wait(timeout=0)
+
+
+def test_group_of_eager_mode_says_that_it_keeps_no_jobs():
+    with eager():
+        monitor = group([noop.call()]).delay()
+
+    with pytest.raises(Unsupported, match="ran in eager mode, which stores no jobs"):
+        monitor.details()
 
 
 KNOWN = (

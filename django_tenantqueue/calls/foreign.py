@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_OPTIONS_AND_ARGUMENTS = "options and arguments are separate: task.using(run_at=5).delay(1, 2)"
+_OPTIONS_AND_ARGUMENTS = "task.using(run_at=5).delay(1, 2): options and arguments are separate"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
 _CALL = "task.call(…), which describes a call for then=…, group([…]) or a ConcurrentJobMonitor"
 _LATER = "task.using(run_at=…).delay(…), with seconds from now, a timedelta or an aware datetime"
@@ -20,6 +20,7 @@ def is_of_celery(target: object) -> bool:
 
 
 METHODS = {
+    "AsyncResult": "Job.objects.get(pk=…), whose ids are numbers",
     "apply": "task(…), which runs the function here and now",
     "apply_async": _OPTIONS_AND_ARGUMENTS,
     "apply_async_on_commit": _DELAY_ON_COMMIT,
@@ -36,6 +37,7 @@ METHODS = {
     "enqueue_at": _LATER,
     "enqueue_call": _OPTIONS_AND_ARGUMENTS,
     "enqueue_in": _LATER,
+    "max_retries": "current_job().max_attempts - 1 inside the task",
     "map": "task.enqueue_many([…])",
     "perform_async": _DELAY,
     "perform_at": _LATER,
@@ -45,6 +47,7 @@ METHODS = {
     "replace": "task.delay(…) of the other task, and return",
     "request": "current_job() inside the task",
     "retry": "raise Retry(after=…) inside the task",
+    "run": "task(…), which runs the function here and now",
     "s": _CALL,
     "send": _DELAY,
     "send_with_options": _OPTIONS_AND_ARGUMENTS,

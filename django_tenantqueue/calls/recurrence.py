@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
 from typing import Any
@@ -225,6 +225,7 @@ class Cron(_Declared):
 class Every(_Declared):
     """Ticks at an interval: `Every(minutes=5)`."""
 
+    _: KW_ONLY  # Every(300) would be 300 days
     days: float = 0
     hours: float = 0
     minutes: float = 0

@@ -219,7 +219,9 @@ def current_job() -> RunningJob:
     running = _current.get()
     if running is None:
         raise LookupError(
-            "no job runs here: current_job() works inside a task (not in threads it starts)"
+            "no job runs here: current_job() works inside a task that runs as a job, not in "
+            "threads that it starts, nor where the task is called as a function; in tests use "
+            "run_pending() or eager() of django_tenantqueue.testing"
         )
     return running
 

@@ -14,7 +14,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connections, models, router
 from django.db.models import F, Q
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
@@ -28,6 +28,16 @@ from .fields import TextListField
 _MISSING = object()
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
+
+
+def _status_path(token: str) -> str:
+    try:
+        return reverse("tenantqueue:status", args=[token])
+    except NoReverseMatch as error:
+        raise NoReverseMatch(
+            f"{error}: the URLs of the project lack path('jobs/', "
+            "include('django_tenantqueue.web.urls'))"
+        ) from None
 
 
 def bound_token(job_id: int, user: Any, session: Any) -> str:
@@ -300,7 +310,7 @@ class Job(models.Model):
     @property
     def status_url(self) -> str:
         """Path of the job's status as JSON: signed, needs no login, cannot be guessed."""
-        return reverse("tenantqueue:status", args=[sign_job_id(self.pk)])
+        return _status_path(sign_job_id(self.pk))
 
     def status_url_for(self, *, user: Any = None, session: Any = None) -> str:
         """Return a status URL that only one logged-in user, or one session, can open.
@@ -308,10 +318,15 @@ class Job(models.Model):
         `user`: `request.user`. `session`: `request.session`, which is saved if it has no key yet.
         Raises InvalidOption for none of them, or both, and for an anonymous user.
         """
-        return reverse("tenantqueue:status", args=[bound_token(self.pk, user, session)])
+        return _status_path(bound_token(self.pk, user, session))
 
     def refresh(self) -> Self:
-        """Read the row again, from the primary; return self. Raises JobNotFound."""
+        """Read the row again, from the primary; return self. Raises JobNotFound.
+
+        A job of eager mode, which has no row, is returned as it is.
+        """
+        if self._is_eager:
+            return self
         fresh = Job.objects.using(get_settings().database).find(self.pk)
         if fresh is None:
             raise JobNotFound(f"job {self.pk} does not exist any more")
@@ -348,10 +363,13 @@ class Job(models.Model):
         """Yield the seconds between two looks at the row, until the job has ended."""
         if isinstance(timeout, timedelta):
             timeout = timeout.total_seconds()
+        if self._is_eager:
+            return
         if connections[get_settings().database].in_atomic_block:
             raise TransitionRefused(
                 f"job {self.pk} cannot be waited for inside a transaction: workers see it after "
-                "the commit"
+                "the commit. In a TestCase use run_pending() or eager() of "
+                "django_tenantqueue.testing"
             )
         end = time.monotonic() + timeout
         pause = 0.05
@@ -361,6 +379,11 @@ class Job(models.Model):
                 raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
             yield min(pause, left)
             pause = min(0.5, pause * 1.5)
+
+    @property
+    def _is_eager(self) -> bool:
+        """Whether eager mode has run the job in place: it has no row, and a negative id."""
+        return self.pk is not None and self.pk < 0
 
     @property
     def is_final(self) -> bool:

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
+from ..exceptions import Unsupported
 from ..states import Priority
 from ..text import number_of
 from .job import Job
@@ -145,7 +146,15 @@ class ConcurrentJobMonitor(models.Model):
             raise foreign.unknown_attribute(self, name, foreign.MONITOR)
 
     def details(self) -> models.QuerySet[ConcurrentJobMonitorDetail]:
-        """Return its details, finished ones included, its anchor not."""
+        """Return its details, finished ones included, its anchor not.
+
+        Raises Unsupported for a monitor of eager mode, which has no rows.
+        """
+        if self.pk is None:
+            raise Unsupported(
+                f"monitor {self.name!r} ran in eager mode, which stores no jobs: read the results "
+                "in its callback, or use run_pending() in tests"
+            )
         details = ConcurrentJobMonitorDetail.objects.filter(monitor_id=self.pk)
         return details.exclude(pk=self.anchor_id)  # type: ignore[return-value]
 

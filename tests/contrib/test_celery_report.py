@@ -558,7 +558,7 @@ def test_options_of_a_chain_are_told(tmp_path: Path) -> None:
     (write,) = [write for _, kind, write in found_in(tmp_path, code) if kind == "chain"]
 
     assert write.startswith("send.using(then=mail.call(Placeholder('result'))).delay(1); ")
-    assert "run_at=5 of .using(…); on_end=… with its call" in write
+    assert "run_at=5 of .using(…); on_end=… of each call" in write
 
 
 def test_callback_for_errors_of_a_chord_is_told(tmp_path: Path) -> None:

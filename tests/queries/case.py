@@ -18,6 +18,9 @@ class Case:
     """What the plan must use. Its head comment names them."""
     buffers: int = 100
     """The pages it may touch; a look-up by primary key takes about four, a change ten more."""
+    first_walk: int = 0
+    """The pages that it may touch besides where nothing has run before it: entries of dead rows,
+    which its first walk marks, or catalogs. It runs again then."""
     worker: bool = False
     """It runs on a worker's connection."""
     before: str = ""

@@ -75,6 +75,8 @@ SLOT_INDEX = 30_000 * SCALE
 """Pages touched to read the slot index whole, dead entries and all."""
 WORKERS_READ = 400
 """Pages touched when the table of workers, without statistics, is read whole with its dead rows."""
+CATALOGS = 400
+"""Pages of the catalogs that a connection reads at its first use of a statement."""
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 CASES: dict[str, list[Case]] = {
@@ -96,7 +98,9 @@ CASES: dict[str, list[Case]] = {
             20_000,
         ),
     ],
-    "measure_leaf": [Case(lambda _: {"leaf": "tenantqueue_job_history_default"})],
+    "measure_leaf": [
+        Case(lambda _: {"leaf": "tenantqueue_job_history_default"}, first_walk=CATALOGS)
+    ],
     "list_changes_of": [
         Case(
             changes_of("queue", 7, "tenant-7 / default"),
@@ -299,7 +303,13 @@ CASES: dict[str, list[Case]] = {
     ],
     **{
         f"list_{order}{what}_of_queue": [
-            Case(of_queue(first=bool(order)), (index,), buffers, settings=ORDERED)
+            Case(
+                of_queue(first=bool(order)),
+                (index,),
+                buffers,
+                first_walk=DEAD_ROWS,
+                settings=ORDERED,
+            )
         ]
         for what, index, buffers in (
             ("ready", "tenantqueue_job_ready", 4000),
@@ -666,10 +676,18 @@ CASES: dict[str, list[Case]] = {
     ],
     "insert_job": [
         Case(
-            new_job(), ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"), WORKERS_READ
+            new_job(),
+            ("tenantqueue_tenantqueue_pkey", "tenantqueue_worker_sleeping"),
+            WORKERS_READ,
+            first_walk=CATALOGS,
         ),
-        Case(new_job(unseen=True), (), WORKERS_READ),
-        Case(lambda filled: new_job(queue_id=filled.limited_queue)(filled), (), WORKERS_READ),
+        Case(new_job(unseen=True), (), WORKERS_READ, first_walk=CATALOGS),
+        Case(
+            lambda filled: new_job(queue_id=filled.limited_queue)(filled),
+            (),
+            WORKERS_READ,
+            first_walk=CATALOGS,
+        ),
     ],
     "insert_jobs": [
         Case(gated(args='[{"args": [1]}, {"args": [2]}]'), buffers=600),
@@ -755,7 +773,9 @@ CASES: dict[str, list[Case]] = {
         Case(of_user("7", queues=True), OF_USER, 300, settings=ORDERED),
         Case(of_user("unknown"), OF_USER, settings=ORDERED),
     ],
-    "list_ready_of_queues": [Case(listed(queues=True), READY, 3000, settings=ORDERED)],
+    "list_ready_of_queues": [
+        Case(listed(queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED)
+    ],
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
     "list_stuck_queues": [
         Case(

@@ -8,7 +8,7 @@ and the server's own settings; in web processes and maintenance in both ways, as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -197,25 +197,26 @@ def analyzed(request: pytest.FixtureRequest, planner: Planner) -> str:
 @pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize(("name", "number"), OF_WORKERS)
 def test_index_is_used_when_a_worker_planned_on_an_empty_table(planner, name, number):
-    check(planner.explain_prepared(planner.worker, name, number), name, number)
+    check(lambda: planner.explain_prepared(planner.worker, name, number), name, number)
 
 
 @pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize(("name", "number"), OF_WORKERS)
 def test_index_is_used_when_a_worker_plans(planner, analyzed, name, number):
-    check(planner.explain_prepared(planner.worker, name, number), name, number)
+    check(lambda: planner.explain_prepared(planner.worker, name, number), name, number)
 
 
 @pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize(("name", "number"), PREPARED_ELSEWHERE)
 def test_index_is_used_when_a_web_process_plans_for_any_values(planner, analyzed, name, number):
-    check(planner.explain_prepared(planner.web.connection, name, number), name, number, analyzed)
+    raw = planner.web.connection
+    check(lambda: planner.explain_prepared(raw, name, number), name, number, analyzed)
 
 
 @pytest.mark.usefixtures("transactional_db")
 @pytest.mark.parametrize(("name", "number"), ALL)
 def test_index_is_used_when_the_values_are_known(planner, analyzed, name, number):
-    check(planner.explain_with_values(name, number), name, number, analyzed)
+    check(lambda: planner.explain_with_values(name, number), name, number, analyzed)
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -224,8 +225,19 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
-def check(plan: dict[str, Any], name: str, number: int, analyzed: str = "filled") -> None:
+def touched_by(plan: dict[str, Any]) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def check(
+    explain: Callable[[], dict[str, Any]], name: str, number: int, analyzed: str = "filled"
+) -> None:
     case = CASES[name][number]
+    plan = explain()
+    if case.first_walk and touched_by(plan) > case.buffers:
+        # it comes first: it has marked the dead entries, or filled the caches of its connection
+        assert touched_by(plan) <= case.buffers + case.first_walk
+        plan = explain()
     indexes = set(case.indexes)
     if analyzed == "empty":
         # with no statistics, reading the small table of workers whole costs the planner nothing
@@ -239,11 +251,10 @@ def check(plan: dict[str, Any], name: str, number: int, analyzed: str = "filled"
         and node["Shared Hit Blocks"] + node["Shared Read Blocks"] > 1
     }
     used = {parent_of(node["Index Name"]) for node in nodes(plan) if "Index Name" in node}
-    touched = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
     assert case.scans or not scanned
     assert indexes <= used
-    assert touched <= case.buffers
+    assert touched_by(plan) <= case.buffers
 
 
 def parent_of(index: str) -> str:

@@ -205,7 +205,7 @@ class _Module:
         elif attribute in ("s", "si", "subtask") and (is_task or attribute != "subtask"):
             yield self._found(node, attribute, f"{ast.unparse(owner)}.call(…)")
         elif attribute in ("map", "starmap", "chunks", "signature", "apply") and is_task:
-            write = CANVAS.get(attribute, "call the function" if attribute == "apply" else "")
+            write = CANVAS.get(attribute, names.APPLY if attribute == "apply" else "")
             yield self._found(node, attribute, write or CANVAS["xmap"])
         elif attribute == "retry" and (is_task or ast.unparse(owner) == "self"):
             yield self._found(node, attribute, retry(node))

@@ -120,4 +120,5 @@ GROUP_RESULTS = {
     "waiting": _COUNTS,
 }
 """What the result of a group has."""
+APPLY = "call the function; in tests, .delay() in eager() where it uses current_job()"
 STARTS = {"apply_async", "delay", "delay_on_commit", "apply_async_on_commit", "send_task"}

@@ -32,6 +32,12 @@ LEFT_OUT = {
 }
 
 
+ALSO = {
+    "link_error": "on_end=… of each call, which looks at current_job().previous.state",
+}
+"""The same for a chain."""
+
+
 def is_call(node: ast.AST, *names: str) -> bool:
     """Whether a node is a call of a method of one of these names."""
     return (
@@ -142,7 +148,7 @@ def options_of_canvas(node: ast.Call) -> str:
     said = [
         f"{OPTIONS[name]}={ast.unparse(keyword.value)} of .using(…)"
         if name in OPTIONS
-        else LEFT_OUT.get(name, f"{name} is left out")
+        else ALSO.get(name, LEFT_OUT.get(name, f"{name} is left out"))
         for keyword in node.keywords
         if (name := keyword.arg)
     ]
