@@ -12,10 +12,13 @@ from django.test import TransactionTestCase
 from example_project.postgres import database
 from tests.servers import SETTINGS
 from tests.tables import empty_tables
+from tests.timing import RERUN_WHEN_LATE
 
 # Reasons that may skip a test in CI: a version of the matrix does not have the feature.
 # A missing program is no reason there.
 ALLOWED_REASONS = ("Django", "PostgreSQL", "Python", "root only")
+
+TESTS_THAT_WAIT = ("tests/concurrency/", "tests/process/", "tests/worker/")
 
 
 @pytest.fixture(scope="session")
@@ -47,10 +50,17 @@ def database_url(server_url: str, django_db_setup: None) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the plans, which other tests would leave statistics for, and the longest files."""
-    first = ("tests/queries/", "tests/process/")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the plans, which other tests would leave statistics for, and the longest files.
+
+    Where tests wait for something, those that were late are run again, unless --reruns is given.
+    """
+    first = ("tests/queries/", "tests/process/", "tests/concurrency/")
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in first])
+    if config.getoption("reruns", None) is None:
+        for item in items:
+            if item.nodeid.startswith(TESTS_THAT_WAIT):
+                item.add_marker(RERUN_WHEN_LATE)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,12 +1,17 @@
 """Bounds of time that are promised to users, and a machine that may stall for longer than they are.
 
-pytest runs a test again that raises TooLate, twice at most (`--only-rerun` in pyproject.toml), and
+A test that has the mark RERUN_WHEN_LATE and raises TooLate is run again, twice at most, and pytest
 says so. A machine that stalls does not do so each time; a mechanism that is missing does.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+
+import pytest
+
+RERUN_WHEN_LATE = pytest.mark.flaky(reruns=2, only_rerun="TooLate")
+"""The tests of some folders have it (conftest.py). Not all: beside xdist it costs each test 30 ms."""
 
 
 class TooLate(AssertionError):
