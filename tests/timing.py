@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 RERUN_WHEN_LATE = pytest.mark.flaky(reruns=2, only_rerun="TooLate")
-"""The tests of some folders have it (conftest.py). Not all: beside xdist it costs each test 30 ms."""
+"""The tests of some folders have it (conftest.py): beside xdist it costs each test 30 ms."""
 
 
 class TooLate(AssertionError):
