@@ -415,6 +415,33 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
             f"{CANVAS}chain(send.s(1), many)()",
             "first.using(then=second.call(Placeholder('result'))).delay(…)",
         ),
+        (
+            f"{CANVAS}chain(send.si(1).on_error(mail.s()), mail.si(2).set(queue='x'))()",
+            (
+                "send.using(then=mail.using(queue='x').call(2), on_end=mail.call()).delay(1); "
+                "the call of on_end looks at current_job().previous.state"
+            ),
+        ),
+        (
+            f"{CANVAS}chain(send.s(1), mail.s().set(shadow='x'))()",
+            "first.using(then=second.call(Placeholder('result'))).delay(…)",
+        ),
+        (
+            "back = send.s(1, a=2).on_error(mail.s())",
+            (
+                "send.using(on_end=mail.call()).call(1, a=2); the call of on_end looks at "
+                "current_job().previous.state, and the callback of a group at the states of its "
+                "jobs"
+            ),
+        ),
+        (
+            "send.apply_async((1,), **more)",
+            "send.delay(1); the options of **more are those of .using(…)",
+        ),
+        (
+            "send.apply_async((1,), priority=3)",
+            "send.delay(1); priority=… of .using(…): a lower number runs first, 240 is the default",
+        ),
         (f"{CANVAS}group(send.s(1), mail.si(2))()", "group([send.call(1), mail.call(2)]).delay()"),
         (f"{CANVAS}group(send.s(1))()", "group([send.call(1)]).delay()"),
         (f"{CANVAS}group(calls).delay()", "group(calls).delay()"),
@@ -559,6 +586,37 @@ def test_options_of_a_chain_are_told(tmp_path: Path) -> None:
 
     assert write.startswith("send.using(then=mail.call(Placeholder('result'))).delay(1); ")
     assert "run_at=5 of .using(…); on_end=… of each call" in write
+
+
+def test_options_of_a_group_are_told(tmp_path: Path) -> None:
+    code = f"{CANVAS}group(calls).apply_async(countdown=5, priority=3, expires=9, link_error=x)"
+
+    ((_, _, write),) = found_in(tmp_path, code)
+
+    assert write == (
+        "group(calls).delay(); the jobs of a group start at once: enqueue a task with run_at=… "
+        "that enqueues the group; priority=… of .using(…): a lower number runs first, 240 is the "
+        "default; expires_at=… of the .using(…) of each call; on_done=… of .delay(), whose call "
+        "looks at the states of the jobs"
+    )
+
+
+def test_group_in_a_variable_is_started_once(tmp_path: Path) -> None:
+    code = f"{CANVAS}many = group([send.s(1)])\nmany.apply_async(queue='x')"
+
+    writes = [write for *_, write in found_in(tmp_path, code)]
+
+    assert writes == ["group([send.call(1)])", "many.delay(); queue='x' of .using(…)"]
+
+
+@pytest.mark.parametrize("kind", ["chain", "chord"])
+def test_other_canvas_in_a_variable_is_started_once(tmp_path: Path, kind: str) -> None:
+    code = f"{CANVAS}later = {kind}([send.s(1)], mail.s())\nlater.apply_async()"
+
+    writes = [write for *_, write in found_in(tmp_path, code)]
+
+    assert writes[-1] == f"the .delay(…) that is printed for the {kind}"
+    assert ".delay(" in writes[0]
 
 
 def test_callback_for_errors_of_a_chord_is_told(tmp_path: Path) -> None:

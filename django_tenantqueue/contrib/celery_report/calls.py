@@ -10,7 +10,16 @@ from tokenize import open as open_source
 
 from . import names
 from .results import Results
-from .rewriting import CANVAS, apply_async, canvas, is_call, is_retries, options_of_canvas, retry
+from .rewriting import (
+    CANVAS,
+    apply_async,
+    canvas,
+    is_call,
+    is_retries,
+    of_error,
+    options_of_canvas,
+    retry,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +117,11 @@ class _Module:
                 write = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
                 yield self._found(node, "signals", write)
 
-    def _canvas(self, node: ast.Call | ast.BinOp, kind: str, options: str = "") -> Finding:
+    def _canvas(
+        self, node: ast.Call | ast.BinOp, kind: str, options: str = "", *, starts: bool = True
+    ) -> Finding:
         self.told |= set(ast.walk(node))
-        return self._found(node, kind, canvas(node, kind) + options)
+        return self._found(node, kind, canvas(node, kind, starts=starts) + options)
 
     def _task_body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
         """Yield what a task's options say of its end, and what a bound task does with itself."""
@@ -160,6 +171,8 @@ class _Module:
         if isinstance(node.value, ast.Call) and self.results.name_of(node.value.func) == "Celery":
             self.apps |= {ast.unparse(target) for target in node.targets}
             yield self._found(node, "app", names.APP_IS_GONE)
+        if isinstance(node.value, ast.Call) and self.results.canvas_of(node.value) == "group":
+            yield self._canvas(node.value, "group", starts=False)
         for target in node.targets:
             if isinstance(target, ast.Attribute):
                 yield from self._setting(target, target.attr)
@@ -204,6 +217,9 @@ class _Module:
             yield self._found(node, attribute, "call .delay() at once: it is transactional")
         elif attribute in ("s", "si", "subtask") and (is_task or attribute != "subtask"):
             yield self._found(node, attribute, f"{ast.unparse(owner)}.call(…)")
+        elif attribute in ("on_error", "link_error") and is_call(owner, "s", "si"):
+            self.told |= set(ast.walk(node))
+            yield self._found(node, attribute, of_error(node))
         elif attribute in ("map", "starmap", "chunks", "signature", "apply") and is_task:
             write = CANVAS.get(attribute, names.APPLY if attribute == "apply" else "")
             yield self._found(node, attribute, write or CANVAS["xmap"])
@@ -226,12 +242,14 @@ class _Module:
         kind = self.results.canvas_of(owner)
         if kind and isinstance(owner, ast.Call | ast.BinOp):
             self.told.add(node.func)
-            yield self._canvas(owner, kind, options_of_canvas(node))
-        elif kind in ("group", "chord"):
-            write = "delay()" if kind == "group" else "delay(on_done=…)"
-            yield self._found(
-                node, "apply_async", f"{ast.unparse(owner)}.{write}{options_of_canvas(node)}"
+            yield self._canvas(owner, kind, options_of_canvas(node, kind))
+        elif kind:
+            start = (
+                f"{ast.unparse(owner)}.delay()"
+                if kind == "group"
+                else f"the .delay(…) that is printed for the {kind}"
             )
+            yield self._found(node, "apply_async", start + options_of_canvas(node, kind))
         elif is_task or not isinstance(owner, ast.Call):
             self.told |= {each for each in ast.walk(node) if is_call(each, "s", "si")}
             yield self._found(node, "apply_async", apply_async(node, owner))
