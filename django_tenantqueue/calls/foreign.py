@@ -234,7 +234,7 @@ OPTIONS = {
     "store_result": _RESULT,
     "takes_context": _IN_TASK,
     "task_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
-    "throws": "raise Permanent inside the task",
+    "throws": "nothing, or raise Permanent for an error that no other attempt can mend",
     "time_limit": _TIMEOUT,
     "track_started": "nothing: a job has a state for it",
     "ttl": "expires_at=…, or Unique(…, ttl=…)",

@@ -25,6 +25,7 @@ from django_tenantqueue import ConcurrentJobMonitor, Cron, Every, Job, task
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.contrib.celery_report import make_report, names, scan
 from django_tenantqueue.contrib.celery_report import report as reports
+from django_tenantqueue.contrib.celery_report.options import read_settings
 from django_tenantqueue.contrib.celery_report.schedules import read_schedules
 from django_tenantqueue.contrib.celery_report.tasks import rate, read_tasks
 from django_tenantqueue.execution.current_job import RunningJob
@@ -236,6 +237,7 @@ def test_what_a_declaration_cannot_say_is_a_note(app: Celery) -> None:
         serializer="pickle",
         priority=3,
         dont_autoretry_for=(OSError,),
+        throws=(ValueError,),
     )
     def send(me, address):
         return me.replace(address)
@@ -248,6 +250,16 @@ def test_what_a_declaration_cannot_say_is_a_note(app: Celery) -> None:
     assert "priority 3: here a lower number runs first" in notes
     assert "dont_autoretry_for: " in notes
     assert "self.replace(): enqueue the other task" in notes
+    assert "throws: nothing" in notes
+
+
+def test_callback_for_errors_is_told_where_the_error_is(app: Celery) -> None:
+    @app.task(shared=False)
+    def tell(request, exc, traceback): ...
+
+    (note,) = read(app, tell).notes
+
+    assert note.startswith("remove the parameters request, exc and traceback; current_job().prev")
 
 
 def test_task_that_is_a_class_is_told(app: Celery) -> None:
@@ -271,6 +283,15 @@ def test_limits_that_celery_took_from_its_settings_are_not_those_of_the_task(app
 
     assert found.write == "@task(max_attempts=1, hard_timeout=70)"
     assert found.options == {"time_limit": "70"}
+
+
+def test_settings_that_each_task_takes_over_are_told(app: Celery) -> None:
+    app.conf.update(task_annotations={"*": {"rate_limit": "1/s"}}, task_default_priority=3)
+
+    found = {row.name: row.write for row in read_settings(app)}
+
+    assert found["task_annotations"].startswith("the options of each task: max_per_second=…")
+    assert found["task_default_priority"].startswith("priority=… of each task: a lower number")
 
 
 def test_route_is_a_queue_unless_it_is_the_default(app: Celery) -> None:
@@ -357,7 +378,7 @@ def test_schedule_that_code_adds_is_found(app: Celery) -> None:
     assert entry.write == "@task(schedule=Every(seconds=90, args=('ann',)))"
     assert entry.notes == [
         "queue='mail': write queue='mail' in @task",
-        "priority=3 of the entry is left out",
+        "priority=3: write priority=… in @task; a lower number runs first here",
     ]
 
 
@@ -477,7 +498,10 @@ def test_call_is_rewritten(tmp_path: Path, code: str, write: str) -> None:
         ("app.control.revoke(i)", ["revoke"]),
         ("app.send_task('office.send')", ["send_task"]),
         ("send.delay_on_commit(1)", ["delay_on_commit"]),
-        ("from celery.signals import task_failure", ["signals"]),
+        ("from celery.signals import task_failure, worker_ready", ["signals", "signals"]),
+        ("from celery import signals\n@signals.task_failure.connect\ndef f(): ...", ["signals"]),
+        ("import celery\ncelery.signals.task_retry.connect(f)", ["signals"]),
+        ("from celery.exceptions import TimeoutError, Ignore", ["import", "import"]),
         ("from .celery import app\napp.send_task('x')", ["app", "send_task"]),
         ("from mysite.celery import app as celery_app", ["app"]),
         (

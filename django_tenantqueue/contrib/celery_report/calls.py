@@ -110,12 +110,12 @@ class _Module:
         elif not node.level and str(node.module).partition(".")[0] == "celery":
             for alias in node.names:
                 self.imported[alias.asname or alias.name] = alias.name
-                if alias.name in names.IMPORTS:
-                    code = f"from {node.module} import {alias.name}"
+                code = f"from {node.module} import {alias.name}"
+                if node.module == "celery.signals":
+                    write = names.SIGNALS.get(alias.name, names.SIGNAL)
+                    yield self._found(node, "signals", write, code)
+                elif alias.name in names.IMPORTS:
                     yield self._found(node, "import", names.IMPORTS[alias.name], code)
-            if node.module == "celery.signals":
-                write = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
-                yield self._found(node, "signals", write)
 
     def _canvas(
         self, node: ast.Call | ast.BinOp, kind: str, options: str = "", *, starts: bool = True
@@ -184,6 +184,8 @@ class _Module:
                 yield self._found(node, "setting", write, code)
 
     def _result(self, node: ast.Attribute) -> Iterator[Finding]:
+        if self.results.name_of(node.value) == "signals":
+            yield self._found(node, "signals", names.SIGNALS.get(node.attr, names.SIGNAL))
         kind = self.results.kind_of(node.value)
         known = names.GROUP_RESULTS if kind == "group" else names.RESULTS
         if kind and node.attr in known:

@@ -80,6 +80,8 @@ def _option(option: str, value: Any) -> str:
     if option in names:
         scope = ", for all jobs of the task" if option == "expires" else ""
         return f"{option}={value!r}: write {names[option]}={value!r} in @task{scope}"
+    if option == "priority":
+        return f"priority={value!r}: write priority=… in @task; a lower number runs first here"
     return f"{option}={value!r} of the entry is left out"
 
 
