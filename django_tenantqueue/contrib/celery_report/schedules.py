@@ -15,7 +15,10 @@ from django.db import DatabaseError
 from ...exceptions import TenantQueueError
 from ...operations.beat import PERIODIC_TASK, read_periodic_task
 
-ONCE = "the task has several entries: run this once, or add it in the admin"
+ONCE = (
+    "the task has several entries: run this once in a shell, add it in the admin, or declare a "
+    "task for each entry"
+)
 UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
