@@ -253,6 +253,21 @@ def test_what_a_declaration_cannot_say_is_a_note(app: Celery) -> None:
     assert "throws: nothing" in notes
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"acks_late": True}, 1), ({"autoretry_for": (OSError,), "acks_late": True}, 1), ({}, 0)],
+)
+def test_run_that_is_killed_at_its_limit_is_told_to_be_repeated(
+    app: Celery, options: dict[str, Any], told: int
+) -> None:
+    @app.task(shared=False, time_limit=30, **options)
+    def send(): ...
+
+    notes = [note for note in read(app, send).notes if "killed at hard_timeout" in note]
+
+    assert len(notes) == told
+
+
 def test_callback_for_errors_is_told_where_the_error_is(app: Celery) -> None:
     @app.task(shared=False)
     def tell(request, exc, traceback): ...

@@ -146,6 +146,11 @@ def _declaration(
         options["hard_timeout"] = repr(task.time_limit)
     if options.get("max_attempts", "1") != "1" and not task.acks_late:
         notes.append("a run whose worker dies is repeated here; Celery loses it without acks_late")
+    if options.get("max_attempts", "") != "1" and "hard_timeout" in options:
+        notes.append(
+            "a run that is killed at hard_timeout is repeated here; Celery's time_limit ends the "
+            "task"
+        )
     if isinstance(task.expires, int | float):
         options["expires_at"] = repr(task.expires)
     elif task.expires is not None:
