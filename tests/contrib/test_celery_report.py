@@ -488,7 +488,28 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
                 "current_job().summary.details()"
             ),
         ),
-        (f"{CANVAS}chord(calls)(back)", "group([task.call(…), …]).delay(on_done=callback.call(…))"),
+        (
+            f"{CANVAS}chord(calls)(back)",
+            (
+                "group(calls).delay(on_done=back); it reads the results by "
+                "current_job().summary.details()"
+            ),
+        ),
+        (
+            f"{CANVAS}chord(calls)(make())",
+            "group([task.call(…), …]).delay(on_done=callback.call(…))",
+        ),
+        (
+            f"{CANVAS}chain(send.s(1), group(mail.s(n) for n in m), send.s())()",
+            (
+                "first.using(then=start.call(…)).delay(…), and a task start that runs "
+                "group([task.call(…), …]).delay(on_done=last.call(…)): a group behind a job is "
+                "started by a task"
+            ),
+        ),
+        ("send.s(1, to='ann').delay()", "send.delay(1, to='ann')"),
+        ("send.s(1, **more).delay()", "send.delay(1, **{**more})"),
+        ("send.si(1).apply_async(countdown=3)", "send.using(run_at=3).delay(1)"),
         (
             "send.retry(exc=e, countdown=5, max_retries=2)",
             "raise Retry(after=5) from e; its max_retries is max_attempts of the task",

@@ -19,6 +19,7 @@ from .rewriting import (
     of_error,
     options_of_canvas,
     retry,
+    started,
 )
 
 
@@ -207,6 +208,9 @@ class _Module:
         kind = self.results.kind_of(owner)
         if attribute in names.APP and ast.unparse(owner) in {*self.apps, "sender"}:
             yield self._found(node, "app", names.APP[attribute])
+        elif attribute in ("apply_async", "delay") and is_call(owner, "s", "si") and not node.args:
+            self.told |= set(ast.walk(node))
+            yield self._found(node, "apply_async", started(node))
         elif attribute == "apply_async":
             yield from self._apply_async(node, owner, is_task)
         elif attribute in ("delay_on_commit", "apply_async_on_commit"):

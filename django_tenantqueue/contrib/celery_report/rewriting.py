@@ -15,6 +15,12 @@ CANVAS = {
     "xmap": "task.enqueue_many([…])",
 }
 """What is written for a use of Celery's canvas that cannot be rewritten here."""
+GROUP_IN_CHAIN = (
+    "first.using(then=start.call(…)).delay(…), and a task start that runs "
+    "group([task.call(…), …]).delay(on_done=last.call(…)): a group behind a job is started by a "
+    "task"
+)
+"""What is written for a chain that has a group."""
 OPTIONS = {
     "countdown": "run_at",
     "eta": "run_at",
@@ -89,7 +95,11 @@ def _chain(steps: list[ast.expr]) -> str | None:
     for number, each in reversed([*enumerate(steps)]):
         read = _signature(each)
         if read is None:
-            return None
+            has_group = any(
+                isinstance(other, ast.Call) and ast.unparse(other.func).endswith("group")
+                for other in steps
+            )
+            return GROUP_IN_CHAIN if has_group else None
         step, options = read
         assert isinstance(step.func, ast.Attribute)
         if any(option.startswith("on_end=") for option in options):
@@ -166,7 +176,7 @@ def _chord(header: list[ast.expr], callbacks: list[ast.expr]) -> str | None:
         if last.func.attr != "set":
             also = ", and their states, in place of " + last.func.attr
         last = last.func.value
-    if not is_call(last, "s", "si"):
+    if not is_call(last, "s", "si") and not isinstance(last, ast.Name):
         return None
     return (
         f"{_group(header)}.delay(on_done={_as_call(last)}); it reads the results by "
@@ -196,6 +206,20 @@ def apply_async(node: ast.Call, owner: ast.AST) -> str:
     using = f".using({', '.join(options)})" if options else ""
     call = f"{ast.unparse(owner)}{using}.delay({', '.join(arguments)})"
     return "; ".join([call, *notes])
+
+
+def started(node: ast.Call) -> str:
+    """Return task.s(1).apply_async(countdown=5) as task.using(run_at=5).delay(1)."""
+    assert isinstance(node.func, ast.Attribute)
+    step = node.func.value
+    assert isinstance(step, ast.Call)
+    assert isinstance(step.func, ast.Attribute)
+    names = [ast.Constant(each.arg) if each.arg else None for each in step.keywords]  # None: **
+    given: list[ast.expr] = [
+        ast.Tuple(step.args),
+        ast.Dict([*names], [each.value for each in step.keywords]),
+    ]
+    return apply_async(ast.Call(node.func, given, node.keywords), step.func.value)
 
 
 def options_of_canvas(node: ast.Call, kind: str) -> str:
