@@ -164,6 +164,9 @@ class Retry(TenantQueueError):
                 f"{type(self).__name__}({next(iter(unknown))}=…): use raise Retry(after=seconds) "
                 "from error; max_attempts of @task limits the attempts"
             )
+        given: Any = message
+        if isinstance(given, int | float | timedelta):  # it would be a message, and no time
+            raise TypeError(f"{type(self).__name__}({message!r}): use after={message!r}")
         super().__init__(message or "retry asked for by the task")
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
         if seconds is not None and not 0 <= seconds < 10 * 365 * 86400:

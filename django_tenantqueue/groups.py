@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 
 from .calls import foreign
 from .calls.call import read_calls
-from .calls.options import unknown_option
+from .calls.options import NAMES, unknown_option
 from .exceptions import InvalidArgument, InvalidOption
 from .models import ConcurrentJobMonitor
 from .operations.monitors import start
@@ -22,6 +22,7 @@ PARALLEL = 1000
 than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
 LONGEST_NAME = 200
 _LATER = ("countdown", "eta", "run_at")
+_AT_THE_END = ("link", "link_error", "on_done", "on_end", "then")
 
 DEFAULTS: dict[str, Any] = {
     "name": None,
@@ -55,17 +56,28 @@ class Group:
                     f"{name}={options[name]!r}: the jobs of a group start at once. To start them "
                     "later, enqueue a task with run_at=… that enqueues the group"
                 )
+            if name in _AT_THE_END:
+                raise InvalidOption(
+                    f"{name}=…: {foreign.DONE}. It looks at the states of the jobs by "
+                    "current_job().summary.details()"
+                )
+            if name not in DEFAULTS and name in NAMES:
+                raise InvalidOption(
+                    f"{name}=…: an option of each call: group([task.using({name}=…).call(1), …])"
+                )
             if name not in DEFAULTS:
                 raise unknown_option(name, DEFAULTS)
         return Group(self.calls, {**self.options, **options})
 
-    def delay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
+    def delay(self, *more: Never, on_done: Any = None) -> ConcurrentJobMonitor:
         """Enqueue the calls as details of a monitor in the current transaction; return it.
 
         `on_done`: a call that is enqueued once, when all have ended, in whatever states. It reads
         their results by `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
+        if more:
+            raise InvalidArgument("delay() of a group takes no arguments: delay(on_done=…)")
         options = {**DEFAULTS, **self.options}
         calls = iter(read_calls(self.calls))
         first = next(calls, None)
@@ -77,6 +89,17 @@ class Group:
             name[:LONGEST_NAME], details, changes, on_done=on_done, keep_open=False, **options
         )
 
+    def call(self) -> Never:
+        """Raise InvalidArgument: a group is not what follows a job, nor part of another group."""
+        raise InvalidArgument(
+            "a group that follows a job, or is in another group, is started by a task: give the "
+            "call of a task that runs group([…]).delay()"
+        )
+
+    def __or__(self, other: object) -> Never:
+        """Raise TypeError: a group is not piped."""
+        raise TypeError(f"a group is not joined by |: use {foreign.DONE}")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Never:
         """Raise TypeError: a group is enqueued by delay()."""
         raise TypeError("a group is not called: group([task.call(1), …]).delay(on_done=…)")
@@ -87,9 +110,9 @@ class Group:
             """Say what is used here in place of a method that groups elsewhere have."""
             raise foreign.unknown_attribute(self, name, foreign.GROUP)
 
-    async def adelay(self, *, on_done: Any = None) -> ConcurrentJobMonitor:
+    async def adelay(self, *more: Never, on_done: Any = None) -> ConcurrentJobMonitor:
         """See delay()."""
-        return await sync_to_async(self.delay)(on_done=on_done)
+        return await sync_to_async(self.delay)(*more, on_done=on_done)
 
 
 def group(calls: Iterable[Any] | Any, /, *more: Never) -> Group:

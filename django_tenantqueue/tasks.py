@@ -237,6 +237,10 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         try:
             self.check_call(args, kwargs)
         except TypeError as error:
+            if next(iter(inspect.signature(self.func).parameters), "") == "self":
+                raise TypeError(
+                    f"{error}; a task has no self: remove the parameter, and use current_job()"
+                ) from None
             using = f"{self.func.__name__}.using({{}}).delay(…)"
             raise _explained(error, self.func, kwargs, using) from None
 

@@ -17,12 +17,13 @@ import pytest
 from django import VERSION
 from django.core.management import get_commands, load_command_class
 
-from django_tenantqueue import Cron, Job, Task, Unique
+from django_tenantqueue import Cron, Job, Task, Unique, task
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.task_control import resume_task
+from django_tenantqueue.signals import job_finished, job_retried
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
@@ -193,6 +194,8 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
     monkeypatch.setattr(Job, "wait", run_and_wait)
     yield tasks
+    for signal in (job_finished, job_retried):
+        signal.disconnect(vars(tasks).get("tell_failure"))
     for name in registered_tasks().keys() - before.keys():
         registered_tasks().pop(name)
 
@@ -264,6 +267,25 @@ def test_guide_from_celery(shop: ModuleType, celery: Any, settings: Any) -> None
     resume_task("shop.tasks.send_invoice")
     run_pending()
     assert made["gateway"].calls.count(("mail", 4, "Invoice")) == 1
+
+
+@pytest.mark.django_db
+def test_receiver_of_the_guide_from_celery_tells_what_has_failed(
+    shop: ModuleType, settings: Any
+) -> None:
+    (code,) = [each.code for each in snippets("coming-from-celery") if "keep_error" in each.code]
+    exec(code, vars(shop))
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "WRAPPERS": ["shop.tasks.keep_error"]}
+
+    @task(name="shop.tasks.fail", max_attempts=2)
+    def fail() -> None:
+        raise OSError("no paper")
+
+    fail.delay()
+    run_pending(scheduled=True)
+
+    assert shop.gateway.calls == [("mail", "ops", "shop.tasks.fail has failed: no paper")]
+    assert shop.errors == {}
 
 
 @pytest.mark.django_db(transaction=True)

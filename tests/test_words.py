@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import re
-from dataclasses import fields
+from copy import copy
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
@@ -16,6 +18,7 @@ from django.utils import timezone
 import django_tenantqueue
 from django_tenantqueue import (
     ConcurrentJobMonitor,
+    Cron,
     Every,
     Job,
     Retry,
@@ -249,14 +252,83 @@ def test_function_for_failures_is_answered_with_the_hook():
 
 
 def test_interval_names_its_unit():
-    with pytest.raises(TypeError, match="positional argument"):
+    with pytest.raises(
+        TypeError, match=r"Every\(300\): it takes no positional argument: Every\(sec"
+    ):
         Every(300)  # type: ignore[misc]
+
+
+def test_crontab_is_answered_with_its_five_fields():
+    with pytest.raises(TypeError, match=r"Cron\(hour=…\): give one text of five fields: Cron\('30"):
+        Cron(minute=30, hour=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'huor'"):
+        Cron("* * * * *", huor=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("when", [Cron("1 * * * *", args=(1,)), Every(hours=2, overlap="skip")])
+def test_times_of_a_schedule_are_copied_and_pickled(when):
+    assert copy(when) == pickle.loads(pickle.dumps(when)) == replace(when) == when
+
+
+def test_several_schedules_of_a_task_are_answered_with_where_they_go():
+    with pytest.raises(InvalidOption, match="a task declares one schedule"):
+        task(name="tests.foreign", schedule=[Every(hours=1)])(lambda: None)
+
+
+def test_task_with_self_names_the_running_job():
+    @task(name="tests.bound")
+    def bound(self, number): ...
+
+    for enqueue in (bound.delay, bound.call):
+        with pytest.raises(TypeError, match=r"'number'; a task has no self: .* current_job\(\)"):
+            enqueue(1)
+    with pytest.raises(TypeError, match=r"too many positional arguments$"):
+        delay(Report.objects.create(title="x")).execute(1, 2, 3)
 
 
 @pytest.mark.parametrize("name", ["countdown", "eta", "run_at"])
 def test_group_that_should_start_later_says_how(name):
     with pytest.raises(InvalidOption, match="enqueue a task with run_at=… that enqueues the group"):
         group([noop.call()]).using(**{name: 5})
+
+
+@pytest.mark.parametrize("name", ["then", "on_end", "on_done", "link_error"])
+def test_group_that_should_be_followed_says_how(name):
+    with pytest.raises(InvalidOption, match=rf"{name}=…: group\(…\)\.delay\(on_done=…\)"):
+        group([noop.call()]).using(**{name: noop.call()})
+
+
+@pytest.mark.parametrize("name", ["expires_at", "max_attempts", "labels"])
+def test_group_names_the_calls_for_their_options(name):
+    with pytest.raises(InvalidOption, match=rf"each call: group\(\[task\.using\({name}=…\)\.call"):
+        group([noop.call()]).using(**{name: 5})
+
+
+def test_callback_of_a_group_is_named():
+    with pytest.raises(InvalidArgument, match=r"takes no arguments: delay\(on_done=…\)"):
+        group([noop.call()]).delay(noop.call())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"not joined by \|: use group\(…\)\.delay\(on_done=…\)"):
+        group([noop.call()]) | noop.call()
+
+
+def test_group_behind_a_job_is_answered_with_a_task():
+    with pytest.raises(InvalidOption, match="then: a group that follows a job, or is in another"):
+        noop.using(then=group([noop.call()]))
+    with pytest.raises(InvalidArgument, match="is started by a task"):
+        group([group([noop.call()])]).delay()
+
+
+@pytest.mark.parametrize("wait", [60, 0, timedelta(minutes=1)])
+def test_retry_names_its_time(wait):
+    with pytest.raises(TypeError, match=r"Retry\(.*\): use after="):
+        Retry(wait)
+    assert str(Retry(ValueError("busy"))) == "busy"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["TimeLimitExceeded", "WaitTimeout"])
+def test_import_of_an_exception_names_its_module(name):
+    with pytest.raises(ImportError, match=f"'{name}': it is in django_tenantqueue.exceptions"):
+        exec(f"from django_tenantqueue import {name}")
 
 
 @pytest.mark.parametrize("name", ["exc", "countdown"])

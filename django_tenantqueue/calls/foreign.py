@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .. import exceptions
+
 _OPTIONS_AND_ARGUMENTS = "task.using(run_at=5).delay(1, 2): options and arguments are separate"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
 _CALL = "task.call(…), which describes a call for then=…, group([…]) or a ConcurrentJobMonitor"
@@ -84,6 +86,7 @@ JOB = {
     "latest_result": "job.refresh().result",
     "maybe_throw": "job.refresh().last_error",
     "meta": "job.stats, and current_job().stats inside the task",
+    "parent": "Job.objects.get(pk=job.previous_id)",
     "ready": _FINAL,
     "requeue": "operations.control.retry([job.pk])",
     "retries": "job.attempt - 1",
@@ -97,7 +100,7 @@ JOB = {
 }
 """Methods and attributes of results and jobs elsewhere."""
 
-_DONE = "group(…).delay(on_done=…), a call that is enqueued when all jobs have ended"
+DONE = "group(…).delay(on_done=…), a call that is enqueued when all jobs have ended"
 _WAIT_FOR_ALL = (
     "monitor.details(), a queryset of jobs: [job.wait(timeout=…).result for job in "
     'monitor.details().order_by("id")]'
@@ -108,7 +111,9 @@ GROUP = {
     "apply": "group(…).delay()",
     "apply_async": "group(…).using(queue=…).delay()",
     "get": "group(…).delay(), and " + _WAIT_FOR_ALL,
-    "link": _DONE,
+    "link": DONE,
+    "link_error": DONE,
+    "on_error": DONE,
     "set": "group(…).using(…)",
     "skew": "interval=… and parallel=… of .using()",
     "tasks": "group(…).calls",
@@ -144,6 +149,7 @@ CALL = {
     "link_error": "task.using(on_end=…).call(…)",
     "on_error": "task.using(on_end=…).call(…)",
     "set": "task.using(…).call(…)",
+    "using": "task.using(…).call(…)",
 }
 """Methods of signatures elsewhere."""
 
@@ -234,7 +240,7 @@ OPTIONS = {
     "store_result": _RESULT,
     "takes_context": _IN_TASK,
     "task_id": "the id of the job that delay() returns, or unique=Unique(…, key=…)",
-    "throws": "raise Permanent inside the task",
+    "throws": "nothing, or raise Permanent for an error that no other attempt can mend",
     "time_limit": _TIMEOUT,
     "track_started": "nothing: a job has a state for it",
     "ttl": "expires_at=…, or Unique(…, ttl=…)",
@@ -251,6 +257,13 @@ _NO_APP = "task: there is no app; the decorator of each task, and the setting TE
 MODULE = {
     "AsyncResult": _JOB_BY_ID,
     "Celery": _NO_APP,
+    "Ignore": "Permanent for an error, or return in the task",
+    "MaxRetriesExceededError": (
+        "current_job, as in if current_job().attempt == current_job().max_attempts, before "
+        "raise Retry"
+    ),
+    "Reject": "Permanent, as in raise Permanent('why')",
+    "SoftTimeLimitExceeded": "TimeLimitExceeded of django_tenantqueue.exceptions",
     "GroupResult": "ConcurrentJobMonitor, which group(…).delay() returns",
     "Queue": "task, as in task.using(queue=…).delay(…)",
     "Signature": _CALL,
@@ -265,6 +278,7 @@ MODULE = {
     "db_periodic_task": _SCHEDULE,
     "db_task": _TASK,
     "enqueue": "task, as in task.delay(1)",
+    "get_task_logger": "logging.getLogger(__name__)",
     "get_queue": "task, as in task.using(queue=…).delay(…)",
     "maybe_signature": _CALL,
     "periodic_task": _SCHEDULE,
@@ -284,6 +298,9 @@ def no_such_name(module: str, name: str) -> Exception:
     """
     if name in MODULE:
         return ImportError(f"{module} has no {name!r}: use {MODULE[name]}", name=name)
+    found = getattr(exceptions, name, None)
+    if isinstance(found, type) and issubclass(found, BaseException):
+        return ImportError(f"{module} has no {name!r}: it is in {module}.exceptions", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
@@ -29,6 +29,7 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """From when intervals are counted: those of an hour come at the full hour of UTC."""
 LONGEST_INTERVAL = timedelta(days=3653)
 LONGEST_EXPRESSION = 200
+CRONTAB = {"minute", "hour", "day_of_month", "month_of_year", "day_of_week"}
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _INTERVAL = re.compile(r"\s*".join(rf"(?:([0-9]{{1,9}})\s*{unit})?" for unit in _UNITS), re.I)
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=31))
@@ -220,6 +221,17 @@ class Cron(_Declared):
 
     kind = CRON
 
+    if not TYPE_CHECKING:  # else its arguments would be any
+
+        def __new__(cls, *args, **options):
+            """Say how the times are given, to those who give them as in Celery's crontab."""
+            if given := CRONTAB & options.keys():
+                raise TypeError(
+                    f"Cron({min(given)}=…): give one text of five fields: Cron('30 3 * * *') is "
+                    "minute, hour, day of the month, month and day of the week"
+                )
+            return object.__new__(cls)
+
 
 @dataclass(frozen=True, slots=True)
 class Every(_Declared):
@@ -232,6 +244,17 @@ class Every(_Declared):
     seconds: float = 0
 
     kind = INTERVAL
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **options):
+            """Say that the unit is named."""
+            if args:
+                raise TypeError(
+                    f"Every({args[0]!r}): it takes no positional argument: Every(seconds=…), "
+                    "minutes=…, hours=… or days=…"
+                )
+            return object.__new__(cls)
 
     @property
     def expression(self) -> str:
@@ -250,8 +273,13 @@ def read_when(name: str, value: Any) -> Cron | Every:
     if isinstance(value, str):
         value = Cron(value)
     if not isinstance(value, Cron | Every):
+        several = (
+            "; a task declares one schedule. Add the others in the admin, or declare a task for "
+            "each"
+        )
         raise InvalidOption(
             f"{name}: schedule={value!r} must be a cron expression, Cron(…) or Every(…)"
+            + (several if isinstance(value, list | tuple) else "")
         )
     read_zone(value.time_zone)
     if isinstance(value, Every):

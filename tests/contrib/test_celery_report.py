@@ -25,6 +25,7 @@ from django_tenantqueue import ConcurrentJobMonitor, Cron, Every, Job, task
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.contrib.celery_report import make_report, names, scan
 from django_tenantqueue.contrib.celery_report import report as reports
+from django_tenantqueue.contrib.celery_report.options import read_settings
 from django_tenantqueue.contrib.celery_report.schedules import read_schedules
 from django_tenantqueue.contrib.celery_report.tasks import rate, read_tasks
 from django_tenantqueue.execution.current_job import RunningJob
@@ -236,6 +237,7 @@ def test_what_a_declaration_cannot_say_is_a_note(app: Celery) -> None:
         serializer="pickle",
         priority=3,
         dont_autoretry_for=(OSError,),
+        throws=(ValueError,),
     )
     def send(me, address):
         return me.replace(address)
@@ -248,6 +250,31 @@ def test_what_a_declaration_cannot_say_is_a_note(app: Celery) -> None:
     assert "priority 3: here a lower number runs first" in notes
     assert "dont_autoretry_for: " in notes
     assert "self.replace(): enqueue the other task" in notes
+    assert "throws: nothing" in notes
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"acks_late": True}, 1), ({"autoretry_for": (OSError,), "acks_late": True}, 1), ({}, 0)],
+)
+def test_run_that_is_killed_at_its_limit_is_told_to_be_repeated(
+    app: Celery, options: dict[str, Any], told: int
+) -> None:
+    @app.task(shared=False, time_limit=30, **options)
+    def send(): ...
+
+    notes = [note for note in read(app, send).notes if "killed at hard_timeout" in note]
+
+    assert len(notes) == told
+
+
+def test_callback_for_errors_is_told_where_the_error_is(app: Celery) -> None:
+    @app.task(shared=False)
+    def tell(request, exc, traceback): ...
+
+    (note,) = read(app, tell).notes
+
+    assert note.startswith("remove the parameters request, exc and traceback; current_job().prev")
 
 
 def test_task_that_is_a_class_is_told(app: Celery) -> None:
@@ -271,6 +298,15 @@ def test_limits_that_celery_took_from_its_settings_are_not_those_of_the_task(app
 
     assert found.write == "@task(max_attempts=1, hard_timeout=70)"
     assert found.options == {"time_limit": "70"}
+
+
+def test_settings_that_each_task_takes_over_are_told(app: Celery) -> None:
+    app.conf.update(task_annotations={"*": {"rate_limit": "1/s"}}, task_default_priority=3)
+
+    found = {row.name: row.write for row in read_settings(app)}
+
+    assert found["task_annotations"].startswith("the options of each task: max_per_second=…")
+    assert found["task_default_priority"].startswith("priority=… of each task: a lower number")
 
 
 def test_route_is_a_queue_unless_it_is_the_default(app: Celery) -> None:
@@ -357,7 +393,7 @@ def test_schedule_that_code_adds_is_found(app: Celery) -> None:
     assert entry.write == "@task(schedule=Every(seconds=90, args=('ann',)))"
     assert entry.notes == [
         "queue='mail': write queue='mail' in @task",
-        "priority=3 of the entry is left out",
+        "priority=3: write priority=… in @task; a lower number runs first here",
     ]
 
 
@@ -415,6 +451,33 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
             f"{CANVAS}chain(send.s(1), many)()",
             "first.using(then=second.call(Placeholder('result'))).delay(…)",
         ),
+        (
+            f"{CANVAS}chain(send.si(1).on_error(mail.s()), mail.si(2).set(queue='x'))()",
+            (
+                "send.using(then=mail.using(queue='x').call(2), on_end=mail.call()).delay(1); "
+                "the call of on_end looks at current_job().previous.state"
+            ),
+        ),
+        (
+            f"{CANVAS}chain(send.s(1), mail.s().set(shadow='x'))()",
+            "first.using(then=second.call(Placeholder('result'))).delay(…)",
+        ),
+        (
+            "back = send.s(1, a=2).on_error(mail.s())",
+            (
+                "send.using(on_end=mail.call()).call(1, a=2); the call of on_end looks at "
+                "current_job().previous.state, and the callback of a group at the states of its "
+                "jobs"
+            ),
+        ),
+        (
+            "send.apply_async((1,), **more)",
+            "send.delay(1); the options of **more are those of .using(…)",
+        ),
+        (
+            "send.apply_async((1,), priority=3)",
+            "send.delay(1); priority=… of .using(…): a lower number runs first, 240 is the default",
+        ),
         (f"{CANVAS}group(send.s(1), mail.si(2))()", "group([send.call(1), mail.call(2)]).delay()"),
         (f"{CANVAS}group(send.s(1))()", "group([send.call(1)]).delay()"),
         (f"{CANVAS}group(calls).delay()", "group(calls).delay()"),
@@ -425,7 +488,28 @@ def found_in(tmp_path: Path, code: str) -> list[tuple[int, str, str]]:
                 "current_job().summary.details()"
             ),
         ),
-        (f"{CANVAS}chord(calls)(back)", "group([task.call(…), …]).delay(on_done=callback.call(…))"),
+        (
+            f"{CANVAS}chord(calls)(back)",
+            (
+                "group(calls).delay(on_done=back); it reads the results by "
+                "current_job().summary.details()"
+            ),
+        ),
+        (
+            f"{CANVAS}chord(calls)(make())",
+            "group([task.call(…), …]).delay(on_done=callback.call(…))",
+        ),
+        (
+            f"{CANVAS}chain(send.s(1), group(mail.s(n) for n in m), send.s())()",
+            (
+                "first.using(then=start.call(…)).delay(…), and a task start that runs "
+                "group([task.call(…), …]).delay(on_done=last.call(…)): a group behind a job is "
+                "started by a task"
+            ),
+        ),
+        ("send.s(1, to='ann').delay()", "send.delay(1, to='ann')"),
+        ("send.s(1, **more).delay()", "send.delay(1, **{**more})"),
+        ("send.si(1).apply_async(countdown=3)", "send.using(run_at=3).delay(1)"),
         (
             "send.retry(exc=e, countdown=5, max_retries=2)",
             "raise Retry(after=5) from e; its max_retries is max_attempts of the task",
@@ -450,7 +534,10 @@ def test_call_is_rewritten(tmp_path: Path, code: str, write: str) -> None:
         ("app.control.revoke(i)", ["revoke"]),
         ("app.send_task('office.send')", ["send_task"]),
         ("send.delay_on_commit(1)", ["delay_on_commit"]),
-        ("from celery.signals import task_failure", ["signals"]),
+        ("from celery.signals import task_failure, worker_ready", ["signals", "signals"]),
+        ("from celery import signals\n@signals.task_failure.connect\ndef f(): ...", ["signals"]),
+        ("import celery\ncelery.signals.task_retry.connect(f)", ["signals"]),
+        ("from celery.exceptions import TimeoutError, Ignore", ["import", "import"]),
         ("from .celery import app\napp.send_task('x')", ["app", "send_task"]),
         ("from mysite.celery import app as celery_app", ["app"]),
         (
@@ -559,6 +646,37 @@ def test_options_of_a_chain_are_told(tmp_path: Path) -> None:
 
     assert write.startswith("send.using(then=mail.call(Placeholder('result'))).delay(1); ")
     assert "run_at=5 of .using(…); on_end=… of each call" in write
+
+
+def test_options_of_a_group_are_told(tmp_path: Path) -> None:
+    code = f"{CANVAS}group(calls).apply_async(countdown=5, priority=3, expires=9, link_error=x)"
+
+    ((_, _, write),) = found_in(tmp_path, code)
+
+    assert write == (
+        "group(calls).delay(); the jobs of a group start at once: enqueue a task with run_at=… "
+        "that enqueues the group; priority=… of .using(…): a lower number runs first, 240 is the "
+        "default; expires_at=… of the .using(…) of each call; on_done=… of .delay(), whose call "
+        "looks at the states of the jobs"
+    )
+
+
+def test_group_in_a_variable_is_started_once(tmp_path: Path) -> None:
+    code = f"{CANVAS}many = group([send.s(1)])\nmany.apply_async(queue='x')"
+
+    writes = [write for *_, write in found_in(tmp_path, code)]
+
+    assert writes == ["group([send.call(1)])", "many.delay(); queue='x' of .using(…)"]
+
+
+@pytest.mark.parametrize("kind", ["chain", "chord"])
+def test_other_canvas_in_a_variable_is_started_once(tmp_path: Path, kind: str) -> None:
+    code = f"{CANVAS}later = {kind}([send.s(1)], mail.s())\nlater.apply_async()"
+
+    writes = [write for *_, write in found_in(tmp_path, code)]
+
+    assert writes[-1] == f"the .delay(…) that is printed for the {kind}"
+    assert ".delay(" in writes[0]
 
 
 def test_callback_for_errors_of_a_chord_is_told(tmp_path: Path) -> None:

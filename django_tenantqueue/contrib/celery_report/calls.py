@@ -10,7 +10,17 @@ from tokenize import open as open_source
 
 from . import names
 from .results import Results
-from .rewriting import CANVAS, apply_async, canvas, is_call, is_retries, options_of_canvas, retry
+from .rewriting import (
+    CANVAS,
+    apply_async,
+    canvas,
+    is_call,
+    is_retries,
+    of_error,
+    options_of_canvas,
+    retry,
+    started,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +111,18 @@ class _Module:
         elif not node.level and str(node.module).partition(".")[0] == "celery":
             for alias in node.names:
                 self.imported[alias.asname or alias.name] = alias.name
-                if alias.name in names.IMPORTS:
-                    code = f"from {node.module} import {alias.name}"
+                code = f"from {node.module} import {alias.name}"
+                if node.module == "celery.signals":
+                    write = names.SIGNALS.get(alias.name, names.SIGNAL)
+                    yield self._found(node, "signals", write, code)
+                elif alias.name in names.IMPORTS:
                     yield self._found(node, "import", names.IMPORTS[alias.name], code)
-            if node.module == "celery.signals":
-                write = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
-                yield self._found(node, "signals", write)
 
-    def _canvas(self, node: ast.Call | ast.BinOp, kind: str, options: str = "") -> Finding:
+    def _canvas(
+        self, node: ast.Call | ast.BinOp, kind: str, options: str = "", *, starts: bool = True
+    ) -> Finding:
         self.told |= set(ast.walk(node))
-        return self._found(node, kind, canvas(node, kind) + options)
+        return self._found(node, kind, canvas(node, kind, starts=starts) + options)
 
     def _task_body(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Finding]:
         """Yield what a task's options say of its end, and what a bound task does with itself."""
@@ -160,6 +172,8 @@ class _Module:
         if isinstance(node.value, ast.Call) and self.results.name_of(node.value.func) == "Celery":
             self.apps |= {ast.unparse(target) for target in node.targets}
             yield self._found(node, "app", names.APP_IS_GONE)
+        if isinstance(node.value, ast.Call) and self.results.canvas_of(node.value) == "group":
+            yield self._canvas(node.value, "group", starts=False)
         for target in node.targets:
             if isinstance(target, ast.Attribute):
                 yield from self._setting(target, target.attr)
@@ -171,6 +185,8 @@ class _Module:
                 yield self._found(node, "setting", write, code)
 
     def _result(self, node: ast.Attribute) -> Iterator[Finding]:
+        if self.results.name_of(node.value) == "signals":
+            yield self._found(node, "signals", names.SIGNALS.get(node.attr, names.SIGNAL))
         kind = self.results.kind_of(node.value)
         known = names.GROUP_RESULTS if kind == "group" else names.RESULTS
         if kind and node.attr in known:
@@ -192,6 +208,9 @@ class _Module:
         kind = self.results.kind_of(owner)
         if attribute in names.APP and ast.unparse(owner) in {*self.apps, "sender"}:
             yield self._found(node, "app", names.APP[attribute])
+        elif attribute in ("apply_async", "delay") and is_call(owner, "s", "si") and not node.args:
+            self.told |= set(ast.walk(node))
+            yield self._found(node, "apply_async", started(node))
         elif attribute == "apply_async":
             yield from self._apply_async(node, owner, is_task)
         elif attribute in ("delay_on_commit", "apply_async_on_commit"):
@@ -204,6 +223,9 @@ class _Module:
             yield self._found(node, attribute, "call .delay() at once: it is transactional")
         elif attribute in ("s", "si", "subtask") and (is_task or attribute != "subtask"):
             yield self._found(node, attribute, f"{ast.unparse(owner)}.call(…)")
+        elif attribute in ("on_error", "link_error") and is_call(owner, "s", "si"):
+            self.told |= set(ast.walk(node))
+            yield self._found(node, attribute, of_error(node))
         elif attribute in ("map", "starmap", "chunks", "signature", "apply") and is_task:
             write = CANVAS.get(attribute, names.APPLY if attribute == "apply" else "")
             yield self._found(node, attribute, write or CANVAS["xmap"])
@@ -226,12 +248,14 @@ class _Module:
         kind = self.results.canvas_of(owner)
         if kind and isinstance(owner, ast.Call | ast.BinOp):
             self.told.add(node.func)
-            yield self._canvas(owner, kind, options_of_canvas(node))
-        elif kind in ("group", "chord"):
-            write = "delay()" if kind == "group" else "delay(on_done=…)"
-            yield self._found(
-                node, "apply_async", f"{ast.unparse(owner)}.{write}{options_of_canvas(node)}"
+            yield self._canvas(owner, kind, options_of_canvas(node, kind))
+        elif kind:
+            start = (
+                f"{ast.unparse(owner)}.delay()"
+                if kind == "group"
+                else f"the .delay(…) that is printed for the {kind}"
             )
+            yield self._found(node, "apply_async", start + options_of_canvas(node, kind))
         elif is_task or not isinstance(owner, ast.Call):
             self.told |= {each for each in ast.walk(node) if is_call(each, "s", "si")}
             yield self._found(node, "apply_async", apply_async(node, owner))

@@ -30,17 +30,37 @@ IMPORTS = {
     "Retry": "from django_tenantqueue import Retry",
     "SoftTimeLimitExceeded": "from django_tenantqueue.exceptions import TimeLimitExceeded",
     "Task": "hooks=… of @task, for code around the runs of a task",
+    "TaskRevokedError": "if job.state == 'cancelled', after job.wait(timeout=…)",
+    "TimeoutError": "from django_tenantqueue.exceptions import WaitTimeout",
+    "allow_join_result": "nothing: enqueue what needs the result by then=…, or by on_done=…",
     "chain": "from django_tenantqueue import Placeholder; then=… of .using() names the next call",
     "chord": "from django_tenantqueue import group; on_done=… of .delay() names the callback",
     "crontab": "from django_tenantqueue import Cron",
     "current_app": APP_IS_GONE,
     "current_task": "from django_tenantqueue import current_job",
+    "schedule": "from django_tenantqueue import Every",
     "get_task_logger": "logging.getLogger(__name__)",
     "group": "from django_tenantqueue import group",
     "shared_task": "from django_tenantqueue import task",
     "signature": _CALL,
     "states": "from django_tenantqueue import State",
 }
+_BEFORE_PUBLISH = "a class of the setting CONTEXT, which carries a value to the run"
+_FINISHED = "job_finished of django_tenantqueue.signals, with state"
+SIGNALS = {
+    "after_task_publish": "the hook enqueue(job) of @task(hooks=…)",
+    "before_task_publish": f"{_BEFORE_PUBLISH}, or the hook enqueue(job) of @task(hooks=…)",
+    "task_failure": (
+        f"{_FINISHED} 'error'; the exception passes through the wrappers of the setting WRAPPERS"
+    ),
+    "task_postrun": "the setting WRAPPERS, for code around each run",
+    "task_prerun": "job_started of django_tenantqueue.signals, or the setting WRAPPERS",
+    "task_retry": "job_retried of django_tenantqueue.signals",
+    "task_success": f"{_FINISHED} 'success'",
+}
+"""Signals of Celery that have a counterpart."""
+SIGNAL = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
+"""What is written for another signal."""
 SELF = {
     "max_retries": "current_job().max_attempts - 1",
     "name": "current_job().name",

@@ -35,7 +35,11 @@ COUNTERPARTS: dict[str, _Write] = {
     "result_expires": _says("HISTORY_KEEP, and the retention rules in the admin"),
     "result_serializer": _says("nothing: results are JSON"),
     "task_acks_late": _says("nothing: a job of a worker that dies runs again; see max_attempts"),
+    "task_annotations": _says("the options of each task: max_per_second=… for a rate_limit"),
     "task_always_eager": _says("EAGER, or django_tenantqueue.testing.eager() in tests"),
+    "task_default_priority": _says(
+        "priority=… of each task: a lower number runs first, 240 is the default"
+    ),
     "task_default_queue": _setting("DEFAULT_QUEUE"),
     "task_default_rate_limit": _says("max_per_second of each task, or of a tenant queue"),
     "task_eager_propagates": _says("nothing: eager mode raises what the task raises"),

@@ -15,6 +15,12 @@ CANVAS = {
     "xmap": "task.enqueue_many([…])",
 }
 """What is written for a use of Celery's canvas that cannot be rewritten here."""
+GROUP_IN_CHAIN = (
+    "first.using(then=start.call(…)).delay(…), and a task start that runs "
+    "group([task.call(…), …]).delay(on_done=last.call(…)): a group behind a job is started by a "
+    "task"
+)
+"""What is written for a chain that has a group."""
 OPTIONS = {
     "countdown": "run_at",
     "eta": "run_at",
@@ -27,15 +33,23 @@ OPTIONS = {
 LEFT_OUT = {
     "link": "then=… with its call",
     "link_error": "on_end=… with its call, which looks at current_job().previous.state",
-    "priority": "priority: a lower number runs first here, 240 is the middle",
+    "priority": "priority=… of .using(…): a lower number runs first, 240 is the default",
     "task_id": "the id of a job is given by the database",
 }
 
 
-ALSO = {
-    "link_error": "on_end=… of each call, which looks at current_job().previous.state",
+_LATER = "the jobs of a group start at once: enqueue a task with run_at=… that enqueues the group"
+OF_CANVAS = {
+    "chain": {"link_error": "on_end=… of each call, which looks at current_job().previous.state"},
+    "group": {
+        "countdown": _LATER,
+        "eta": _LATER,
+        "expires": "expires_at=… of the .using(…) of each call",
+        "link": "on_done=… of .delay() with its call",
+        "link_error": "on_done=… of .delay(), whose call looks at the states of the jobs",
+    },
 }
-"""The same for a chain."""
+"""The same for a chain, and for a group or chord."""
 
 
 def is_call(node: ast.AST, *names: str) -> bool:
@@ -47,18 +61,21 @@ def is_call(node: ast.AST, *names: str) -> bool:
     )
 
 
-def canvas(node: ast.Call | ast.BinOp, kind: str) -> str:
-    """Return what to write for a chain, group or chord."""
-    if isinstance(node, ast.BinOp):
-        found = _chain(_piped(node))
+def canvas(node: ast.Call | ast.BinOp, kind: str, *, starts: bool = True) -> str:
+    """Return what to write for a chain, group or chord.
+
+    `starts`: whether it is started here. A group that is kept in a variable is not.
+    """
+    inner = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) else node
+    if isinstance(inner, ast.BinOp):
+        found = _chain(_piped(inner))
     elif kind == "chain":
-        found = _chain(node.args)
+        found = _chain(inner.args)
     elif kind == "group":
-        inner = node.func if isinstance(node.func, ast.Call) else node
-        found = f"{_group(inner.args)}.delay()"
+        found = _group(inner.args) + (".delay()" if starts else "")
     elif kind == "chord":
-        inner = node.func if isinstance(node.func, ast.Call) else node
-        found = _chord(inner.args[:1], [*inner.args[1:], *(node.args if inner is not node else ())])
+        called = node.args if isinstance(node, ast.Call) and inner is not node else []
+        found = _chord(inner.args[:1], [*inner.args[1:], *called])
     else:
         found = None
     return found or CANVAS[kind]
@@ -74,18 +91,62 @@ def _piped(node: ast.AST) -> list[ast.expr]:
 
 def _chain(steps: list[ast.expr]) -> str | None:
     """Return `a.using(then=b.call(Placeholder('result'))).delay(1)`; None: it has other parts."""
-    then = ""
-    for step in reversed(steps):
-        if not (isinstance(step, ast.Call) and is_call(step, "s", "si")):
-            return None
+    then, also = "", ""
+    for number, each in reversed([*enumerate(steps)]):
+        read = _signature(each)
+        if read is None:
+            has_group = any(
+                isinstance(other, ast.Call) and ast.unparse(other.func).endswith("group")
+                for other in steps
+            )
+            return GROUP_IN_CHAIN if has_group else None
+        step, options = read
         assert isinstance(step.func, ast.Attribute)
-        task = ast.unparse(step.func.value) + (f".using(then={then})" if then else "")
+        if any(option.startswith("on_end=") for option in options):
+            also = "; the call of on_end looks at current_job().previous.state"
+        options = [*([f"then={then}"] if then else []), *options]
+        task = ast.unparse(step.func.value) + (f".using({', '.join(options)})" if options else "")
         given = [ast.unparse(each) for each in (*step.args, *step.keywords)]
-        if step is steps[0]:
-            return f"{task}.delay({', '.join(given)})"
+        if not number:
+            return f"{task}.delay({', '.join(given)}){also}"
         placeholder = ["Placeholder('result')"] if step.func.attr == "s" else []
         then = f"{task}.call({', '.join([*placeholder, *given])})"
     return None
+
+
+def _signature(node: ast.AST) -> tuple[ast.Call, list[str]] | None:
+    """Return the call of s() or si(), and the options of .using() that its methods mean."""
+    options: list[str] = []
+    while is_call(node, "on_error", "link_error", "set"):
+        assert isinstance(node, ast.Call)
+        assert isinstance(node.func, ast.Attribute)
+        if node.func.attr != "set":
+            options += [f"on_end={_as_call(each)}" for each in node.args]
+        elif all(each.arg in OPTIONS for each in node.keywords):
+            options += [f"{OPTIONS[str(e.arg)]}={ast.unparse(e.value)}" for e in node.keywords]
+        else:
+            return None
+        node = node.func.value
+    return (node, options) if isinstance(node, ast.Call) and is_call(node, "s", "si") else None
+
+
+def of_error(node: ast.Call) -> str:
+    """Return what to write for task.s(1).on_error(other.s())."""
+    read = _signature(node)
+    if read is None:
+        return LEFT_OUT["link_error"]
+    step, options = read
+    assert isinstance(step.func, ast.Attribute)
+    given = ", ".join(ast.unparse(each) for each in (*step.args, *step.keywords))
+    call = f"{ast.unparse(step.func.value)}.using({', '.join(options)}).call({given})"
+    return (
+        f"{call}; the call of on_end looks at current_job().previous.state, and the callback of a "
+        "group at the states of its jobs"
+    )
+
+
+def _as_call(node: ast.AST) -> str:
+    return ast.unparse(_AsCalls().visit(deepcopy(node)))
 
 
 class _AsCalls(ast.NodeTransformer):
@@ -99,7 +160,7 @@ class _AsCalls(ast.NodeTransformer):
 
 
 def _group(members: list[ast.expr]) -> str:
-    made = [ast.unparse(_AsCalls().visit(deepcopy(each))) for each in members]
+    made = [_as_call(each) for each in members]
     if len(made) != 1 or is_call(members[0], "s", "si"):
         return f"group([{', '.join(made)}])"
     return f"group({made[0][1:-1] if isinstance(members[0], ast.GeneratorExp) else made[0]})"
@@ -115,11 +176,10 @@ def _chord(header: list[ast.expr], callbacks: list[ast.expr]) -> str | None:
         if last.func.attr != "set":
             also = ", and their states, in place of " + last.func.attr
         last = last.func.value
-    if not is_call(last, "s", "si"):
+    if not is_call(last, "s", "si") and not isinstance(last, ast.Name):
         return None
-    callback = ast.unparse(_AsCalls().visit(deepcopy(last)))
     return (
-        f"{_group(header)}.delay(on_done={callback}); it reads the results by "
+        f"{_group(header)}.delay(on_done={_as_call(last)}); it reads the results by "
         f"current_job().summary.details(){also}"
     )
 
@@ -134,6 +194,11 @@ def apply_async(node: ast.Call, owner: ast.AST) -> str:
             options.append(f"{OPTIONS[name]}={ast.unparse(value)}")
         elif name not in ("args", "kwargs"):
             notes.append(LEFT_OUT.get(name, f"{name} is left out"))
+    notes += [
+        f"the options of **{ast.unparse(keyword.value)} are those of .using(…)"
+        for keyword in node.keywords
+        if not keyword.arg
+    ]
     arguments = [
         *_elements(given.get("args")),
         *_pairs(given.get("kwargs")),
@@ -143,12 +208,27 @@ def apply_async(node: ast.Call, owner: ast.AST) -> str:
     return "; ".join([call, *notes])
 
 
-def options_of_canvas(node: ast.Call) -> str:
+def started(node: ast.Call) -> str:
+    """Return task.s(1).apply_async(countdown=5) as task.using(run_at=5).delay(1)."""
+    assert isinstance(node.func, ast.Attribute)
+    step = node.func.value
+    assert isinstance(step, ast.Call)
+    assert isinstance(step.func, ast.Attribute)
+    names = [ast.Constant(each.arg) if each.arg else None for each in step.keywords]  # None: **
+    given: list[ast.expr] = [
+        ast.Tuple(step.args),
+        ast.Dict([*names], [each.value for each in step.keywords]),
+    ]
+    return apply_async(ast.Call(node.func, given, node.keywords), step.func.value)
+
+
+def options_of_canvas(node: ast.Call, kind: str) -> str:
     """Return what becomes of the options in chain(…).apply_async(countdown=5), or ""."""
+    own = OF_CANVAS["chain" if kind == "chain" else "group"]
     said = [
         f"{OPTIONS[name]}={ast.unparse(keyword.value)} of .using(…)"
-        if name in OPTIONS
-        else ALSO.get(name, LEFT_OUT.get(name, f"{name} is left out"))
+        if name in OPTIONS and name not in own
+        else own.get(name, LEFT_OUT.get(name, f"{name} is left out"))
         for keyword in node.keywords
         if (name := keyword.arg)
     ]

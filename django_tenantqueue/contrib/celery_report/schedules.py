@@ -15,7 +15,10 @@ from django.db import DatabaseError
 from ...exceptions import TenantQueueError
 from ...operations.beat import PERIODIC_TASK, read_periodic_task
 
-ONCE = "the task has several entries: run this once, or add it in the admin"
+ONCE = (
+    "the task has several entries: run this once in a shell, add it in the admin, or declare a "
+    "task for each entry"
+)
 UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
 
@@ -80,6 +83,8 @@ def _option(option: str, value: Any) -> str:
     if option in names:
         scope = ", for all jobs of the task" if option == "expires" else ""
         return f"{option}={value!r}: write {names[option]}={value!r} in @task{scope}"
+    if option == "priority":
+        return f"priority={value!r}: write priority=… in @task; a lower number runs first here"
     return f"{option}={value!r} of the entry is left out"
 
 

@@ -21,6 +21,8 @@ SHOWN = (
 )
 """Options of Celery's tasks that the report names, in this order."""
 LARGEST = 32767
+ERRBACK = {"request", "exc", "traceback"}
+"""Parameters of a task that is called by link_error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,11 @@ def _declaration(
         options["hard_timeout"] = repr(task.time_limit)
     if options.get("max_attempts", "1") != "1" and not task.acks_late:
         notes.append("a run whose worker dies is repeated here; Celery loses it without acks_late")
+    if options.get("max_attempts", "") != "1" and "hard_timeout" in options:
+        notes.append(
+            "a run that is killed at hard_timeout is repeated here; Celery's time_limit ends the "
+            "task"
+        )
     if isinstance(task.expires, int | float):
         options["expires_at"] = repr(task.expires)
     elif task.expires is not None:
@@ -208,6 +215,13 @@ def _notes(task: Any, func: Any, uses: set[str]) -> list[str]:
     elif _is_bound(task):
         first = next(iter(inspect.signature(func).parameters), "self")
         notes.append(f"remove the parameter {first}; current_job() is the job that runs")
+    if set(inspect.signature(func).parameters) >= ERRBACK:
+        notes.append(
+            "remove the parameters request, exc and traceback; current_job().previous is the job "
+            "that has ended, with name, state, args and last_error"
+        )
+    if getattr(task, "throws", None):
+        notes.append("throws: nothing; it only changes what Celery logs")
     if "replace" in uses:
         notes.append("self.replace(): enqueue the other task, and return")
     if getattr(task, "dont_autoretry_for", None):
