@@ -106,7 +106,8 @@ def rescue_worker(
         ended = [v.id for v in verdicts if v.ends]
         again = [v for v in verdicts if not v.ends]
         if ended:
-            fetch(using, "fail_jobs", {**shared, "ids": array(ended)})
+            counted = array(v.id for v in verdicts if v.counted)
+            fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
             halt_sessions(using, [job.halt for job in held if job.id in ended and job.halt])
         if again:
             params = {

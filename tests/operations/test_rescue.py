@@ -3,8 +3,15 @@
 import math
 
 import pytest
+from django.utils import timezone
 
-from django_tenantqueue.operations.rescue import DeadWorkerFinder, DeathReport, judge
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations.rescue import (
+    DeadWorkerFinder,
+    DeathReport,
+    judge,
+    rescue_worker,
+)
 from django_tenantqueue.queries.rescue import Held
 from django_tenantqueue.states import State
 from tests.factories import make_job, state_of
@@ -106,6 +113,19 @@ def test_neighbour_is_spared_when_the_same_job_crashes_again_and_again():
         assert counted == (attempt == 1)
 
     assert ends
+
+
+@pytest.mark.django_db
+def test_cancelled_neighbour_keeps_no_error_of_the_job_for_which_its_process_was_killed():
+    neighbour, culprit = (make_job(state=State.RUNNING, max_attempts=1) for _ in range(2))
+    Job.objects.filter(pk=neighbour.pk).update(cancel_requested_at=timezone.now())
+    death = DeathReport("it ran too long", culprit=culprit.pk, crashed=True)
+
+    rescue_worker("default", neighbour.worker_id, death)
+
+    neighbour, culprit = Job.objects.get(pk=neighbour.pk), Job.objects.get(pk=culprit.pk)
+    assert (neighbour.state, neighbour.errors, neighbour.crashes) == (State.CANCELLED, None, 0)
+    assert (culprit.state, culprit.last_error["message"]) == (State.ERROR, "it ran too long")
 
 
 @pytest.mark.django_db

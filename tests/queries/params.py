@@ -107,6 +107,7 @@ def failed_jobs(filled: Filled) -> dict[str, Any]:
     return {
         "worker": OUR_WORKER,
         "ids": array(filled.held),
+        "counted": array(filled.held),
         "error": '{"message": "died"}',
         "crashed": True,
         "max_errors": 10,
