@@ -423,6 +423,17 @@ def test_password_of_a_url_is_sent_as_a_header_that_nobody_is_shown(acme: Firewo
     assert listed["url"] == "http://worker.example:3000/work?q=a@b"
 
 
+@pytest.mark.parametrize("rest", ["?mail=a@b.example", "#a@b.example", "/?next=//c@d.example/"])
+def test_sign_behind_the_host_of_a_url_makes_nothing_before_it_a_user(acme: Fireworq, rest: str):
+    acme.push(url=f"http://worker.example{rest}")
+    acme.push(url=f"http://user:word@worker.example{rest}")
+
+    plain, named = Job.objects.order_by("id")
+    assert plain.args["args"][0] == named.args["args"][0] == f"http://worker.example{rest}"
+    assert "headers" not in plain.args["kwargs"]
+    assert named.args["kwargs"]["headers"] == basic("user", "word")
+
+
 def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
     acme.push("newsletter", payload="text", timeout=9)
     job = Job.objects.get()
@@ -471,6 +482,7 @@ def test_queue_that_another_client_makes_at_the_same_time_is_tuned(
         {"url": "worker.example"},
         {"url": "ftp://worker.example/"},
         {"url": "http://user:secret@/"},
+        {"url": "http://\ud800:secret@worker.example/"},
         {"url": "http://worker.example/a b"},
         {"url": URL, "run_after": "foo"},
         {"url": URL, "run_after": -1},
