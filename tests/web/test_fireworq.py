@@ -346,6 +346,22 @@ def test_wrong_routing_is_refused(acme: Fireworq, path: str, body: object, statu
     assert not Routing.objects.exists()
 
 
+def test_routing_of_every_tenant_needs_a_token_for_all_tenants(settings: Any):
+    make_queue("", "q")
+    settings.TENANTQUEUE = {"FIREWORQ_TENANT": ""}
+    network, own = Fireworq("other"), Fireworq("")
+    network.headers = {}
+
+    for client in (network, own):
+        assert client.send("PUT", "/routing/*", {"queue_name": "q"}).status_code == 403
+    assert not Routing.objects.exists()
+
+    Fireworq("", "tune", all_tenants=True).ok("PUT", "/routing/*", {"queue_name": "q"})
+    for client in (network, own):
+        assert client.send("DELETE", "/routing/*").status_code == 403
+    assert Routing.objects.get().tenant == ""
+
+
 # push
 
 
