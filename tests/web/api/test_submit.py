@@ -115,6 +115,8 @@ def test_wrong_job_is_refused_and_nothing_is_stored(
         ({"task": ADD, "tenant": "zebra"}, "tenant"),
         ({"task": ADD, "run_at": "2030-01-01T00:00:00"}, "run_at"),
         ({"task": ADD, "run_at": 5}, "run_at"),
+        ({"task": ADD, "run_at": "20301231"}, "run_at"),  # a day, and no second of the year 1970
+        ({"task": ADD, "expires_at": "-5"}, "expires_at"),
         ({"task": ADD, "args": {}}, "args"),
         ({"task": ADD, "unique": {"mode": "x"}}, "unique/mode"),
     ],
