@@ -180,6 +180,8 @@ def _explained(error: Exception) -> str:
         return f"no connection by TLS: {getattr(error, 'os_error', error)}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection: {error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the answer is not valid HTTP"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | OSError):
         return "the connection was cut before the whole answer came"
     return f"the request failed ({type(error).__name__})"
