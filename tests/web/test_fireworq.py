@@ -419,7 +419,9 @@ def test_names_of_fields_are_read_as_fireworq_reads_them(acme: Fireworq):
     assert (answer["url"], answer["run_after"]) == (URL, 5)
 
 
-@pytest.mark.parametrize("payload", ["a=1&b=é", 7, 1.5, True, [], [{"a": None}], {"é": "\n"}, ""])
+@pytest.mark.parametrize(
+    "payload", ["a=1&b=é", 7, 1.5, 1e22, [-0.0], True, [], [{"a": None}], {"é": "\n"}, ""]
+)
 def test_payload_is_any_json(acme: Fireworq, payload: object):
     assert acme.push(payload=payload)["payload"] == payload
     listed = acme.get("/queue/default/waiting")["jobs"][0]
