@@ -462,6 +462,33 @@ def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moment", ["full_clean", "save"])
+def test_routing_that_another_client_makes_at_the_same_time_is_changed(
+    acme: Fireworq, monkeypatch: pytest.MonkeyPatch, moment: str
+):
+    make_queue("acme", "one")
+    make_queue("acme", "two")
+    real = getattr(Routing, moment)
+
+    def too_late(row: Routing, **options: Any) -> None:
+        if not Routing.objects.exists():
+            other = connection.copy()
+            with other.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO tenantqueue_routing (tenant, pattern, queue) "
+                    "VALUES ('acme', 'mail', 'one')"
+                )
+            other.close()
+        real(row, **options)
+
+    monkeypatch.setattr(Routing, moment, too_late)
+
+    acme.ok("PUT", "/routing/mail", {"queue_name": "two"})
+
+    assert Routing.objects.get().queue == "two"
+
+
+@pytest.mark.django_db(transaction=True)
 def test_queue_that_another_client_makes_at_the_same_time_is_tuned(
     acme: Fireworq, monkeypatch: pytest.MonkeyPatch
 ):
