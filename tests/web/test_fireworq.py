@@ -12,15 +12,24 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.models import ApiToken, Change, FireworqQueue, Job, Routing, TenantQueue
+from django_tenantqueue.models import (
+    ApiToken,
+    Change,
+    ConcurrentJobMonitor,
+    FireworqQueue,
+    Job,
+    Routing,
+    TenantQueue,
+)
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.tokens import create_token, revoke_token
 from django_tenantqueue.operations.tuning import add_row
 from django_tenantqueue.queries.figures import Counts, add_figures
 from django_tenantqueue.status.masking import MASK, mask_of_job
-from django_tenantqueue.testing import run_commit_hooks
+from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker
+from tests.testapp.tasks import fail, noop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]
 
@@ -785,6 +794,19 @@ def test_job_is_deleted(acme: Fireworq):
     assert acme.get("/queue/default/failed")["failed_jobs"] == []
     entry = Change.objects.get(object_kind="job")
     assert (entry.action, entry.source, entry.actor) == ("cancel", "api", "client-0")
+
+
+def test_job_that_a_monitor_needs_is_not_deleted(acme: Fireworq):
+    monitor = ConcurrentJobMonitor.objects.start("m", [fail.call()], tenant="acme", parallel=1)
+    run_pending(scheduled=True)
+    other = ConcurrentJobMonitor.objects.start("m", [noop.call()], tenant="acme", parallel=1)
+    detail = Job.objects.get(monitor_id=monitor.pk, state="error")
+
+    for path in (f"job/{other.anchor_id}", f"failed/{detail.pk}"):
+        response = acme.send("DELETE", f"/queue/default/{path}")
+        assert response.status_code == 400
+        assert b"monitor" in response.content
+        assert acme.get(f"/queue/default/{path}")["url"] == ""
 
 
 def test_running_job_is_asked_to_stop_when_it_is_deleted(acme: Fireworq):

@@ -153,8 +153,8 @@ def _page(
 def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
     """Answer with an unfinished job; cancel it before."""
     found = _find(caller, name, job_id, failed=False)
-    if request.method == "DELETE":
-        control.cancel([found.id], using=caller.using)
+    if request.method == "DELETE" and not any(control.cancel([found.id], using=caller.using)):
+        raise bad_request(f"Job {job_id} has ended, or is the callback of a monitor and waits")
     return as_json(status.describe_job(found))
 
 
@@ -162,8 +162,8 @@ def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpRes
 def failed(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
     """Answer with a job that ended in error; delete it before."""
     found = _find(caller, name, job_id, failed=True)
-    if request.method == "DELETE":
-        control.delete_finished([found.id], using=caller.using)
+    if request.method == "DELETE" and not control.delete_finished([found.id], using=caller.using):
+        raise bad_request(f"Job {job_id} was deleted already, or a monitor counts it")
     return as_json(status.describe_failure(found))
 
 
