@@ -40,10 +40,19 @@ def _call(url: str, tenant: str) -> Call:
     """Return the call. Raises InvalidArgument for a URL that jobs of the tenant may not call."""
     try:
         check_request(url)
-        _hosts(tenant).check(urlsplit(url).hostname or "")
+        _hosts(tenant).check(_host_of(url))
     except (InvalidArgument, AddressRefused) as error:
         raise InvalidArgument(f"callback_url: {error}") from None
     return post_end.call(url)
+
+
+def _host_of(url: str) -> str:
+    """Return the host of a URL as DNS has it."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
 
 
 def _hosts(tenant: str) -> Any:

@@ -152,6 +152,14 @@ def test_hosts_of_the_tenant_are_asked_at_the_enqueue(endpoint: Endpoint) -> Non
         noop.using(tenant="acme", callback_url=endpoint.url).delay()
 
 
+def test_host_is_checked_as_dns_has_it(settings: Any) -> None:
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["xn--bcher-kva.example"]}
+    noop.using(callback_url="https://bücher.example/").delay()
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["*"]}
+    with pytest.raises(InvalidArgument, match=r"127\.0\.0\.1"), transaction.atomic():
+        noop.using(callback_url="https://１２７.0.0.1/").delay()
+
+
 @pytest.mark.parametrize("value", [7, "\0", b"http://x"])
 def test_url_that_is_no_text_is_an_error_at_the_option(value: Any) -> None:
     with pytest.raises(InvalidOption):
