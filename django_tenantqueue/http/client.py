@@ -171,7 +171,7 @@ async def _read(response: aiohttp.ClientResponse) -> Answer:
 
 def _explained(error: Exception) -> str:
     """Return what went wrong, without the URL, which messages of the library show whole."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    if isinstance(error, aiohttp.ClientConnectorDNSError | UnicodeError):  # of a name like "a..b"
         return "the name of its host cannot be resolved"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error

@@ -139,6 +139,13 @@ def test_unknown_name_is_retried(endpoint: Endpoint, monkeypatch: pytest.MonkeyP
     assert message == "http://gone.example/: the name of its host cannot be resolved"
 
 
+@pytest.mark.parametrize("host", ["a..example", f"{'a' * 64}.example"])
+def test_name_that_dns_cannot_have_is_unknown(endpoint: Endpoint, host: str):
+    _, _, message = error_of(endpoint.send(url=f"http://{host}/"))
+
+    assert message == f"http://{host}/: the name of its host cannot be resolved"
+
+
 @pytest.mark.parametrize("host", ["other.test", "example", "a.example.test", "8.8.8.8"])
 def test_host_that_no_entry_names_is_refused(endpoint: Endpoint, host: str):
     state, kind, message = error_of(endpoint.send(url=f"http://{host}/"))
