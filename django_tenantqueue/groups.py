@@ -66,16 +66,16 @@ class Group:
         their results by `current_job().summary.details()`. The calls are read once. All or nothing.
         Raises the errors of ConcurrentJobMonitor.objects.start().
         """
-        options = {**DEFAULTS, **self.options}
+        given = {name: value for name, value in self.options.items() if value is not None}
+        options = {**DEFAULTS, **given}
         calls = iter(read_calls(self.calls))
         first = next(calls, None)
         name = options.pop("name") or ("group" if first is None else first.source.name)
         changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}
         changes["created_by"] = options.pop("created_by")
         details = () if first is None else chain([first], calls)
-        return start(
-            name[:LONGEST_NAME], details, changes, on_done=on_done, keep_open=False, **options
-        )
+        name = name[:LONGEST_NAME] if isinstance(name, str) else name  # start() refuses others
+        return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Never:
         """Raise TypeError: a group is enqueued by delay()."""
