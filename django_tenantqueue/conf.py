@@ -146,8 +146,8 @@ class Settings:
     changes_keep: int | None = 400
     """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
     api_tasks: tuple[str, ...] = ()
-    """Names of the tasks that the HTTP API may enqueue. `*` stands for any text. HTTP jobs need the
-    scope "http" of a token instead."""
+    """Names of the tasks that the HTTP API may enqueue. `*` stands for any text. It matches no task
+    of django_tenantqueue itself. HTTP jobs need the scope "http" of a token instead."""
     api_requests_per_minute: int | None = 6000
     """Requests that each API token may make in a minute, where its row says nothing else; None: no
     limit. They are counted in the Django cache "default"."""

@@ -78,16 +78,16 @@ class Group:
         """
         if more:
             raise InvalidArgument("delay() of a group takes no arguments: delay(on_done=…)")
-        options = {**DEFAULTS, **self.options}
+        given = {name: value for name, value in self.options.items() if value is not None}
+        options = {**DEFAULTS, **given}
         calls = iter(read_calls(self.calls))
         first = next(calls, None)
         name = options.pop("name") or ("group" if first is None else first.source.name)
         changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}
         changes["created_by"] = options.pop("created_by")
         details = () if first is None else chain([first], calls)
-        return start(
-            name[:LONGEST_NAME], details, changes, on_done=on_done, keep_open=False, **options
-        )
+        name = name[:LONGEST_NAME] if isinstance(name, str) else name  # start() refuses others
+        return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
     def call(self) -> Never:
         """Raise InvalidArgument: a group is not what follows a job, nor part of another group."""

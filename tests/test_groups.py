@@ -8,7 +8,8 @@ from asgiref.sync import async_to_sync
 from django_tenantqueue import Placeholder, current_job, group, task
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.execution import job_monitor
-from django_tenantqueue.models import Job
+from django_tenantqueue.groups import DEFAULTS
+from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.testing import eager, run_pending
 from tests.testapp.tasks import add, echo, fail, noop
 
@@ -61,6 +62,23 @@ def test_group_takes_the_options_of_its_monitor():
     assert (monitor.parallel, monitor.session_key, monitor.created_by) == (2, "a/s", "eve")
     (detail,) = monitor.details()
     assert (detail.state, detail.queue.name) == ("success", "q")
+
+
+def test_option_that_is_none_is_the_default():
+    options = dict.fromkeys(DEFAULTS)
+
+    monitor = group([noop.call()]).using(parallel=2).using(**options).delay()
+
+    usual = group([noop.call()]).delay()
+    for name in ("name", "tenant", "priority", "parallel", "interval", "session_key"):
+        assert getattr(monitor, name) == getattr(usual, name)
+    started = ConcurrentJobMonitor.objects.start("m", [], parallel=1, priority=None)
+    assert started.priority == usual.priority
+
+
+def test_name_that_is_no_text_is_refused():
+    with pytest.raises(InvalidOption, match="name=5: "):
+        group([noop.call()]).using(name=5).delay()
 
 
 def test_group_is_named_after_its_first_task():

@@ -193,6 +193,15 @@ def _with_marked_floats(value: Any) -> Any:
     return value
 
 
+def read_float(entry: dict[str, Any]) -> Any:
+    """Return the float that an object of encoded arguments stands for, else the object itself.
+
+    An `object_hook`, for those who show the arguments to a client that has sent JSON.
+    """
+    is_float = entry.get(MARK) == "float" and "value" in entry
+    return float(entry["value"]) if is_float else entry
+
+
 def _load_datetime(entry: Mapping[str, Any]) -> datetime | None:
     moment = parse_datetime(entry["value"])
     if moment is None or "zone" not in entry:

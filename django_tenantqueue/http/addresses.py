@@ -35,7 +35,7 @@ class Hosts:
         if address is not None:
             check_address(self.networks, address, host)
             allowed = self.names_host(host) or is_listed(self.networks, address)
-        elif _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        elif ":" in host or _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
             raise AddressRefused(
                 f"{host!r} is no host name and no address in its usual form, such as 192.0.2.1"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from http import HTTPStatus
 from time import time
 from typing import Any
@@ -18,6 +19,10 @@ from ..text import clean_text
 
 SHOWN = 500
 """Characters of a body in the message of an error."""
+SPARE_LEVELS = 200
+"""Levels that Python could still read below the deepest of a body that is kept as JSON: pages read
+it from deeper in the call stack, as a part of more. Halved: they may fail with Python 3.11.
+Doubled: fewer bodies are kept as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Answer:
             return None
         try:
             content = json.loads(text)
-            encode_result(content)
+            encode_result(reduce(lambda inner, _: [inner], range(SPARE_LEVELS), content))
         except (ValueError, RecursionError, ResultRefused):
             return clean_text(text, 4 * len(text))
         return content
@@ -91,17 +96,20 @@ def _named(status: int) -> str:
 
 
 def retry_after(answer: Answer) -> float | None:
-    """Return the seconds that a busy endpoint asks for, at most BACKOFF_MAX; None: it does not."""
+    """Return the seconds that a busy endpoint asks for, at most BACKOFF_MAX; None: it does not.
+
+    A time that has passed, by the clock of this machine, asks for nothing.
+    """
     text = answer.headers.get("Retry-After", "")
     if answer.status not in (429, 503) or not text:
         return None
     if text.isdecimal():
         seconds = float(text[:9])
     elif (moment := parse_http_date_safe(text)) is not None:
-        seconds = max(0.0, moment - time())
+        seconds = moment - time()
     else:
         return None
-    return min(seconds, get_settings().backoff_max)
+    return min(seconds, get_settings().backoff_max) if seconds > 0 else None
 
 
 def _by_body(answer: Answer, where: str) -> dict[str, Any]:
@@ -113,9 +121,10 @@ def _by_body(answer: Answer, where: str) -> dict[str, Any]:
     if status == "success":
         return answer.result()
     if status not in ("failure", "permanent-failure"):
+        cut = f", which is longer than the {len(answer.body):,} bytes that are read (HTTP_MAX_BODY)"
         raise RequestFailed(
             f"{where} answered {_named(answer.status)} without a status of success, failure or "
-            f"permanent-failure in its body: {answer.excerpt()}",
+            f"permanent-failure in its body{cut if answer.is_cut else ''}: {answer.excerpt()}",
             answer=answer.kept(),
         )
     said = str(content.get("message") or "")[:SHOWN]

@@ -171,7 +171,7 @@ async def _read(response: aiohttp.ClientResponse) -> Answer:
 
 def _explained(error: Exception) -> str:
     """Return what went wrong, without the URL, which messages of the library show whole."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    if isinstance(error, aiohttp.ClientConnectorDNSError | UnicodeError):  # of a name like "a..b"
         return "the name of its host cannot be resolved"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
@@ -180,6 +180,8 @@ def _explained(error: Exception) -> str:
         return f"no connection by TLS: {getattr(error, 'os_error', error)}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"no connection: {error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the answer is not valid HTTP"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | OSError):
         return "the connection was cut before the whole answer came"
     return f"the request failed ({type(error).__name__})"

@@ -25,6 +25,8 @@ async def _post(url: str) -> dict[str, Any]:
     previous = await current_job().aprevious()
     if previous is None:
         raise Permanent("the job whose end was to be posted does not exist any more")
+    if not previous.is_final:
+        return {"status": None, "body": "not sent: the job runs again, and its next end is posted"}
     status = await sync_to_async(describe_job)(previous)
     ended_at = previous.finished_at or timezone.now()
     return await post(url, {"type": f"job.{previous.state}", "timestamp": ended_at, "data": status})
@@ -38,10 +40,19 @@ def _call(url: str, tenant: str) -> Call:
     """Return the call. Raises InvalidArgument for a URL that jobs of the tenant may not call."""
     try:
         check_request(url)
-        _hosts(tenant).check(urlsplit(url).hostname or "")
+        _hosts(tenant).check(_host_of(url))
     except (InvalidArgument, AddressRefused) as error:
         raise InvalidArgument(f"callback_url: {error}") from None
     return post_end.call(url)
+
+
+def _host_of(url: str) -> str:
+    """Return the host of a URL as DNS has it."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
 
 
 def _hosts(tenant: str) -> Any:

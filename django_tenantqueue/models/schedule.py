@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import (
+    MaxValueValidator,
+    MinValueValidator,
+    ProhibitNullCharactersValidator,
+)
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -217,7 +221,10 @@ class Schedule(models.Model):
         )
 
     def clean(self) -> None:
-        """Check what belongs together; raise ValidationError."""
+        """Check what belongs together, and names; raise ValidationError."""
+        for name in ("name", "tenant", "task", "queue"):
+            if "\x00" in str(getattr(self, name)):
+                raise ValidationError({name: ProhibitNullCharactersValidator.message})
         try:
             self.recurrence.check()
         except InvalidOption as error:

@@ -24,6 +24,7 @@ from ..execution.job_monitor import EagerSummary
 from ..gates import JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
+from ..states import Priority
 from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
 from ..text import is_storable
@@ -67,13 +68,12 @@ def start(
     tenant = changes.get("tenant")
     options = Options().merged({**changes, "tenant": get_tenant() if tenant is None else tenant})
     assert options.tenant is not None
-    assert options.priority is not None
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,
         name=_name(name),
         parallel=_whole("parallel", parallel, 0),
         interval=_interval(interval),
-        priority=options.priority,
+        priority=Priority.DEFAULT if options.priority is None else options.priority,
         stop_after_failures=None
         if stop_after_failures is None
         else _whole("stop_after_failures", stop_after_failures, 1),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import transaction
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
 
 from ..conf import get_settings
 from ..exceptions import QueueRetired, UnknownQueue
@@ -48,8 +49,12 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
         rows = Routing.objects.using(alias).select_for_update(no_key=True)
         existing = rows.filter(tenant=tenant, pattern=pattern).first()
         if existing is None:
-            add_routing(row, using=alias)
-            return row
+            try:
+                with transaction.atomic(using=alias):
+                    add_routing(row, using=alias)
+                return row
+            except (IntegrityError, ValidationError):  # another one has made it
+                existing = rows.get(tenant=tenant, pattern=pattern)
         tune_routing(existing.pk, using=alias, queue=queue)
         existing.queue = queue
     return existing

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from ..calls.arguments import read_float
 from ..models import FireworqQueue, TenantQueue, Worker
 from ..models.worker import Role
 from ..queries import fireworq as queries
@@ -260,7 +261,8 @@ def describe_failure(job: ListedJob) -> dict[str, Any]:
 
 def _call_of(job: ListedJob) -> Mapping[str, Any]:
     """Return the arguments of an HTTP job by name; nothing of another one, or when removed."""
-    stored = json.loads(job.args) if job.source_method == HTTP_JOB else None
+    is_ours = job.source_method == HTTP_JOB
+    stored = json.loads(job.args, object_hook=read_float) if is_ours else None
     if not isinstance(stored, dict):
         return {}
     args, kwargs = stored.get("args"), stored.get("kwargs")

@@ -27,7 +27,10 @@ def holder_of(request: HttpRequest) -> Holder:
     def who(bound: str) -> str | None:
         if bound == USER:
             user = getattr(request, "user", None)
-            return str(user.pk) if user is not None and user.is_authenticated else None
+            # a backend may keep inactive users logged in; a model of users need not have them
+            if user is None or not user.is_authenticated or not getattr(user, "is_active", True):
+                return None
+            return str(user.pk)
         session = getattr(request, "session", None)
         if session is None or not session.session_key:
             return None

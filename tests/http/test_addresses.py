@@ -55,6 +55,8 @@ REFUSED = [
     "[2002:7f00:1::]",
     "[2001:0:1::]",
     "[fe80::1]",
+    "[fe80::1%25eth0]",
+    "[v1.fe80::1]",
     "[fec0::1]",
     "[fc00::1]",
     "[fd00:ec2::254]",
@@ -135,6 +137,13 @@ def test_unknown_name_is_retried(endpoint: Endpoint, monkeypatch: pytest.MonkeyP
 
     assert (state, kind) == ("scheduled", "RequestFailed")
     assert message == "http://gone.example/: the name of its host cannot be resolved"
+
+
+@pytest.mark.parametrize("host", ["a..example", f"{'a' * 64}.example"])
+def test_name_that_dns_cannot_have_is_unknown(endpoint: Endpoint, host: str):
+    _, _, message = error_of(endpoint.send(url=f"http://{host}/"))
+
+    assert message == f"http://{host}/: the name of its host cannot be resolved"
 
 
 @pytest.mark.parametrize("host", ["other.test", "example", "a.example.test", "8.8.8.8"])

@@ -6,11 +6,13 @@ import base64
 import hashlib
 import hmac
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
 from django.test import override_settings
+from django.utils import timezone
 
 from benchmarks.receiver import Reply
 from django_tenantqueue import ConcurrentJobMonitor, task
@@ -71,6 +73,20 @@ def test_error_is_posted_after_the_last_attempt_without_a_traceback(endpoint: En
     assert message["type"] == "job.error"
     assert message["data"]["error"]
     assert "Traceback" not in json.dumps(message)
+
+
+def test_job_that_was_retried_meanwhile_is_posted_when_it_ends(endpoint: Endpoint) -> None:
+    job = noop.using(callback_url=endpoint.url).delay()
+    control.cancel([job.pk])
+    control.retry([job.pk])
+    control.change_run_at([job.pk], timezone.now() + timedelta(hours=1))
+
+    run_pending()
+
+    assert posted(endpoint) == []
+    control.cancel([job.pk])
+    run_pending()
+    assert [message["type"] for message in posted(endpoint)] == ["job.cancelled"]
 
 
 def test_cancellation_is_posted(endpoint: Endpoint) -> None:
@@ -134,6 +150,14 @@ def test_hosts_of_the_tenant_are_asked_at_the_enqueue(endpoint: Endpoint) -> Non
     settings = {**LOCAL, "HTTP_TENANT_HOSTS": f"{__name__}.no_hosts"}
     with override_settings(TENANTQUEUE=settings), pytest.raises(InvalidArgument):
         noop.using(tenant="acme", callback_url=endpoint.url).delay()
+
+
+def test_host_is_checked_as_dns_has_it(settings: Any) -> None:
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["xn--bcher-kva.example"]}
+    noop.using(callback_url="https://bücher.example/").delay()
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["*"]}
+    with pytest.raises(InvalidArgument, match=r"127\.0\.0\.1"), transaction.atomic():
+        noop.using(callback_url="https://１２７.0.0.1/").delay()
 
 
 @pytest.mark.parametrize("value", [7, "\0", b"http://x"])

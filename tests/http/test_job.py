@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import bisect
 import json
 import socket
 import ssl
@@ -251,6 +252,8 @@ def test_gone_is_permanent(endpoint: Endpoint):
         (503, "DATE", 110, 121),
         (429, "999999999999", 3599, 3601),
         (503, "soon", 3, 7),
+        (429, "0", 3, 7),
+        (503, "Fri, 31 Dec 1999 23:59:59 GMT", 3, 7),
         (500, "120", 3, 7),
     ],
 )
@@ -314,6 +317,24 @@ def test_any_body_can_be_kept(endpoint: Endpoint, body: bytes, kept: object):
     assert job.result == {"status": 200, "body": kept}
 
 
+def test_body_that_is_kept_as_json_can_be_read_by_those_who_are_deeper_in_the_stack(
+    endpoint: Endpoint,
+):
+    deepest = bisect.bisect_left(range(10**6), True, key=_is_too_deep)
+    endpoint.replies = [Reply(body=b"[" * depth + b"]" * depth) for depth in (300, deepest - 60)]
+
+    assert isinstance(endpoint.send().result["body"], list)
+    assert isinstance(endpoint.send().result["body"], str)
+
+
+def _is_too_deep(depth: int) -> bool:
+    try:
+        json.loads("[" * depth + "]" * depth)
+    except RecursionError:
+        return True
+    return False
+
+
 def test_long_body_is_cut(endpoint: Endpoint, settings: Any):
     settings.TENANTQUEUE = {**LOCAL, "HTTP_MAX_BODY": 10}
     endpoint.replies = [Reply(body=b"x" * 1_000_000, cut=True)]  # the end is not waited for
@@ -321,6 +342,16 @@ def test_long_body_is_cut(endpoint: Endpoint, settings: Any):
     job = endpoint.send()
 
     assert job.result == {"status": 200, "body": "x" * 10, "body_is_cut": True}
+
+
+def test_body_that_is_cut_before_its_status_is_named(endpoint: Endpoint, settings: Any):
+    settings.TENANTQUEUE = {**LOCAL, "HTTP_MAX_BODY": 1000}
+    endpoint.replies = [Reply(body=b'{"status": "success", "log": "%s"}' % (b"x" * 5000))]
+
+    state, _, text = error_of(endpoint.send(rule="fireworq"))
+
+    assert state == "scheduled"
+    assert "which is longer than the 1,000 bytes that are read (HTTP_MAX_BODY): " in text
 
 
 # no answer
@@ -331,6 +362,7 @@ def test_long_body_is_cut(endpoint: Endpoint, settings: Any):
     [
         (Reply(after=None), {"timeout": 0.05}, "no answer within 0.05 s"),
         (Reply(body=b"{", cut=True), {}, "the connection was cut before the whole answer came"),
+        (Reply(headers={"X-\x00": "1"}), {}, "the answer is not valid HTTP"),
     ],
 )
 def test_missing_answer_is_retried(endpoint: Endpoint, reply: Reply, arguments: Any, message: str):

@@ -39,7 +39,9 @@ from django_tenantqueue.models import (
 from django_tenantqueue.operations import erasure
 from django_tenantqueue.operations.erasure import TABLES, WITHOUT_TENANT, erase_tenant
 from django_tenantqueue.status import tenant_export
+from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db
 TENANTS = ["acme", "a/b", "a\\", 'O\'Neill "%s" {x}', "x' OR '1'='1", "%", "_", "<script>", "客户"]
@@ -169,6 +171,22 @@ def test_rows_stay_when_running_jobs_do_not_stop_in_time():
 
     assert rows_of(queue) == before
     assert state_of(job.pk) == "running"
+
+
+def test_what_follows_a_job_of_another_tenant_goes_when_it_comes_meanwhile():
+    then = noop.using(tenant="acme", queue="q", session="s").call()
+    job = noop.using(tenant="zebra", then=then).delay()
+    Routing.objects.create(tenant="acme", pattern="x", queue="q")  # goes after jobs and sessions
+
+    def tell(table: str, rows: int) -> None:
+        if table == Routing._meta.db_table:
+            run_pending()
+
+    erase_tenant("acme", using="default", tell=tell)
+
+    assert state_of(job.pk) == "success"
+    assert Job.objects.get().pk == job.pk
+    assert not Session.objects.exists()
 
 
 def test_jobs_without_tenant_are_not_erased():

@@ -12,15 +12,24 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.models import ApiToken, Change, FireworqQueue, Job, Routing, TenantQueue
+from django_tenantqueue.models import (
+    ApiToken,
+    Change,
+    ConcurrentJobMonitor,
+    FireworqQueue,
+    Job,
+    Routing,
+    TenantQueue,
+)
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.tokens import create_token, revoke_token
 from django_tenantqueue.operations.tuning import add_row
 from django_tenantqueue.queries.figures import Counts, add_figures
 from django_tenantqueue.status.masking import MASK, mask_of_job
-from django_tenantqueue.testing import run_commit_hooks
+from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker
+from tests.testapp.tasks import fail, noop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]
 
@@ -346,6 +355,22 @@ def test_wrong_routing_is_refused(acme: Fireworq, path: str, body: object, statu
     assert not Routing.objects.exists()
 
 
+def test_routing_of_every_tenant_needs_a_token_for_all_tenants(settings: Any):
+    make_queue("", "q")
+    settings.TENANTQUEUE = {"FIREWORQ_TENANT": ""}
+    network, own = Fireworq("other"), Fireworq("")
+    network.headers = {}
+
+    for client in (network, own):
+        assert client.send("PUT", "/routing/*", {"queue_name": "q"}).status_code == 403
+    assert not Routing.objects.exists()
+
+    Fireworq("", "tune", all_tenants=True).ok("PUT", "/routing/*", {"queue_name": "q"})
+    for client in (network, own):
+        assert client.send("DELETE", "/routing/*").status_code == 403
+    assert Routing.objects.get().tenant == ""
+
+
 # push
 
 
@@ -403,7 +428,9 @@ def test_names_of_fields_are_read_as_fireworq_reads_them(acme: Fireworq):
     assert (answer["url"], answer["run_after"]) == (URL, 5)
 
 
-@pytest.mark.parametrize("payload", ["a=1&b=é", 7, 1.5, True, [], [{"a": None}], {"é": "\n"}, ""])
+@pytest.mark.parametrize(
+    "payload", ["a=1&b=é", 7, 1.5, 1e22, [-0.0], True, [], [{"a": None}], {"é": "\n"}, ""]
+)
 def test_payload_is_any_json(acme: Fireworq, payload: object):
     assert acme.push(payload=payload)["payload"] == payload
     listed = acme.get("/queue/default/waiting")["jobs"][0]
@@ -423,6 +450,17 @@ def test_password_of_a_url_is_sent_as_a_header_that_nobody_is_shown(acme: Firewo
     assert listed["url"] == "http://worker.example:3000/work?q=a@b"
 
 
+@pytest.mark.parametrize("rest", ["?mail=a@b.example", "#a@b.example", "/?next=//c@d.example/"])
+def test_sign_behind_the_host_of_a_url_makes_nothing_before_it_a_user(acme: Fireworq, rest: str):
+    acme.push(url=f"http://worker.example{rest}")
+    acme.push(url=f"http://user:word@worker.example{rest}")
+
+    plain, named = Job.objects.order_by("id")
+    assert plain.args["args"][0] == named.args["args"][0] == f"http://worker.example{rest}"
+    assert "headers" not in plain.args["kwargs"]
+    assert named.args["kwargs"]["headers"] == basic("user", "word")
+
+
 def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
     acme.push("newsletter", payload="text", timeout=9)
     job = Job.objects.get()
@@ -430,6 +468,33 @@ def test_job_that_is_enqueued_again_keeps_its_category(acme: Fireworq):
     again = enqueue_again(job, tuple(job.args["args"]), job.args["kwargs"]).refresh()
 
     assert (again.name, again.source_method, again.args) == ("newsletter", HTTP_JOB, job.args)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("moment", ["full_clean", "save"])
+def test_routing_that_another_client_makes_at_the_same_time_is_changed(
+    acme: Fireworq, monkeypatch: pytest.MonkeyPatch, moment: str
+):
+    make_queue("acme", "one")
+    make_queue("acme", "two")
+    real = getattr(Routing, moment)
+
+    def too_late(row: Routing, **options: Any) -> None:
+        if not Routing.objects.exists():
+            other = connection.copy()
+            with other.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO tenantqueue_routing (tenant, pattern, queue) "
+                    "VALUES ('acme', 'mail', 'one')"
+                )
+            other.close()
+        real(row, **options)
+
+    monkeypatch.setattr(Routing, moment, too_late)
+
+    acme.ok("PUT", "/routing/mail", {"queue_name": "two"})
+
+    assert Routing.objects.get().queue == "two"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -471,6 +536,7 @@ def test_queue_that_another_client_makes_at_the_same_time_is_tuned(
         {"url": "worker.example"},
         {"url": "ftp://worker.example/"},
         {"url": "http://user:secret@/"},
+        {"url": "http://\ud800:secret@worker.example/"},
         {"url": "http://worker.example/a b"},
         {"url": URL, "run_after": "foo"},
         {"url": URL, "run_after": -1},
@@ -728,6 +794,19 @@ def test_job_is_deleted(acme: Fireworq):
     assert acme.get("/queue/default/failed")["failed_jobs"] == []
     entry = Change.objects.get(object_kind="job")
     assert (entry.action, entry.source, entry.actor) == ("cancel", "api", "client-0")
+
+
+def test_job_that_a_monitor_needs_is_not_deleted(acme: Fireworq):
+    monitor = ConcurrentJobMonitor.objects.start("m", [fail.call()], tenant="acme", parallel=1)
+    run_pending(scheduled=True)
+    other = ConcurrentJobMonitor.objects.start("m", [noop.call()], tenant="acme", parallel=1)
+    detail = Job.objects.get(monitor_id=monitor.pk, state="error")
+
+    for path in (f"job/{other.anchor_id}", f"failed/{detail.pk}"):
+        response = acme.send("DELETE", f"/queue/default/{path}")
+        assert response.status_code == 400
+        assert b"monitor" in response.content
+        assert acme.get(f"/queue/default/{path}")["url"] == ""
 
 
 def test_running_job_is_asked_to_stop_when_it_is_deleted(acme: Fireworq):

@@ -72,6 +72,10 @@ def test_link_of_a_user_opens_for_this_user_alone(client: Client) -> None:
     eve.is_active = False
     eve.save()
     assert opens(client, url) == [False]
+    backend = "django.contrib.auth.backends.AllowAllUsersModelBackend"
+    with override_settings(AUTHENTICATION_BACKENDS=[backend]):
+        client.force_login(eve, backend)
+        assert opens(client, url) == [False]
 
 
 def test_link_of_a_session_opens_in_this_session_alone(client: Client) -> None:

@@ -40,6 +40,15 @@ class Caller:
         return allowed(self.token, scope, self.tenant)
 
 
+def no_token() -> RequestRefused:
+    """Return the error for a request without a valid token."""
+    return RequestRefused(
+        401,
+        "Send a valid token: Authorization: Bearer tq_…",
+        {"WWW-Authenticate": 'Bearer realm="tenantqueue"'},
+    )
+
+
 class Needs:
     """Lets a request through whose token has a scope for the tenant. Ninja calls it."""
 
@@ -50,11 +59,7 @@ class Needs:
         """Return the caller. Raises RequestRefused: 401, 429, 403."""
         token = token_of(request)
         if token is None:
-            raise RequestRefused(
-                401,
-                "Send a valid token: Authorization: Bearer tq_…",
-                {"WWW-Authenticate": 'Bearer realm="tenantqueue"'},
-            )
+            raise no_token()
         if seconds := seconds_to_wait(token):
             raise RequestRefused(
                 429,

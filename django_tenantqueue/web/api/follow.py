@@ -25,7 +25,7 @@ from ...models import Job
 from ...status.callback_progress import show_details
 from ..tokens import token_of
 from . import schemas, shown
-from .access import READ, AsyncNeeds, Caller, caller_of
+from .access import READ, AsyncNeeds, Caller, caller_of, no_token
 from .documents import operation
 from .jobs import JobId, find_job, job_text
 
@@ -50,6 +50,13 @@ def _pauses(seconds: float) -> Iterator[float]:
         pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
+def _look(request: HttpRequest, caller: Caller, job_id: int) -> Job:
+    """Return the job as it is now. Raises RequestRefused, also when the token has ended."""
+    if token_of(request) is None:  # revoked or expired meanwhile
+        raise no_token()
+    return find_job(job_id, caller, light=True)
+
+
 @operation(router.get, "/jobs/{job_id}/wait", AsyncNeeds(READ), {200: schemas.JobDetails})
 async def wait_for_job(
     request: HttpRequest,
@@ -61,13 +68,13 @@ async def wait_for_job(
     The answer comes when it has ended, or after `seconds` with `final: false`: ask again then.
     """
     caller = caller_of(request)
-    look = sync_to_async(find_job)
-    job = await look(job_id, caller, light=True)
+    look = sync_to_async(_look)
+    job = await look(request, caller, job_id)
     for pause in _pauses(seconds):
         if job.is_final:
             break
         await asyncio.sleep(pause)
-        job = await look(job_id, caller, light=True)
+        job = await look(request, caller, job_id)
     text = await sync_to_async(lambda: job_text(find_job(job_id, caller)))()
     return HttpResponse(
         text, content_type="application/json", headers={"Cache-Control": "no-store"}
@@ -88,9 +95,7 @@ class _Stream:
     def look(self) -> str:
         """Return the next events; "" when there is no news."""
         try:
-            if token_of(self.request) is None:  # revoked or expired meanwhile
-                raise RequestRefused(401, "The token is not valid any more.")
-            job = find_job(self.job_id, self.caller, light=True)
+            job = _look(self.request, self.caller, self.job_id)
         except RequestRefused:
             self.is_over = True
             return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -15,9 +16,13 @@ MOST_JOBS = 5000
 MOST_ID = 2**63 - 1
 
 
+_DATE = re.compile(r"\d{4}-")
+
+
 def _text_only(value: Any) -> Any:
-    if value is not None and not isinstance(value, str):
-        raise ValueError("give a time as ISO 8601 text")
+    # pydantic takes a number, also one in a text, for seconds since 1970
+    if value is not None and not (isinstance(value, str) and _DATE.match(value)):
+        raise ValueError("give a time as ISO 8601 text, such as 2030-01-31T12:00:00Z")
     return value
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
+from ...calls.arguments import MARK, read_float
 from ...models import ConcurrentJobMonitor, Job, Schedule, Session, TenantQueue
 from ...operations.sessions import session_loads
 from ...status.masking import mask_of_job, masked
@@ -73,6 +75,8 @@ def job_summary(job: Job) -> dict[str, Any]:
 def job_details(job: Job) -> dict[str, Any]:
     """Return all that a client may know of a job: masked arguments, no tracebacks."""
     call = mask_of_job(job).call(job.args)
+    if MARK in (text := json.dumps(call)):
+        call = json.loads(text, object_hook=read_float)
     args, kwargs = (call.get("args"), call.get("kwargs")) if isinstance(call, dict) else (call, {})
     told = describe_job(job)
     return {

@@ -24,6 +24,8 @@ from .access import Caller
 from .schemas import Submission, UniqueInput
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
+OWN = "django_tenantqueue."
+"""How the tasks of the package begin. Bulk actions among them act on the jobs of all tenants."""
 CALL = frozenset({"task", "args", "kwargs"})
 """Members of a submission that are no options."""
 
@@ -35,8 +37,8 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
-    if name == HTTP_JOB:
-        return caller.may(ApiToken.Scope.HTTP)
+    if name.startswith(OWN):
+        return name == HTTP_JOB and caller.may(ApiToken.Scope.HTTP)
     return _matches(name, get_settings().api_tasks)
 
 

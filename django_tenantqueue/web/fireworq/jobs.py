@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -21,6 +22,7 @@ from ...operations.enqueue import enqueue
 from ...operations.queues import find_target
 from ...queries.fireworq import ListedJob, find_of_queue
 from ...status import fireworq as status
+from ...text import is_storable
 from .answers import (
     Caller,
     Refused,
@@ -47,8 +49,11 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     """Enqueue a job that POSTs to a URL."""
     body = read_body(request, FIELDS)
     check_category(category)
+    url = text(body, "url")
+    if not is_storable(url):
+        raise bad_request("url: it must have no NUL and no lone surrogates")
     call = {
-        "url": text(body, "url"),
+        "url": url,
         "payload": body.get("payload"),
         "run_after": whole(body, "run_after"),
         "timeout": whole(body, "timeout", status.NO_TIMEOUT),
@@ -94,14 +99,15 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
 def without_user(url: str) -> tuple[str, dict[str, str]]:
     """Return a URL without a user and a password, and the header that Fireworq makes of them."""
     head, slashes, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     if not at:
         return url, {}
     name, _, password = user.partition(":")
     text = f"{unquote(name)}:{unquote(password)}"
     header = f"Basic {base64.b64encode(text.encode()).decode()}"
-    return f"{head}{slashes}{host}{slash}{path}", {"Authorization": header}
+    path = rest.removeprefix(authority)
+    return f"{head}{slashes}{host}{path}", {"Authorization": header}
 
 
 # lists
@@ -147,8 +153,8 @@ def _page(
 def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
     """Answer with an unfinished job; cancel it before."""
     found = _find(caller, name, job_id, failed=False)
-    if request.method == "DELETE":
-        control.cancel([found.id], using=caller.using)
+    if request.method == "DELETE" and not any(control.cancel([found.id], using=caller.using)):
+        raise bad_request(f"Job {job_id} has ended, or is the callback of a monitor and waits")
     return as_json(status.describe_job(found))
 
 
@@ -156,8 +162,8 @@ def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpRes
 def failed(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
     """Answer with a job that ended in error; delete it before."""
     found = _find(caller, name, job_id, failed=True)
-    if request.method == "DELETE":
-        control.delete_finished([found.id], using=caller.using)
+    if request.method == "DELETE" and not control.delete_finished([found.id], using=caller.using):
+        raise bad_request(f"Job {job_id} was deleted already, or a monitor counts it")
     return as_json(status.describe_failure(found))
 
 

@@ -85,6 +85,24 @@ def test_wait_is_answered_when_its_time_is_over(api: ApiClient) -> None:
     assert (told["state"], told["final"]) == ("created", False)
 
 
+def test_wait_is_refused_once_its_token_is_revoked(looked: threading.Event) -> None:
+    row, secret = create_token("short", tenant="acme", scopes=EVERY)
+    job = add.using(tenant="acme").delay(1, 2)
+
+    def revoke() -> None:
+        looked.wait(20)
+        revoke_token(row.pk)
+        connections.close_all()
+
+    thread = threading.Thread(target=revoke)
+    thread.start()
+    response = ApiClient(secret).get(f"/jobs/{job.pk}/wait?seconds=20")
+    thread.join()
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer ")
+
+
 @pytest.mark.parametrize("seconds", ["-1", "61", "nan", "inf", "x"])
 def test_wait_of_an_impossible_time_is_refused(api: ApiClient, seconds: str) -> None:
     job = make_job(make_queue("acme"))

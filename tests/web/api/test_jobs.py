@@ -23,6 +23,13 @@ def test_secret_arguments_are_masked(api: ApiClient) -> None:
     assert b"hunter2" not in told.content
 
 
+def test_numbers_are_read_as_they_were_sent(api: ApiClient) -> None:
+    job = {"task": "tests.testapp.tasks.echo", "args": [[-0.0, 1e22, 5, {"value": 1.5}]]}
+    job_id = api.post("/jobs", job).json()["id"]
+
+    assert str(api.get(f"/jobs/{job_id}").json()["args"]) == str(job["args"])
+
+
 def test_errors_have_no_traceback(api: ApiClient) -> None:
     error = {"at": "2030-01-01T00:00:00Z", "attempt": 1, "class": "E", "message": "broken"}
     job = make_job(

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django_tenantqueue.models import IdempotencyKey, Job, TenantQueue
 from django_tenantqueue.operations import idempotency
 from django_tenantqueue.testing import run_pending
+from tests.factories import make_job, make_queue
 
 from .conftest import SETTINGS, ApiClient
 
@@ -115,6 +116,8 @@ def test_wrong_job_is_refused_and_nothing_is_stored(
         ({"task": ADD, "tenant": "zebra"}, "tenant"),
         ({"task": ADD, "run_at": "2030-01-01T00:00:00"}, "run_at"),
         ({"task": ADD, "run_at": 5}, "run_at"),
+        ({"task": ADD, "run_at": "20301231"}, "run_at"),  # a day, and no second of the year 1970
+        ({"task": ADD, "expires_at": "-5"}, "expires_at"),
         ({"task": ADD, "args": {}}, "args"),
         ({"task": ADD, "unique": {"mode": "x"}}, "unique/mode"),
     ],
@@ -147,6 +150,24 @@ def test_body_that_is_too_large_is_refused(api: ApiClient) -> None:
 def test_no_task_is_offered_without_the_setting(api: ApiClient) -> None:
     with override_settings(TENANTQUEUE={}):
         assert api.post("/jobs", {"task": ADD, "args": [1]}).status_code == 422
+
+
+def test_pattern_of_all_tasks_offers_none_of_the_package_itself(api: ApiClient) -> None:
+    job = make_job(make_queue("zebra"))
+    everything = {"filters": {}, "values": {}, "user_id": None, "actor": ["", "api"]}
+
+    with override_settings(TENANTQUEUE={**SETTINGS, "API_TASKS": ["*"]}):
+        answers = [
+            api.post("/jobs", {"task": "django_tenantqueue.bulk.cancel", "kwargs": everything}),
+            api.post("/jobs/batch", {"jobs": [{"task": "django_tenantqueue.alerts.deliver"}]}),
+        ]
+        names = [task["name"] for task in api.get("/tasks").json()["items"]]
+
+    assert [answer.status_code for answer in answers] == [422, 422]
+    own = [name for name in names if name.startswith("django_tenantqueue.")]
+    assert own == ["django_tenantqueue.http.http_job"]  # by the scope http
+    run_pending()
+    assert job.refresh().state == "success"
 
 
 def test_full_and_retired_queues_are_conflicts(api: ApiClient) -> None:

@@ -133,7 +133,10 @@ def test_schedule_is_tuned_without_its_call(api: ApiClient) -> None:
         ("all_tenants", True),
     ):
         assert api.patch(f"/schedules/{row.pk}", {name: value}).status_code == 422
-    assert api.patch(f"/schedules/{row.pk}", {"expression": "nonsense"}).status_code == 422
+    for name, value in (("expression", "nonsense"), ("queue", "a\x00b"), ("starts_at", "5")):
+        refused = api.patch(f"/schedules/{row.pk}", {name: value})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["at"] == name
 
 
 def test_schedule_of_the_code_is_enabled_and_disabled_alone(api: ApiClient) -> None:
