@@ -972,6 +972,13 @@ def test_token_is_the_password_of_a_url(acme: Fireworq):
         assert acme.send("GET", "/queues").status_code == status
 
 
+def test_tenant_in_a_url_may_have_a_colon():
+    client = Fireworq("a:b")
+    client.headers = basic("a:b", client.secret)
+
+    assert client.get("/queues") == []
+
+
 def test_token_of_all_tenants_acts_for_the_one_in_the_url():
     client = Fireworq("", all_tenants=True)
     make_queue("acme", "a")

@@ -145,7 +145,7 @@ def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:
         text = base64.b64decode(value.strip(), validate=True).decode()
     except ValueError:
         return None, ""
-    tenant, _, secret = text.partition(":")
+    tenant, _, secret = text.rpartition(":")  # a token has no colon, but a tenant may have
     return tenant, secret
 
 
