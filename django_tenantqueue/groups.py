@@ -80,7 +80,7 @@ class Group:
             raise InvalidArgument("delay() of a group takes no arguments: delay(on_done=…)")
         given = {name: value for name, value in self.options.items() if value is not None}
         options = {**DEFAULTS, **given}
-        calls = iter(read_calls(self.calls))
+        calls = iter(read_calls(self.calls, "calls"))
         first = next(calls, None)
         name = options.pop("name") or ("group" if first is None else first.source.name)
         changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}

@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from django_tenantqueue import Placeholder, current_job, group, task
-from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.execution import job_monitor
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
@@ -79,6 +79,13 @@ def test_option_that_is_none_is_the_default():
 def test_name_that_is_no_text_is_refused():
     with pytest.raises(InvalidOption, match="name=5: "):
         group([noop.call()]).using(name=5).delay()
+
+
+def test_what_is_no_call_is_named():
+    with pytest.raises(InvalidArgument, match=r"^calls\[1\] is None: give task"):
+        group([noop.call(), None]).delay()
+    with pytest.raises(InvalidArgument, match=r"^calls=5: give task"):
+        group(5).delay()
 
 
 def test_group_is_named_after_its_first_task():

@@ -45,22 +45,22 @@ _SHAPES = (
 )
 
 
-def read_calls(details: Any) -> Iterator[Call]:
+def read_calls(details: Any, name: str = "details") -> Iterator[Call]:
     """Return the calls that `details` describe, one after another.
 
     `details` is an iterable of calls and tuples, or one of these. Raises InvalidArgument for what
-    is none, with its position, and TypeError for arguments that do not fit.
+    is none, with its position in `name`, and TypeError for arguments that do not fit.
     """
     if isinstance(details, Call):
         yield details
         return
     if isinstance(details, tuple) and len(details) > 1 and isinstance(details[1], str):
-        yield from _read(details, "details")
+        yield from _read(details, name)
         return
     if isinstance(details, QuerySet) or not isinstance(details, Iterable):
-        raise InvalidArgument(f"details={_short(details)}: {_SHAPES}, or an iterable of these")
+        raise InvalidArgument(f"{name}={_short(details)}: {_SHAPES}, or an iterable of these")
     for number, detail in enumerate(details):
-        yield from _read(detail, f"details[{number}]")
+        yield from _read(detail, f"{name}[{number}]")
 
 
 def read_call(name: str, value: Any) -> Call:
@@ -74,7 +74,8 @@ def read_call(name: str, value: Any) -> Call:
 def read_follow_ups(name: str, value: Any) -> tuple[Call, ...]:
     """Return the calls that follow a job: one, or those of a list. Raises InvalidOption."""
     try:
-        calls = tuple(read_calls(value)) if isinstance(value, list) else (read_call(name, value),)
+        many = isinstance(value, list)
+        calls = tuple(read_calls(value, name)) if many else (read_call(name, value),)
     except InvalidArgument as error:
         raise InvalidOption(f"{name}: {error}") from None
     for call in calls:

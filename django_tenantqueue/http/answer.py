@@ -51,7 +51,9 @@ class Answer:
             return None
         try:
             content = json.loads(text)
-            encode_result(reduce(lambda inner, _: [inner], range(SPARE_LEVELS), content))
+            may_be_deep = text.count("[") + text.count("{") > SPARE_LEVELS
+            spare = SPARE_LEVELS if may_be_deep else 0
+            encode_result(reduce(lambda inner, _: [inner], range(spare), content))
         except (ValueError, RecursionError, ResultRefused):
             return clean_text(text, 4 * len(text))
         return content

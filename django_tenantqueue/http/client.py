@@ -191,9 +191,11 @@ def _joined(base: URL, location: str) -> URL:
     """Return a URL, or the one that a redirect of `base` leads to. Raises RequestRejected."""
     try:
         target = base.join(URL(location))
+        # it is read no earlier than here, and may be malformed
+        is_one = target.scheme in ("http", "https") and target.raw_host and not target.raw_user
     except ValueError:
-        target = URL()
-    if target.scheme not in ("http", "https") or not target.raw_host or target.raw_user:
+        is_one = False
+    if not is_one:
         whose = f"the redirect of {shown(str(base))}" if base.raw_host else "the url"
         raise RequestRejected(f"{whose} is none that can be called")
     return target

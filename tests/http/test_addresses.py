@@ -168,7 +168,9 @@ def test_redirect_to_a_refused_address_is_refused(endpoint: Endpoint, settings: 
     assert len(endpoint.received) == 1
 
 
-@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/"])
+@pytest.mark.parametrize(
+    "location", ["ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://[/", "http://[v1.a:b]/"]
+)
 def test_redirect_to_what_is_no_url_is_permanent(endpoint: Endpoint, settings: Any, location: str):
     settings.TENANTQUEUE = {**LOCAL, "HTTP_REDIRECTS": 3}
     endpoint.replies = [Reply(308, headers={"Location": location})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -364,9 +365,13 @@ def test_unique_key_is_refused():
         add.using(then=call)
 
 
-@pytest.mark.parametrize("value", [3, "noop", [noop.call(), None]], ids=str)
-def test_what_is_no_call_is_refused(value):
-    with pytest.raises(InvalidOption, match="then"):
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(3, "then is 3: "), ("noop", "then is 'noop': "), ([noop.call(), None], "then[1] is None: ")],
+    ids=str,
+)
+def test_what_is_no_call_is_refused(value, message):
+    with pytest.raises(InvalidOption, match=re.escape(message)):
         add.using(then=value)
 
 

@@ -972,6 +972,13 @@ def test_token_is_the_password_of_a_url(acme: Fireworq):
         assert acme.send("GET", "/queues").status_code == status
 
 
+def test_tenant_in_a_url_may_have_a_colon():
+    client = Fireworq("a:b")
+    client.headers = basic("a:b", client.secret)
+
+    assert client.get("/queues") == []
+
+
 def test_token_of_all_tenants_acts_for_the_one_in_the_url():
     client = Fireworq("", all_tenants=True)
     make_queue("acme", "a")
@@ -1034,15 +1041,26 @@ def test_network_is_trusted_only_when_the_settings_say_so(settings: Any):
 
 
 @pytest.mark.parametrize(
-    ("site", "status"),
-    [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)],
+    ("header", "value", "status"),
+    [
+        ("Sec-Fetch-Site", "cross-site", 403),
+        ("Sec-Fetch-Site", "same-site", 403),
+        ("Sec-Fetch-Site", "same-origin", 200),
+        ("Sec-Fetch-Site", "none", 200),
+        ("Origin", "http://evil.example", 403),
+        ("Origin", "http://testserver.evil.example", 403),
+        ("Origin", "null", 403),
+        ("Origin", "http://testserver", 200),
+    ],
 )
-def test_browser_pushes_nothing_for_another_site(settings: Any, site: str, status: int):
+def test_browser_pushes_nothing_for_another_site(
+    settings: Any, header: str, value: str, status: int
+):
     settings.TENANTQUEUE = {"FIREWORQ_TENANT": "acme"}
     client = Fireworq("other")
     client.headers = {}
 
-    response = client.send("POST", "/job/x", {"url": URL}, **{"Sec-Fetch-Site": site})
+    response = client.send("POST", "/job/x", {"url": URL}, **{header: value})
 
     assert response.status_code == status
 

@@ -31,7 +31,11 @@ def list_routings(request: HttpRequest) -> HttpResponse:
 
 
 @operation(
-    router.put, "/routings/{pattern}", Needs(TUNE), {200: schemas.RoutingDetails}, problems=(409,)
+    router.put,
+    "/routings/{path:pattern}",
+    Needs(TUNE),
+    {200: schemas.RoutingDetails},
+    problems=(409,),
 )
 def set_routing(
     request: HttpRequest, pattern: Pattern, changes: schemas.RoutingChanges
@@ -44,7 +48,7 @@ def set_routing(
     return answer(_shown(row))
 
 
-@operation(router.delete, "/routings/{pattern}", Needs(TUNE), {200: schemas.RoutingDetails})
+@operation(router.delete, "/routings/{path:pattern}", Needs(TUNE), {200: schemas.RoutingDetails})
 def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
     """Delete a routing, and return what it was."""
     caller = caller_of(request)

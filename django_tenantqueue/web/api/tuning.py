@@ -90,13 +90,13 @@ def _queue_answer(caller: Caller, name: str) -> HttpResponse:
     return answer(queue)
 
 
-@operation(queues.get, "/queues/{name}", Needs(READ), {200: schemas.QueueDetails})
+@operation(queues.get, "/queues/{path:name}", Needs(READ), {200: schemas.QueueDetails})
 def read_queue(request: HttpRequest, name: QueueName) -> HttpResponse:
     """Read a queue."""
     return _queue_answer(caller_of(request), name)
 
 
-@operation(queues.patch, "/queues/{name}", Needs(TUNE), {200: schemas.QueueDetails})
+@operation(queues.patch, "/queues/{path:name}", Needs(TUNE), {200: schemas.QueueDetails})
 def tune_queue(
     request: HttpRequest, name: QueueName, changes: schemas.QueueChanges
 ) -> HttpResponse:

@@ -110,8 +110,13 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
 
 
 def _check_browser(request: HttpRequest) -> None:
-    """Keep out what another site makes a browser send, with its network or stored password."""
-    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+    """Keep out what another site makes a browser send, with its network or stored password.
+
+    Browsers send Sec-Fetch-Site by HTTPS alone, and Origin always when they POST.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
+    is_other = origin is not None and origin.partition("://")[2] != request.get_host()
+    if is_other or site not in ("none", "same-origin"):
         raise Refused(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
 
 
@@ -145,7 +150,7 @@ def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:
         text = base64.b64decode(value.strip(), validate=True).decode()
     except ValueError:
         return None, ""
-    tenant, _, secret = text.partition(":")
+    tenant, _, secret = text.rpartition(":")  # a token has no colon, but a tenant may have
     return tenant, secret
 
 

@@ -35,6 +35,13 @@ def test_routing_is_set_listed_and_deleted(api_of: Callable[..., ApiClient]) -> 
     assert set(own.values_list("source", "tenant")) == {("api", "acme")}
 
 
+def test_pattern_may_have_slashes(api_of: Callable[..., ApiClient]) -> None:
+    routing = {"pattern": "mail/*", "queue": "default"}
+
+    assert api_of("acme").send("PUT", "/routings/mail%2F*", {"queue": "default"}).json() == routing
+    assert api_of("acme").send("DELETE", "/routings/mail/*").json() == routing
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [

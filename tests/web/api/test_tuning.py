@@ -63,9 +63,10 @@ def test_wrong_value_of_a_queue_is_refused(api: ApiClient, changes: dict[str, An
 
 
 def test_names_with_slashes_are_read(api: ApiClient) -> None:
-    make_queue("acme", "ü b")
+    make_queue("acme", "ü b/c")
 
-    assert api.get("/queues/%C3%BC%20b").json()["name"] == "ü b"
+    assert api.get("/queues/%C3%BC%20b%2Fc").json()["name"] == "ü b/c"
+    assert api.patch("/queues/%C3%BC%20b%2Fc", {"num_slots": 7}).json()["num_slots"] == 7
     assert api.get("/queues/%00").status_code == 404
 
 
