@@ -95,7 +95,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             ended("failed", "arguments", "results", "errors", latest=TOMORROW),
             ("tenantqueue_history_pkey",),
-            20_000,
+            25_000,
         ),
     ],
     "measure_leaf": [
@@ -223,7 +223,7 @@ CASES: dict[str, list[Case]] = {
     "sum_up_monitor": [
         Case(lambda _: {"monitor_id": 7}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000)
     ],
-    "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 4000)],
+    "find_monitors_ahead": [Case(lambda _: {"ids": "{7,8}"}, (*INSIDE, *READY), 500)],
     "count_jobs": [
         Case(
             lambda _: {"most": 10_000},
@@ -474,7 +474,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda _: {"keys": ["tenant/7", "tenant/8", "tenant/none"]},
             ("tenantqueue_job_exclusive_reject", "tenantqueue_job_exclusive_inside"),
-            300,
+            400,
         )
     ],
     "insert_rejected_jobs": [Case(unique_jobs(), (), 5000)],
@@ -1003,7 +1003,7 @@ CASES: dict[str, list[Case]] = {
                     "most": 50,
                 },
                 (*line, *HOT_KEY),
-                4000,
+                6000,
                 worker=worker,
             )
             for kind, keys, line in (

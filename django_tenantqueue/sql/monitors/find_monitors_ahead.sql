@@ -6,12 +6,13 @@ FROM unnest(%(ids)s::bigint[]) AS given (id)
 CROSS JOIN LATERAL (
     SELECT fed.*
     FROM (
-        SELECT j.id, j.lane, j.queue_id, j.priority
+        SELECT j.id, j.lane, j.queue_id, j.priority, j.state
         FROM tenantqueue_job_hot j
         WHERE j.monitor_id = given.id AND j.held_by IS NULL
-            AND j.state = 'created'
         OFFSET 0
     ) fed
+    -- outside: else the planner may read all ready jobs, too
+    WHERE fed.state = 'created'
     ORDER BY fed.id
     LIMIT 1
 ) own
