@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -29,6 +28,7 @@ from .conf import get_settings
 from .exceptions import InvalidArgument, InvalidOption
 from .execution import eager
 from .execution.current_job import current_job
+from .execution.outcome import backoff_seconds
 from .models import Job
 from .operations import enqueue as operations
 
@@ -267,13 +267,11 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         """Seconds before the next attempt by the task's own rule; None when it has none."""
         if self.backoff is None and self.backoff_max is None:
             return None
-        settings = get_settings()
         if callable(self.backoff):
             own = _as_seconds(self.backoff(attempt, error))
             return own if self.backoff_max is None else min(own, self.backoff_max)
-        base = settings.backoff_base if self.backoff is None else _as_seconds(self.backoff)
-        most = settings.backoff_max if self.backoff_max is None else self.backoff_max
-        return min(most, base * 2.0 ** min(attempt - 1, 30)) * random.uniform(0.8, 1.2)
+        base = None if self.backoff is None else _as_seconds(self.backoff)
+        return backoff_seconds(attempt, base=base, most=self.backoff_max)
 
 
 def _checked_hooks(name: str, hooks: object) -> object:

@@ -19,9 +19,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..histogram import percentile
 from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
-from ..spread import percentile
 from ..status.figures import COUNTED_TO, duration_text, rate_text
 from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
 from ..status.problems import Problem, listed_text

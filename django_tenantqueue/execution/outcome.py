@@ -156,11 +156,15 @@ def _ended_with(running: RunningJob, state: State, described: dict[str, Any]) ->
     )
 
 
-def backoff_seconds(attempt: int) -> float:
-    """Return the seconds before another attempt by the settings: base × 2^(attempt-1) ± 20 %."""
+def backoff_seconds(attempt: int, *, base: float | None = None, most: float | None = None) -> float:
+    """Return the seconds before another attempt: base × 2^(attempt-1), at most `most`, ± 20 %.
+
+    None: the setting BACKOFF_BASE, BACKOFF_MAX.
+    """
     settings = get_settings()
-    delay = min(settings.backoff_max, settings.backoff_base * 2.0 ** min(attempt - 1, 30))
-    return delay * random.uniform(0.8, 1.2)
+    base = settings.backoff_base if base is None else base
+    most = settings.backoff_max if most is None else most
+    return min(most, base * 2.0 ** min(attempt - 1, 30)) * random.uniform(0.8, 1.2)
 
 
 def _backoff_seconds(task: RegisteredTask | None, attempt: int, error: BaseException) -> float:

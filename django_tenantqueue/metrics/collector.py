@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..exceptions import Unsupported
+from ..histogram import BOUNDS
 from ..queries.totals import OTHERS, Total
-from ..spread import BOUNDS
 from ..status.metrics import Metrics, read_metrics
 from .families import BY_NAME, FAMILIES, Family
 

@@ -37,7 +37,7 @@ class Figure(models.Model):
     run_seconds = models.FloatField(_("run time"))
     """Sum of the run times."""
     waits = NumberListField(_("waits"))
-    """Number of waits by length: see `spread.BOUNDS`."""
+    """Number of waits by length: see `histogram.BOUNDS`."""
     runs = NumberListField(_("run times"))
     """Number of run times by length."""
     last_job_id = models.BigIntegerField(_("last job"), null=True)

@@ -27,7 +27,7 @@ UNNAMED = "?"
 class Counts:
     """What happened to some jobs.
 
-    `waits` and `runs` are durations counted by their places (see `spread`).
+    `waits` and `runs` are durations counted by their places (see `histogram`).
     """
 
     started: int = 0

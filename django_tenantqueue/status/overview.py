@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Q, Sum
 
+from ..histogram import percentile
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import (
@@ -20,7 +21,6 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from ..spread import percentile
 from .figures import COUNTED_TO
 from .fleet_report import VISITED, FleetReport, read_report, read_report_of
 from .job_pages import queue_ids

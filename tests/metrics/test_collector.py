@@ -10,13 +10,13 @@ from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import Unsupported
+from django_tenantqueue.histogram import BOUNDS
 from django_tenantqueue.metrics import collector
 from django_tenantqueue.metrics.collector import buckets, registry
 from django_tenantqueue.metrics.families import FAMILIES
 from django_tenantqueue.metrics.serve import render
 from django_tenantqueue.models import Figure, Job, QueueRate
 from django_tenantqueue.operations import maintain
-from django_tenantqueue.spread import BOUNDS
 from django_tenantqueue.states import State
 from tests.factories import make_figure, make_job, make_queue, make_worker
 

@@ -10,9 +10,9 @@ import psycopg
 from ...conf import get_settings
 from ...execution.current_job import RunningJob
 from ...execution.outcome import Outcome
+from ...histogram import place
 from ...queries.claim import ClaimedJob
 from ...queries.figures import LONGEST, UNNAMED, Counts, Key, add_figures, with_totals
-from ...spread import place
 from ...states import State
 from ...text import clean_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_tenantqueue.spread import BOUNDS, percentile, place
+from django_tenantqueue.histogram import BOUNDS, percentile, place
 
 
 @pytest.mark.parametrize(
