@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from django.core.cache import cache
@@ -10,6 +11,8 @@ from django.http import HttpRequest
 from ..conf import get_settings
 from ..models import ApiToken
 from ..operations.tokens import authenticate
+
+logger = logging.getLogger("django_tenantqueue")
 
 WINDOW = 60
 """Seconds in which requests are counted, from each full minute on."""
@@ -25,20 +28,29 @@ def seconds_to_wait(token: ApiToken) -> int:
     """Count a request of a token; return 0 when it may go on, else the seconds until it may.
 
     The counter is in the Django cache "default". Processes that share the cache share the limit;
-    with a cache of its own in each process, as Django's default is, each allows as many.
+    with a cache of its own in each process, as Django's default is, each allows as many. While the
+    cache fails, nobody waits.
     """
     most = token.requests_per_minute or get_settings().api_requests_per_minute
     if most is None:
         return 0
     now = time.time()
     window = int(now // WINDOW)
-    key = f"tenantqueue:requests:{token.pk}:{window}"
     try:
-        count = cache.incr(key)
+        count = _count(f"tenantqueue:requests:{token.pk}:{window}")
+    except Exception:
+        logger.warning("requests of API tokens are not counted: the cache fails", exc_info=True)
+        return 0
+    return 0 if count <= most else max(1, int((window + 1) * WINDOW - now) + 1)
+
+
+def _count(key: str) -> int:
+    """Count one more; return how many there are, 0 with a cache that keeps nothing."""
+    try:
+        return cache.incr(key)
     except ValueError:  # the first of this minute
         cache.add(key, 0, timeout=2 * WINDOW)
-        try:
-            count = cache.incr(key)
-        except ValueError:  # a cache that keeps nothing
-            return 0
-    return 0 if count <= most else max(1, int((window + 1) * WINDOW - now) + 1)
+    try:
+        return cache.incr(key)
+    except ValueError:
+        return 0

@@ -110,9 +110,9 @@ def test_queue_is_put_read_overridden_and_deleted(acme: Fireworq):
     assert acme.get("/queues") == []
     entries = Change.objects.filter(object_kind="queue").order_by("pk")
     assert [(e.source, e.actor, e.action) for e in entries] == [
-        ("api", "client-0", "add"),
-        ("api", "client-0", "tune"),
-        ("api", "client-0", "tune"),
+        ("api", "token client-0", "add"),
+        ("api", "token client-0", "tune"),
+        ("api", "token client-0", "tune"),
     ]
 
 
@@ -793,7 +793,7 @@ def test_job_is_deleted(acme: Fireworq):
     assert acme.send("DELETE", path).status_code == 404
     assert acme.get("/queue/default/failed")["failed_jobs"] == []
     entry = Change.objects.get(object_kind="job")
-    assert (entry.action, entry.source, entry.actor) == ("cancel", "api", "client-0")
+    assert (entry.action, entry.source, entry.actor) == ("cancel", "api", "token client-0")
 
 
 def test_job_that_a_monitor_needs_is_not_deleted(acme: Fireworq):

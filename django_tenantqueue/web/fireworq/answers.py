@@ -98,7 +98,7 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
                         HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(scopes)}
                     )
                 caller.check(scopes[method])
-                name = NETWORK if caller.token is None else caller.token.name
+                name = NETWORK if caller.token is None else f"token {caller.token.name}"
                 with acting_as(name, Change.Source.API):
                     return view(request, caller, *args, **kwargs)
             except Refused as refused:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.core.cache.backends.base import BaseCache
 from django.test import override_settings
 from django.utils import timezone
 
@@ -328,6 +329,25 @@ def test_token_that_asks_too_often_waits(api_of: Callable[..., ApiClient]) -> No
     assert 1 <= int(refused[0]["Retry-After"]) <= 61
     assert refused[0]["Content-Type"] == "application/problem+json"
     assert other.get("/tasks").status_code == 200
+
+
+class DeadCache(BaseCache):
+    """A cache whose server does not answer."""
+
+    def __init__(self, _location: str, params: dict[str, Any]) -> None:
+        super().__init__(params)
+
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        raise ConnectionError("the cache does not answer")
+
+
+def test_nobody_waits_while_the_cache_fails(api_of: Callable[..., ApiClient], caplog: Any) -> None:
+    client = api_of("acme", requests_per_minute=1)
+    with override_settings(CACHES={"default": {"BACKEND": f"{__name__}.DeadCache"}}):
+        codes = [client.get("/tasks").status_code for _ in range(3)]
+
+    assert codes == [200] * 3
+    assert "requests of API tokens are not counted" in caplog.text
 
 
 def test_setting_limits_tokens_that_have_no_limit_of_their_own(api: ApiClient) -> None:
