@@ -74,14 +74,16 @@ _known: dict[str, tuple[float, Routes]] = {}
 def routes_of(using: str) -> Routes:
     """Return the routings of a database, at most REFRESH_SECONDS old.
 
-    In a Django TestCase they are read each time: other tests do not see its uncommitted rows.
+    In a Django TestCase they are read each time: other tests do not see its uncommitted rows, nor
+    does it have theirs.
     """
+    if in_test_case(connections[using]):
+        return Routes(list_routings(using))
     known = _known.get(using)
     if known is not None and monotonic() < known[0]:
         return known[1]
     found = Routes(list_routings(using))
-    if not in_test_case(connections[using]):
-        _known[using] = (monotonic() + REFRESH_SECONDS, found)
+    _known[using] = (monotonic() + REFRESH_SECONDS, found)
     return found
 
 

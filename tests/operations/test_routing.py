@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from django_tenantqueue.models import Job, Routing, Schedule
 from django_tenantqueue.operations import routing
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.firing import enqueue_tick
-from django_tenantqueue.operations.routes import matches
+from django_tenantqueue.operations.routes import Routes, matches
 from django_tenantqueue.operations.routing import (
     list_routings,
     remove_routing,
@@ -250,6 +251,16 @@ def test_edit_is_live_in_other_processes_within_a_second(monkeypatch: pytest.Mon
     now[0] += 0.2
     assert queue_of() == "heavy"
     routing.forget_routes()
+
+
+def test_test_case_reads_its_own_routings_whatever_is_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remembered = {"default": (math.inf, Routes([]))}
+    monkeypatch.setattr("django_tenantqueue.operations.routes._known", remembered)
+    route("*", "heavy")
+
+    assert queue_of() == "heavy"
 
 
 @pytest.mark.django_db(transaction=True)
