@@ -28,8 +28,8 @@ def seconds_to_wait(token: ApiToken) -> int:
     """Count a request of a token; return 0 when it may go on, else the seconds until it may.
 
     The counter is in the Django cache "default". Processes that share the cache share the limit;
-    with a cache of its own in each process, as Django's default is, each allows as many. While the
-    cache fails, nobody waits.
+    with a cache of its own in each process, as Django's default is, each allows as many. A request
+    may go on while the cache fails.
     """
     most = token.requests_per_minute or get_settings().api_requests_per_minute
     if most is None:
