@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+ELSEWHERE = {
+    "Ignore": "Permanent for an error, or return in the task",
+    "MaxRetriesExceededError": (
+        "current_job, as in if current_job().attempt == current_job().max_attempts, before "
+        "raise Retry"
+    ),
+    "Reject": "Permanent, as in raise Permanent('why')",
+    "SoftTimeLimitExceeded": "TimeLimitExceeded of django_tenantqueue.exceptions",
+    "TimeoutError": "WaitTimeout of django_tenantqueue.exceptions",
+}
+"""Exceptions of Celery, and what is used here."""
+
+if not TYPE_CHECKING:  # else every name would exist
+
+    def __getattr__(name):
+        """Say what is used in place of a known name: `from … import` shows an ImportError alone."""
+        if name in ELSEWHERE:
+            raise ImportError(f"{__name__} has no {name!r}: use {ELSEWHERE[name]}", name=name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class TenantQueueError(Exception):

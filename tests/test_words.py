@@ -24,7 +24,9 @@ from django_tenantqueue import (
     Retry,
     current_job,
     delay,
+    exceptions,
     group,
+    signals,
     task,
 )
 from django_tenantqueue.calls import foreign
@@ -404,7 +406,7 @@ KNOWN = (
 
 
 def test_what_other_names_are_answered_with_exists():
-    from django_tenantqueue import exceptions, states
+    from django_tenantqueue import states
     from django_tenantqueue.execution.current_job import RunningJob
 
     texts = "\n".join(text for known in KNOWN for text in known.values())
@@ -427,6 +429,15 @@ def test_what_other_names_are_answered_with_exists():
         assert hasattr(states.State, name), name
     for name in re.findall(r"raise (\w+)", texts):
         assert hasattr(exceptions, name), name
+
+
+@pytest.mark.parametrize("module", [exceptions, signals])
+def test_names_of_celery_are_answered_where_they_are_imported(module):
+    for name, instead in module.ELSEWHERE.items():
+        with pytest.raises(ImportError, match=re.escape(f"has no {name!r}: use {instead}")):
+            exec(f"from {module.__name__} import {name}")
+    with pytest.raises(ImportError, match="cannot import name 'Unheard'"):
+        exec(f"from {module.__name__} import Unheard")
 
 
 def test_unknown_method_is_told_as_python_tells_it():

@@ -255,15 +255,9 @@ _GROUP = "group, as in group([task.call(1), task.call(2)]).delay()"
 _NO_APP = "task: there is no app; the decorator of each task, and the setting TENANTQUEUE"
 
 MODULE = {
+    **exceptions.ELSEWHERE,
     "AsyncResult": _JOB_BY_ID,
     "Celery": _NO_APP,
-    "Ignore": "Permanent for an error, or return in the task",
-    "MaxRetriesExceededError": (
-        "current_job, as in if current_job().attempt == current_job().max_attempts, before "
-        "raise Retry"
-    ),
-    "Reject": "Permanent, as in raise Permanent('why')",
-    "SoftTimeLimitExceeded": "TimeLimitExceeded of django_tenantqueue.exceptions",
     "GroupResult": "ConcurrentJobMonitor, which group(…).delay() returns",
     "Queue": "task, as in task.using(queue=…).delay(…)",
     "Signature": _CALL,

@@ -538,6 +538,7 @@ def test_call_is_rewritten(tmp_path: Path, code: str, write: str) -> None:
         ("from celery import signals\n@signals.task_failure.connect\ndef f(): ...", ["signals"]),
         ("import celery\ncelery.signals.task_retry.connect(f)", ["signals"]),
         ("from celery.exceptions import TimeoutError, Ignore", ["import", "import"]),
+        ("from kombu import Exchange, Queue", ["import"]),
         ("from .celery import app\napp.send_task('x')", ["app", "send_task"]),
         ("from mysite.celery import app as celery_app", ["app"]),
         (

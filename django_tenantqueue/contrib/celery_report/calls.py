@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tokenize import open as open_source
 
+from ... import signals
 from . import names
 from .results import Results
 from .rewriting import (
@@ -108,12 +109,14 @@ class _Module:
         if last == "celery" and (first or node.level):  # the module of the app, beside settings
             self.apps |= {alias.asname or alias.name for alias in node.names}
             yield self._found(node, "app", f"{names.APP_IS_GONE}. @app.task becomes @task")
+        elif not node.level and str(node.module).partition(".")[0] == "kombu":
+            yield self._found(node, "import", names.BROKER)
         elif not node.level and str(node.module).partition(".")[0] == "celery":
             for alias in node.names:
                 self.imported[alias.asname or alias.name] = alias.name
                 code = f"from {node.module} import {alias.name}"
                 if node.module == "celery.signals":
-                    write = names.SIGNALS.get(alias.name, names.SIGNAL)
+                    write = signals.ELSEWHERE.get(alias.name, names.SIGNAL)
                     yield self._found(node, "signals", write, code)
                 elif alias.name in names.IMPORTS:
                     yield self._found(node, "import", names.IMPORTS[alias.name], code)
@@ -186,7 +189,7 @@ class _Module:
 
     def _result(self, node: ast.Attribute) -> Iterator[Finding]:
         if self.results.name_of(node.value) == "signals":
-            yield self._found(node, "signals", names.SIGNALS.get(node.attr, names.SIGNAL))
+            yield self._found(node, "signals", signals.ELSEWHERE.get(node.attr, names.SIGNAL))
         kind = self.results.kind_of(node.value)
         known = names.GROUP_RESULTS if kind == "group" else names.RESULTS
         if kind and node.attr in known:

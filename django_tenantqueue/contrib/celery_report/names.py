@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 APP_IS_GONE = "remove it with the last task: there is no app"
+BROKER = "nothing: a queue exists from its first job on, or is made in the admin"
+"""What is written for names of kombu."""
 APP = {
     "autodiscover_tasks": "nothing: the modules named tasks of installed apps are imported",
     "config_from_object": "the setting TENANTQUEUE; see the settings above",
@@ -45,20 +47,6 @@ IMPORTS = {
     "signature": _CALL,
     "states": "from django_tenantqueue import State",
 }
-_BEFORE_PUBLISH = "a class of the setting CONTEXT, which carries a value to the run"
-_FINISHED = "job_finished of django_tenantqueue.signals, with state"
-SIGNALS = {
-    "after_task_publish": "the hook enqueue(job) of @task(hooks=…)",
-    "before_task_publish": f"{_BEFORE_PUBLISH}, or the hook enqueue(job) of @task(hooks=…)",
-    "task_failure": (
-        f"{_FINISHED} 'error'; the exception passes through the wrappers of the setting WRAPPERS"
-    ),
-    "task_postrun": "the setting WRAPPERS, for code around each run",
-    "task_prerun": "job_started of django_tenantqueue.signals, or the setting WRAPPERS",
-    "task_retry": "job_retried of django_tenantqueue.signals",
-    "task_success": f"{_FINISHED} 'success'",
-}
-"""Signals of Celery that have a counterpart."""
 SIGNAL = "hooks=… of a task, the setting WRAPPERS, or the package's signals"
 """What is written for another signal."""
 SELF = {
