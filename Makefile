@@ -26,7 +26,7 @@ demo: $(VENV)/.demo ## Run the example project on real data; ARGS=--once runs a 
 
 .PHONY: test
 test: $(VENV)/.test $(VENV)/.demo ## Run every test, two files at a time; ARGS go to pytest
-	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 .PHONY: coverage
 coverage: $(VENV)/.test $(VENV)/.demo ## Run every test and show the lines that none of them reached

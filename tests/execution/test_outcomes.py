@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import queue
-import threading
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from django_tenantqueue.execution.run import run_sync
 from django_tenantqueue.stored_error import describe_error
 from django_tenantqueue.worker.child.executors import LoopExecutor
 from django_tenantqueue.worker.child.running_jobs import _encode
+from tests.event_loop import loop_in_thread
 
 SECONDS = 10.0
 CHAIN = 3000
@@ -56,24 +55,8 @@ async def raise_hidden() -> None:
 
 @pytest.fixture
 def loop():
-    event_loop = asyncio.new_event_loop()
-    event_loop.set_exception_handler(lambda *_: None)
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.is_set():
-            try:
-                event_loop.run_forever()
-            except BaseException:  # noqa: BLE001 - as a worker process does
-                continue
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield event_loop
-    ended.set()
-    event_loop.call_soon_threadsafe(event_loop.stop)
-    thread.join(SECONDS)
-    event_loop.close()
+    with loop_in_thread() as event_loop:
+        yield event_loop
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from django_tenantqueue.exceptions import Cancelled, TimeLimitExceeded
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.worker.child import executors as module
 from django_tenantqueue.worker.child.executors import LoopExecutor, ThreadExecutor
+from tests.event_loop import loop_in_thread
 
 SECONDS = 10.0
 begun: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -101,13 +102,8 @@ def threads(reports):
 
 @pytest.fixture
 def loop(reports):
-    event_loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=event_loop.run_forever)
-    thread.start()
-    yield LoopExecutor(event_loop, lambda running, outcome: reports.put((running, outcome)))
-    event_loop.call_soon_threadsafe(event_loop.stop)
-    thread.join(SECONDS)
-    event_loop.close()
+    with loop_in_thread() as event_loop:
+        yield LoopExecutor(event_loop, lambda running, outcome: reports.put((running, outcome)))
 
 
 @pytest.fixture
