@@ -1,19 +1,23 @@
-"""The HTTP API under gunicorn: one job in a request against the same view without INSERT, and
-against the same view with a plain INSERT of the same row; batches.
+"""The HTTP API under gunicorn and uvicorn: one job in a request against the same view without
+INSERT, and against the same view with a plain INSERT of the same row; batches.
 
-Connections are kept alive, those to the database, too. gunicorn has one process.
+Connections are kept alive, those to the database, too. Each server has one process.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import product
+from typing import Any
 
 from django_tenantqueue.operations.tokens import create_token
 
@@ -31,26 +35,35 @@ START_SECONDS = 60.0
 TASK = "benchmarks.bench_app.tasks.noop_async"
 
 
+OPTIONS = {
+    "gunicorn": ["-k", "gthread", "--threads", str(CLIENTS), "--keep-alive", "60", "-b", "{}:{}"],
+    "uvicorn": ["--no-access-log", "--timeout-keep-alive", "60", "--host", "{}", "--port", "{}"],
+}
+"""The servers, WSGI and ASGI."""
+
+
 class Site(Processes):
-    """A gunicorn of one process, and its clients."""
+    """A server of one process, and its clients."""
 
-    what = "gunicorn"
-
-    def __init__(self, bench: Bench, url: str, name: str, **env: str) -> None:
+    def __init__(self, bench: Bench, server: str, insert: str = "") -> None:
         super().__init__()
+        self.what = server
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        options = ("-k", "gthread", "--threads", str(CLIENTS), "--keep-alive", "60")
-        bind = ("-b", f"127.0.0.1:{self.port}")
+        options = " ".join(OPTIONS[server]).format("127.0.0.1", self.port).split()
         self.start(
-            [sys.executable, "-m", "gunicorn", *options, *bind, "benchmarks.api_site:application"],
-            environment(url, **env),
-            bench.directory / f"{name}.log",
+            [sys.executable, "-m", server, *options, "benchmarks.api_site:application"],
+            environment(bench.url, BENCHMARK_SERVER=server, BENCHMARK_INSERT=insert),
+            bench.directory / f"api-{server}-{insert}.log",
         )
         self.clients = [
             http.client.HTTPConnection("127.0.0.1", self.port, timeout=30) for _ in range(CLIENTS)
         ]
+
+    def tell_to_stop(self, command: subprocess.Popen[Any]) -> None:
+        """See Processes.tell_to_stop. After SIGTERM, uvicorn ends with an error code."""
+        command.send_signal(signal.SIGINT)
 
     def wait(self, secret: str) -> None:
         """Wait until it answers."""
@@ -63,7 +76,7 @@ class Site(Processes):
                 return
             self.clients[0].close()
             time.sleep(0.1)
-        raise Incorrect("gunicorn does not answer")
+        raise Incorrect(f"{self.what} does not answer")
 
     def post(self, path: str, body: bytes, times: int, clients: int = 1) -> float:
         """Send requests from each of some clients; return the seconds that it took."""
@@ -89,24 +102,26 @@ class Site(Processes):
 def run(bench: Bench) -> Iterator[Row]:
     """Measure single jobs, of one client and of several, then batches."""
     bench.use("main")
-    for clients in (1, CLIENTS):
-        what = "1 connection" if clients == 1 else f"{clients} connections"
-        samples = bench.rounds(lambda clients=clients: _singles(bench, clients))
+    for server, clients in product(OPTIONS, (1, CLIENTS)):
+        where = f"{server}, {clients} connection" + "s" * (clients > 1)
+        samples = bench.rounds(
+            lambda server=server, clients=clients: _singles(bench, server, clients)
+        )
         full, bare, plain = ([sample[n] for sample in samples] for n in range(3))
-        yield Row("api", f"one job a request, {what}", "requests/s", full)
-        yield Row("api", f"the same view without INSERT, {what}", "requests/s", bare)
-        yield Row("api", f"the same view with a plain INSERT, {what}", "requests/s", plain)
+        yield Row("api", f"one job a request, {where}", "requests/s", full)
+        yield Row("api", f"the same view without INSERT, {where}", "requests/s", bare)
+        yield Row("api", f"the same view with a plain INSERT, {where}", "requests/s", plain)
         for than, others, bound in (
-            ("without INSERT", bare, OF_BARE if clients > 1 else None),  # one waits for each commit
+            ("without INSERT", bare, at_least(OF_BARE)),
             ("with a plain INSERT", plain, None),
         ):
             shares = ratios([one.value for one in full], [one.value for one in others])
             yield Row(
                 "api",
-                f"one job a request / {than}, {what}",
+                f"one job a request / {than}, {where}",
                 "×",
                 [Sample(share) for share in shares],
-                target=None if bound is None else at_least(bound),
+                target=bound,
                 digits=2,
             )
     batches = bench.rounds(lambda: _batches(bench))
@@ -119,14 +134,14 @@ def _secret(bench: Bench) -> str:
     return create_token(f"benchmark {time.time_ns()}", tenant="wide")[1]
 
 
-def _singles(bench: Bench, clients: int) -> tuple[Sample, Sample, Sample]:
+def _singles(bench: Bench, server: str, clients: int) -> tuple[Sample, Sample, Sample]:
     """Alternate between the sites in blocks, so that all meet the same machine."""
     secret, body = _secret(bench), json.dumps({"task": TASK}).encode()
     each = bench.size(100, 30)
     with (
-        Site(bench, bench.url, "api") as full,
-        Site(bench, bench.url, "api-bare", BENCHMARK_INSERT="none") as bare,
-        Site(bench, bench.url, "api-plain", BENCHMARK_INSERT="plain") as plain,
+        Site(bench, server) as full,
+        Site(bench, server, "none") as bare,
+        Site(bench, server, "plain") as plain,
     ):
         sites = (full, bare, plain)
         seconds = dict.fromkeys(sites, 0.0)
@@ -145,7 +160,7 @@ def _singles(bench: Bench, clients: int) -> tuple[Sample, Sample, Sample]:
 def _batches(bench: Bench) -> Sample:
     secret, body = _secret(bench), json.dumps({"jobs": [{"task": TASK}] * BATCH}).encode()
     batches = bench.size(30, 8)
-    with Site(bench, bench.url, "api") as site:
+    with Site(bench, "gunicorn") as site:
         site.wait(secret)
         site.post("/api/jobs/batch", body, 1)
         seconds = site.post("/api/jobs/batch", body, batches)
