@@ -18,6 +18,10 @@ from tests.timing import RERUN_WHEN_LATE
 # A missing program is no reason there.
 ALLOWED_REASONS = ("Django", "PostgreSQL", "Python", "root only")
 
+FIRST = (
+    "tests/queries/", "tests/process/", "tests/audit/", "tests/browser/", "tests/example/",
+    "tests/concurrency/",
+)  # fmt: skip
 TESTS_THAT_WAIT = ("tests/concurrency/", "tests/process/", "tests/worker/")
 
 
@@ -53,10 +57,10 @@ def database_url(server_url: str, django_db_setup: None) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the plans, which other tests would leave statistics for, and the longest files.
 
-    Where tests wait for something, those that were late are run again, unless --reruns is given.
+    A long file that begins late runs on alone at the end. Where tests wait for something, those
+    that were late are run again, unless --reruns is given.
     """
-    first = ("tests/queries/", "tests/process/", "tests/concurrency/")
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in first])
+    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
     if config.getoption("reruns", None) is None:
         for item in items:
             if item.nodeid.startswith(TESTS_THAT_WAIT):

@@ -19,7 +19,10 @@ POLICY = "default-src 'self'"
 
 
 def with_policy(route: Route) -> None:
-    """Serve what was asked for with the policy."""
+    """Serve a page with the policy, which is for what the page loads."""
+    if route.request.resource_type != "document":
+        route.continue_()
+        return
     answer = route.fetch(max_redirects=0)
     route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": POLICY})
 

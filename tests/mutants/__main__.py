@@ -117,8 +117,8 @@ def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
         begun = time.monotonic()
         return try_mutant(mutant, place), time.monotonic() - begun
 
-    # Each waits most of its time: two at once for each core.
-    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+    # Each waits most of its time: three at once for each core.
+    with ThreadPoolExecutor(3 * (os.cpu_count() or 1)) as pool:
         for mutant, (outcome, seconds) in zip(mutants, pool.map(timed, mutants), strict=True):
             missed += not outcome.startswith("caught")
             print(
