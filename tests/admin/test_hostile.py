@@ -20,6 +20,7 @@ RAW = ("<script>boom", '"><script', "'b\">")
 """What a browser would run, or read as the end of an attribute."""
 
 
+@pytest.mark.heavy
 def test_no_page_has_a_hostile_string_as_it_is(admin_client: Client) -> None:
     with override_settings(TENANTQUEUE={}):
         rows = fill(HOSTILE)

@@ -253,6 +253,7 @@ def addresses(ours: Rows, theirs: Rows) -> Iterator[str]:
     yield url_of("usercap", "add")
 
 
+@pytest.mark.heavy
 def test_no_page_search_filter_or_download_has_anything_of_another_tenant(
     operator: Operator, both: tuple[Rows, Rows]
 ) -> None:
