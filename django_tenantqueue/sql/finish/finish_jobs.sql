@@ -8,16 +8,17 @@
 WITH done AS MATERIALIZED (
     SELECT d.*
     FROM unnest(
-        %(ids)s::bigint[], %(seqs)s::integer[], %(states)s::text[], %(ages)s::float8[],
-        %(results)s::text[], %(result_refs)s::text[], %(extras)s::text[]
-    ) AS d (id, claim_seq, state, age, result, result_ref, extra)
-), removed AS (
+        %(ids)s::bigint[], %(states)s::text[], %(ages)s::float8[], %(results)s::text[],
+        %(result_refs)s::text[], %(extras)s::text[]
+    ) AS d (id, state, age, result, result_ref, extra)
+), deleted AS (
+    -- by arrays: a join may be planned as a comparison of all with all
     DELETE FROM tenantqueue_job_hot AS job
-    USING done
-    WHERE job.id = done.id AND job.claim_seq = done.claim_seq AND job.worker_id = %(worker)s::bigint
-        -- not redundant: it keeps a plan made while the table was empty from walking all of it
-        AND job.id = ANY (%(ids)s::bigint[])
-    RETURNING
+    WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
+        AND job.claim_seq = (%(seqs)s::integer[])[array_position(%(ids)s::bigint[], job.id)]
+    RETURNING job.*
+), removed AS (
+    SELECT
         job.*, done.state AS new_state, job.cancel_requested_at AS new_cancel_requested_at,
         clock_timestamp() - make_interval(secs => done.age) AS new_started_at,
         job.crashes AS new_crashes, job.held_by AS new_held_by, done.result::jsonb AS new_result,
@@ -31,6 +32,8 @@ WITH done AS MATERIALIZED (
                     job.id, job.lane, job.priority, job.follow_ups, done.state
                 )
         END AS new_follow_ups
+    FROM deleted job
+    JOIN done ON done.id = job.id
 )
 -- include: move_to_history
 RETURNING id, follow_ups::text
