@@ -44,7 +44,7 @@ def run(bench: Bench) -> Iterator[Row]:
 
 def _neighbour(bench: Bench) -> Iterator[Row]:
     """Measure how long another tenant's jobs wait, on idle workers and beside a monitor."""
-    details, jobs = bench.size(50_000, 3_000), bench.size(200, 20)
+    details, jobs = bench.size(50_000, 10_000), bench.size(200, 20)
     pairs = bench.rounds(lambda: (_wait(bench, 0, jobs), _wait(bench, details, jobs)))
     idle, beside = ([pair[side] for pair in pairs] for side in (0, 1))
     what = f"p95 of {jobs} jobs of another tenant"
