@@ -17,12 +17,13 @@ from django.utils.formats import localize
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from .batches import BATCH
 from .conf import get_settings
 from .exceptions import Cancelled, InvalidArgument, Permanent
 from .execution.current_job import current_job
 from .models import Job
 from .operations.actor import acting_as, current_actor
-from .operations.bulk import BATCH, Bulk, Claim, Tally, act_on, finish, resume
+from .operations.bulk import Bulk, Claim, Tally, act_on, finish, resume
 from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority

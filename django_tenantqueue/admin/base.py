@@ -20,6 +20,7 @@ from django.utils.translation import gettext
 
 from ..conf import get_settings
 from ..models import Job
+from ..status.amounts import PAGE
 from ..status.changes import NEWEST, changes_of
 from ..status.stored_rows import stored_columns
 from .acting import acting
@@ -29,8 +30,6 @@ from .formats import read_number
 from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
 
 _M = TypeVar("_M", bound=Model)
-HISTORY_PAGE = 100
-"""Changes that one page of a row's history shows."""
 PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
 """What in the address of a list says where in it the page is, and in which order."""
 
@@ -170,8 +169,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         if not self.has_view_or_change_permission(request, row):
             raise PermissionDenied
         before = read_number(request.GET.get("before", ""))
-        changes = changes_of(self.using, row, before=before or NEWEST, most=HISTORY_PAGE + 1)
-        shown = changes[:HISTORY_PAGE]
+        changes = changes_of(self.using, row, before=before or NEWEST, most=PAGE + 1)
+        shown = changes[:PAGE]
         if is_limited(request):
             shown = [only_of(change, row, tenant_of(row)) for change in shown]
         context = {
@@ -179,7 +178,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             "title": gettext("Change history: %s") % row,
             "subtitle": None,
             "changes": [described(change) for change in shown],
-            "older": changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
+            "older": changes[PAGE - 1].pk if len(changes) > PAGE else None,
             "is_newest": before is None,
             "module_name": capfirst(self.opts.verbose_name_plural),
             "object": row,

@@ -20,6 +20,7 @@ from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor
 from ..operations import monitor_control
 from ..operations.monitor_retry import FailedRetry
+from ..status.amounts import PAGE
 from ..status.monitor_progress import Progress, progress_of
 from .acting import acting
 from .base import TenantQueueModelAdmin
@@ -32,8 +33,6 @@ PLACE = "_place"
 RETRY_SECONDS = 3.0
 """For how long one request retries. Half of it: more pages are loaded. Twice as long: web servers
 may end the request."""
-COUNTED = 100
-"""Monitors whose failed details are counted before they are retried from the list."""
 
 
 class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
@@ -102,11 +101,11 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     ) -> HttpResponse | None:
         """Ask, then put failed details into the line again."""
         if not is_answered(request):
-            found = progress_of(queryset[:COUNTED]).values()
+            found = progress_of(queryset[:PAGE]).values()
             failed = sum(now.failed for now in found)
             text = gettext(
                 "The failed details of these monitors run again, with fresh attempts: %s."
-            ) % (f"{failed:,}" if len(found) < COUNTED else f"{failed:,}+")
+            ) % (f"{failed:,}" if len(found) < PAGE else f"{failed:,}+")
             text += " " + gettext("The callback of a monitor that has ended does not run again.")
             if page := confirm(self, request, queryset, gettext("Retry failed details of"), text):
                 return page

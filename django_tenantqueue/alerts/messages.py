@@ -12,8 +12,6 @@ from django.utils.translation import gettext, ngettext
 
 from ..models import Alert, AlertRule
 
-LISTED = 20
-"""Alerts that one message tells of. It counts the others."""
 LONGEST = 500
 """Characters of the name of an object that a message has."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..batches import REMEMBERED
 from ..conf import get_settings
 from ..exceptions import Postpone
 
@@ -19,8 +20,6 @@ TRY_SECONDS = 5.0
 is down. Doubled: one that works again is noticed later."""
 POSTPONED_SECONDS = (10, 20)
 """Whole seconds, so that the worker postpones many jobs with one statement."""
-MOST_ENDPOINTS = 10_000
-"""Failing endpoints that are remembered."""
 
 Endpoint = tuple[str, str]
 """Tenant, and origin of the URL: one tenant's failures do not stop the jobs of another."""
@@ -75,7 +74,7 @@ class Breaker:
         return trouble
 
     def _count(self, endpoint: Endpoint) -> None:
-        if len(self._troubles) >= MOST_ENDPOINTS and endpoint not in self._troubles:
+        if len(self._troubles) >= REMEMBERED and endpoint not in self._troubles:
             self._troubles.pop(next(iter(self._troubles)))
         trouble = self._troubles.setdefault(endpoint, _Trouble())
         trouble.failures += 1

@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from yarl import URL
 
 from .. import __version__
+from ..batches import REMEMBERED
 from ..conf import get_settings
 from ..exceptions import RequestFailed, RequestRejected
 from .addresses import Hosts, Networks, check_address, read_address
@@ -27,8 +28,6 @@ from .request import shown
 KEPT_SECONDS = 60.0
 """How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept. Halved: twice as many
 calls of them. Doubled: a changed secret is used later."""
-MOST_KEPT = 10_000
-"""Tenants whose answers are kept."""
 IDLE_SECONDS = 5.0
 """How long an idle connection is kept. Doubled: more requests meet a connection that its server is
 about to close, and fail. Halved: more connections are made."""
@@ -96,7 +95,7 @@ class Client:
         now = time.monotonic()
         until, said = self._said.get((path, tenant), (0.0, None))
         if said is None or until < now:
-            if len(self._said) >= MOST_KEPT:
+            if len(self._said) >= REMEMBERED:
                 self._said.clear()
             said = asyncio.ensure_future(sync_to_async(import_string(path))(tenant))
             self._said[path, tenant] = now + KEPT_SECONDS, said

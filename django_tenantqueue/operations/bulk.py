@@ -27,9 +27,6 @@ from .actor import current_actor
 from .bulk_actions import BulkAction, Done, Left, Member
 from .changes import LONGEST_LABEL, MOST_IDS
 
-BATCH = 1000
-"""Jobs of one transaction. Twice as many: locks are held twice as long. Half as many: more
-transactions, and the whole takes longer."""
 PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
 READ = ("id", "queue_id", "name", "state", "created_at")

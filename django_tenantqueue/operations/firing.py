@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from django.db import connections, transaction
 
+from ..batches import SMALL_BATCH
 from ..calls.arguments import decode_args
 from ..calls.options import Options
 from ..calls.sources import describe_named
@@ -22,14 +23,12 @@ from ..models import Job, Schedule, TenantQueue
 from ..queries import schedules as queries
 from ..queries.base import Where
 from ..queries.schedules import DueSchedule, ScheduleMove
+from ..status.amounts import MESSAGE
 from ..text import clean_text
 from .enqueue import enqueue
 
 logger = logging.getLogger("django_tenantqueue")
 
-FIRE_ROWS = 100
-"""Schedules of one step, and tenants of one schedule in it. Halved: more commits. Doubled: the
-supervisor looks after its children later."""
 GRACE = timedelta(minutes=5)
 """A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
 jobs run when operators no longer expect them."""
@@ -37,18 +36,16 @@ RETRY = timedelta(seconds=30)
 """The pause after the first failure of a schedule. It doubles with each further one."""
 MOST_RETRIES_DOUBLED = 6
 """The pause after failures is at most 32 minutes, and ends with the next tick."""
-LONGEST_ERROR = 2000
-"""Characters of an error that a schedule keeps."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:
-    """Enqueue the jobs of up to FIRE_ROWS due schedules; return how many schedules were due.
+    """Enqueue the jobs of up to SMALL_BATCH due schedules; return how many schedules were due.
 
     A schedule that fails keeps its error and is tried again; the others go on. `now` is the
     database's clock if None.
     """
     with transaction.atomic(using=using):
-        due = queries.lock_due_schedules(using, most=FIRE_ROWS, now=now)
+        due = queries.lock_due_schedules(using, most=SMALL_BATCH, now=now)
         rows = Schedule.objects.using(using).in_bulk([found.id for found in due])
         moves = _fire_all(using, [(rows[found.id], found) for found in due if found.id in rows])
         if moves:
@@ -146,7 +143,7 @@ def _fire_for_tenants(
     using: str, row: Schedule, now: datetime, tick: datetime, following: datetime | None
 ) -> ScheduleMove:
     """Enqueue the jobs of the next tenants. What fails for one of them is noted, not repeated."""
-    tenants = tenants_of_queue(using, row, FIRE_ROWS)
+    tenants = tenants_of_queue(using, row, SMALL_BATCH)
     job, error = None, "" if row.after_tenant is None else row.last_error
     for tenant in tenants:
         try:
@@ -155,7 +152,7 @@ def _fire_for_tenants(
         except Exception as failure:  # noqa: BLE001 - see _fire()
             error = _text(failure, f"tenant {tenant!r}: ")
             logger.warning("schedule %s failed for %s", row.pk, error)
-    if len(tenants) == FIRE_ROWS:
+    if len(tenants) == SMALL_BATCH:
         return ScheduleMove(
             row.pk,
             tick_at=tick,
@@ -228,4 +225,4 @@ def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
 
 
 def _text(error: Exception, before: str = "") -> str:
-    return clean_text(f"{before}{type(error).__name__}: {error}", LONGEST_ERROR)
+    return clean_text(f"{before}{type(error).__name__}: {error}", MESSAGE)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from ..batches import BATCH
 from ..gates import SESSION
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys, Where
 from ..queries.tasks import READY, OpenStart, find_open_start, set_aside
 from .gates import keys_of
-from .task_gate import ROWS_PER_STEP
 
 MOST_READ = 50_000
 """Jobs that one step reads ahead in all. Half as many: the jobs behind a million start later, at
@@ -55,7 +55,7 @@ class PassedOver:
         began = self._clock()
         chosen = dict(islice(self._met.items(), most_pairs))
         share = max(1, len(chosen))
-        rows = max(1, ROWS_PER_STEP // share)
+        rows = max(1, BATCH // share)
         found = find_open_start(
             where, chosen, most_read=max(rows, MOST_READ // share), most_moved=rows
         )

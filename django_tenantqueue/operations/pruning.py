@@ -17,6 +17,7 @@ from ..models import TenantQueue
 from ..models.retention_rule import DAYS
 from ..queries import retention as queries
 from ..queries.retention import EndedJob, Removal
+from ..status.amounts import VISITED
 from .history import Leaf, list_leaves
 from .retention import Limits, Rules, span_of
 
@@ -32,8 +33,6 @@ REST = 9.0
 """How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
 twice as long. Half as long: other work on the server is delayed more."""
 SHORTEST_REST = 0.02
-MOST_QUEUES = 2000
-"""Queues that a step reads by their ids. Where more are pruned, it reads all queues."""
 
 
 @dataclass(slots=True)
@@ -198,8 +197,8 @@ class Pruner:
         self._queues = None
         if (tenants := rules.tenants) is not None:
             rows = TenantQueue.objects.using(using).filter(tenant__in=tenants)
-            found = dict(rows.values_list("pk", "tenant")[: MOST_QUEUES + 1])
-            if len(found) <= MOST_QUEUES:
+            found = dict(rows.values_list("pk", "tenant")[: VISITED + 1])
+            if len(found) <= VISITED:
                 self._tenants = found
                 self._queues = sorted(found)
 

@@ -12,14 +12,13 @@ from time import monotonic
 
 from django.db import connections
 
+from ..batches import REMEMBERED
 from ..calls.options import Options
 from ..queries.enqueue import Route, in_test_case, list_routings
 
 REFRESH_SECONDS = 1.0
 """Longest time for which routings are used without another look. Halved: twice the reads, of some
 0.2 ms. Doubled: an edit takes twice the time to act."""
-MOST_REMEMBERED = 10_000
-"""Pairs of tenant and name whose queue is remembered between two reads."""
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -53,7 +52,7 @@ class Routes:
             pass
         found = self.find(tenant, name)
         queue = None if found is None else found.queue
-        if len(self._queues) < MOST_REMEMBERED:
+        if len(self._queues) < REMEMBERED:
             self._queues[key] = queue
         return queue
 

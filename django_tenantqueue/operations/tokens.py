@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..batches import REMEMBERED
 from ..conf import get_settings
 from ..models import ApiToken, Change
 from ..queries.tokens import touch_token
@@ -26,8 +27,6 @@ SHOWN = 11
 KNOWN_SECONDS = 1.0
 """For how long a process remembers a token: a revocation acts within this time. Half of it: twice
 as many look-ups of tokens that are used all the time."""
-MOST_KNOWN = 10_000
-"""Tokens that a process remembers at once."""
 USE_SECONDS = 60.0
 """How often the last use of a token is written. Half as long: twice as many updates."""
 TUNABLE = ("requests_per_minute", "expires_at")
@@ -149,7 +148,7 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
         token = ApiToken.objects.using(alias).filter(digest=key[1]).first()
         if token is None:
             return None
-        if len(_known) >= MOST_KNOWN:
+        if len(_known) >= REMEMBERED:
             _known.clear()
         _known[key] = (token, now + KNOWN_SECONDS)
     else:

@@ -17,6 +17,7 @@ from datetime import timedelta
 from django.db import connections, transaction
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
 from ..exceptions import Cancelled, DuplicateJob
 from ..gates import JobGates
@@ -37,8 +38,6 @@ SETTLE_SECONDS = 0.5
 claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
 are better than a lost update."""
 RETRY_SECONDS = 0.002
-PRUNE_KEYS = 2000
-"""Keys that one step of the pruning looks at."""
 WAITING = ("scheduled", "held", "created")
 
 FindQueue = Callable[[NewJob, int], None]
@@ -254,7 +253,7 @@ class KeyPruning:
 
     def step(self, using: str) -> int:
         """Delete expired keys, and stale ones among the next; return how many."""
-        expired = queries.prune_expired_keys(using, most=PRUNE_KEYS)
-        found = queries.prune_stale_keys(using, after=self.after, most=PRUNE_KEYS)
-        self.after = (found.last or "") if found.seen == PRUNE_KEYS else ""
+        expired = queries.prune_expired_keys(using, most=BATCH)
+        found = queries.prune_stale_keys(using, after=self.after, most=BATCH)
+        self.after = (found.last or "") if found.seen == BATCH else ""
         return expired + found.pruned

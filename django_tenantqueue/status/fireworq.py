@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
 from ..models import FireworqQueue, TenantQueue, Worker
 from ..models.worker import Role
@@ -19,7 +20,7 @@ from ..queries.control import count_queues
 from ..queries.figures import Counts, sum_of_queues
 from ..queries.fireworq import ListedJob, Statement
 from ..states import EARLIEST, LATEST
-from .figures import COUNTED_TO
+from .amounts import COUNTED_TO
 from .masking import masked
 from .queue_troubles import read_takers
 from .workers import SILENT, Takers
@@ -36,11 +37,6 @@ MOST_RUNNING = 100_000
 """Running jobs of a queue that are counted."""
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first figure."""
-STEP = 100
-"""Jobs of a list that are read at once."""
-PAGE_BYTES = 4_000_000
-"""A page has no further step when its payloads are as large. Doubled: a web process takes twice the
-memory for it. Halved: clients need twice as many pages."""
 _LAST = 2**63 - 1
 
 
@@ -90,8 +86,8 @@ def read_page(
     at, job_id = read_cursor(cursor) or chosen.start
     jobs: list[ListedJob] = []
     size = 0
-    while size < PAGE_BYTES and len(jobs) <= limit:
-        most = min(STEP, limit + 1 - len(jobs))
+    while size < BATCH_BYTES and len(jobs) <= limit:
+        most = min(SMALL_BATCH, limit + 1 - len(jobs))
         found = queries.list_of_queue(
             using, chosen.statement, queue_id, at=at, job_id=job_id, most=most
         )

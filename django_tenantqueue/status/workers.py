@@ -14,12 +14,10 @@ from ..models import Duty, Worker
 from ..models.worker import Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
+from .amounts import PAGE
 
 SILENT = timedelta(seconds=30)
 """A worker without a heartbeat for this time is called silent."""
-
-LISTED = 50
-"""Jobs of one worker that are listed when nothing else is said."""
 
 
 class WorkerState(TextChoices):
@@ -97,9 +95,7 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
     )
 
 
-def list_running(
-    using: str, worker_id: int | None = None, most: int = LISTED
-) -> list[RunningClaim]:
+def list_running(using: str, worker_id: int | None = None, most: int = PAGE) -> list[RunningClaim]:
     """Return the jobs that one worker holds, or all of them (None), the longest first.
 
     At most `most` of each worker; `of_worker` of each job says how many its worker holds.

@@ -381,7 +381,7 @@ def test_several_queues_are_named_in_one_entry() -> None:
 def test_retried_details_are_counted_in_one_entry_whatever_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "BATCH", 2)
     monitor = start([fail.using(max_attempts=1).call()] * 7, keep_open=True)
     run_pending()
 
@@ -519,7 +519,7 @@ def make_old(days: int) -> Change:
 
 
 def test_old_entries_are_pruned_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintain, "PRUNE_CHANGES", 2)
+    monkeypatch.setattr(maintain, "BATCH", 2)
     for _ in range(3):
         make_old(401)
     kept = make_old(399)

@@ -433,7 +433,7 @@ def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(mon
 
 
 def test_all_queues_are_read_when_those_of_the_rules_are_many(monkeypatch):
-    monkeypatch.setattr(pruning, "MOST_QUEUES", 1)
+    monkeypatch.setattr(pruning, "VISITED", 1)
     make_rule(tenant="acme", keep_days=3)
     queues = [make_queue("acme", name) for name in ("a", "b")]
     ids = [ended(queue) for queue in (*queues, make_queue("other"))]

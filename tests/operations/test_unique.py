@@ -461,7 +461,7 @@ def test_keys_that_block_nobody_are_pruned() -> None:
 
 
 def test_pruning_goes_on_where_its_last_step_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.unique.PRUNE_KEYS", 3)
+    monkeypatch.setattr("django_tenantqueue.operations.unique.BATCH", 3)
     ids = echo.using(unique=EXECUTED).enqueue_many(range(8))
     control.cancel(ids[::2])
     pruning = KeyPruning()

@@ -1,0 +1,19 @@
+"""How much one piece of work takes, and how much a process remembers."""
+
+from __future__ import annotations
+
+BATCH = 1000
+"""Rows that one transaction of maintenance or of an action on many jobs changes, and rows that one
+statement of a long read returns. Halved: twice as many transactions, and the whole takes longer.
+Doubled: locks are held for twice as long, and a supervisor looks after its children later."""
+SMALL_BATCH = 100
+"""The same where each row costs more: a lock or statements of its own, or memory for a result of
+MAX_RESULT_BYTES. Halved: twice as many transactions or statements. Doubled: others wait for longer,
+or a process needs twice the memory."""
+BATCH_BYTES = 4_000_000
+"""JSON of one bulk INSERT, and of one page of jobs with their payloads. PostgreSQL limits an array
+of it. Halved: twice as many statements or pages. Doubled: a process needs twice the memory."""
+REMEMBERED = 10_000
+"""Entries of one kind that a process keeps in memory, such as tokens, routings and endpoints.
+Halved: a process that serves more of them asks the database for the others more often. Doubled: it
+needs a few megabytes more."""
