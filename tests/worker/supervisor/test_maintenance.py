@@ -14,6 +14,7 @@ from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.connection import connect
+from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
 from django_tenantqueue.worker.supervisor.maintenance import (
     LOCKED_SECONDS,
