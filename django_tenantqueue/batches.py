@@ -17,3 +17,10 @@ REMEMBERED = 10_000
 """Entries of one kind that a process keeps in memory, such as tokens, routings and endpoints.
 Halved: a process that serves more of them asks the database for the others more often. Doubled: it
 needs a few megabytes more."""
+REMEMBERED_SECONDS = 1.0
+"""How long a process uses what it remembers of the database before it looks again: routings,
+tokens, how full a queue is. Halved: twice the reads, of some 0.2 ms. Doubled: an edit or a
+revocation takes twice the time to act."""
+STAMP_SECONDS = 60.0
+"""How often a timestamp is renewed that only people read: the last use of a token, the last sight
+of an open alert. Halved: twice as many updates. Doubled: it is less exact."""

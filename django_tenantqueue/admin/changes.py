@@ -13,8 +13,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
+from ..queries.lists import NEWEST
 from ..status.amounts import READ
-from ..status.changes import NEWEST
 from ..text import is_storable
 from .base import EmptyList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text

@@ -15,7 +15,7 @@ from django.db import connections, transaction
 from django.db.models import Min
 from django.utils import timezone
 
-from ..batches import BATCH, SMALL_BATCH
+from ..batches import BATCH, SMALL_BATCH, STAMP_SECONDS
 from ..conf import get_settings
 from ..models import Alert, AlertRule
 from ..status.amounts import LISTED, MESSAGE
@@ -35,7 +35,7 @@ MOST_OPEN = 100
 SHARE = 0.02
 """The share of its time that a leader spends on one rule at most: an expensive one is checked less
 often."""
-SEEN_EVERY = timedelta(minutes=1)
+SEEN_EVERY = timedelta(seconds=STAMP_SECONDS)
 """How often `seen_at` and the text of an open alert are written."""
 HOUR = timedelta(hours=1)
 

@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 from yarl import URL
 
 from .. import __version__
-from ..batches import REMEMBERED
+from ..batches import REMEMBERED, REMEMBERED_SECONDS
 from ..conf import get_settings
 from ..exceptions import RequestFailed, RequestRejected
 from .addresses import Hosts, Networks, check_address, read_address
@@ -25,7 +25,7 @@ from .answer import Answer
 from .breaker import Breaker
 from .request import shown
 
-KEPT_SECONDS = 60.0
+KEPT_SECONDS = REMEMBERED_SECONDS * 60
 """How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept. Halved: twice as many
 calls of them. Doubled: a changed secret is used later."""
 IDLE_SECONDS = 5.0

@@ -14,6 +14,8 @@ from ..conf import get_settings
 from ..exceptions import Cancelled
 from ..queries import changes, control, enqueue, figures, statistics, totals
 from ..queries.base import Where
+from ..status.amounts import PAGE
+from ..status.overview import PERIODS
 from ..stored_error import stored_error
 from . import history
 from .changes import Entry
@@ -31,10 +33,10 @@ FIGURES_KEPT = (
 SETTLED = timedelta(minutes=10)
 """Age from which a minute of the figures gets no further counts. A transaction that adds to one and
 commits later is missing in the counters of the metrics."""
-COUNTED_TASKS = 50
+COUNTED_TASKS = PAGE
 """Tasks with counters of their own in the metrics. Halved: a scrape is shorter. Doubled: it has
 about 3,500 more lines."""
-SILENT = timedelta(days=7)
+SILENT = timedelta(hours=max(PERIODS))
 """A task that has not run for this time loses its counters; the next run begins new ones at 0."""
 
 

@@ -1,4 +1,4 @@
-"""How much pages, reports and answers read, and how much of it they show."""
+"""How much pages, reports and answers read and show, and from when they call something late."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ lose their ends. Doubled: the rows and pages are larger."""
 TEXT = 10_000
 """Characters of a text that a page shows as a whole: arguments, a result, an error in a tooltip.
 Halved: more texts are downloaded. Doubled: a page of errors may have megabytes."""
+
+LATE_SECONDS = 60.0
+"""How long a queue's first job, a schedule or the maintenance may be due before it is called late.
+Halved: a change of the leader on a busy server is reported, too. Doubled: a fleet without
+maintenance is reported later."""

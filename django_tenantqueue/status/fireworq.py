@@ -14,16 +14,17 @@ from django.db.models.functions import Now
 from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
 from ..models import FireworqQueue, TenantQueue, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import fireworq as queries
 from ..queries.control import count_queues
 from ..queries.figures import Counts, sum_of_queues
 from ..queries.fireworq import ListedJob, Statement
+from ..queries.lists import NEWEST
 from ..states import EARLIEST, LATEST
 from .amounts import COUNTED_TO
 from .masking import masked
 from .queue_troubles import read_takers
-from .workers import SILENT, Takers
+from .workers import Takers
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 """The task of jobs that have a URL. Other jobs of a queue are listed without one."""
@@ -37,7 +38,6 @@ MOST_RUNNING = 100_000
 """Running jobs of a queue that are counted."""
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first figure."""
-_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Order:
         return EVERYTHING if at is None else at, job.id
 
 
-_UP, _DOWN = (EARLIEST, 0), (LATEST, _LAST)
+_UP, _DOWN = (EARLIEST, 0), (LATEST, NEWEST)
 LISTS: dict[tuple[str, str], Order] = {
     ("waiting", "desc"): Order("list_ready_of_queue", None, _DOWN),
     ("waiting", "asc"): Order("list_first_ready_of_queue", None, _UP),
@@ -113,7 +113,7 @@ def read_cursor(text: str) -> tuple[datetime, int] | None:
         at, number = EVERYTHING + timedelta(microseconds=int(micros)), int(job_id)
     except (ValueError, OverflowError):
         return None
-    return (at, number) if EARLIEST <= at < LATEST and 0 <= number <= _LAST else None
+    return (at, number) if EARLIEST <= at < LATEST and 0 <= number <= NEWEST else None
 
 
 # queues

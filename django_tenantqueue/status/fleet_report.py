@@ -12,7 +12,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
@@ -41,7 +41,7 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
-from .workers import SILENT, DutyReport, Takers, WorkerState, list_duties, list_running, state_of
+from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=1)
 """The time in which failures of a task are a problem."""

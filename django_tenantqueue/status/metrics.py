@@ -11,6 +11,7 @@ from django.db.models import Sum
 
 from ..conf import get_settings
 from ..models import TenantQueue
+from ..models.worker import THREADS
 from ..queries.control import QueueLoad
 from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, read_backlog
 from ..queries.lists import read_in_order
@@ -19,9 +20,6 @@ from .amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
 from .fleet_report import Need, need_of, read_states
 from .queue_loads import loads
 from .workers import WorkerState
-
-THREADS = 8
-"""Threads of a worker where none runs: the default of runworker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,16 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .amounts import COUNTED_TO, READ, TOTAL_COUNTED_TO, VISITED
+from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
 from .overview import failure_rate
 from .queue_loads import loads
-from .workers import SILENT, Takers
-
-LATE_SECONDS = 60.0
-"""Wait of a queue's first job from which the queue is late."""
+from .workers import Takers
 
 
 class Trouble(TextChoices):

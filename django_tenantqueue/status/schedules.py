@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ..models import Schedule
-from .amounts import PAGE
+from .amounts import LATE_SECONDS, PAGE
 
-LATE = timedelta(minutes=1)
+LATE = timedelta(seconds=LATE_SECONDS)
 """A schedule is late when it is due for longer. Halved: a change of the leader is reported, too.
 Doubled: a fleet without maintenance is reported later."""
 

@@ -6,9 +6,8 @@ from django.utils.translation import gettext
 
 from ..models import TaskControl
 from ..queries.tasks import count_tasks
-from .amounts import COUNTED_TO, LISTED, NAMED
+from .amounts import COUNTED_TO, LATE_SECONDS, LISTED, NAMED
 from .figures import counted_text
-from .queue_troubles import LATE_SECONDS
 
 
 def tasks_at_their_rates(using: str) -> list[str]:

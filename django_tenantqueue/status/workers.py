@@ -11,13 +11,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
 from .amounts import PAGE
-
-SILENT = timedelta(seconds=30)
-"""A worker without a heartbeat for this time is called silent."""
 
 
 class WorkerState(TextChoices):

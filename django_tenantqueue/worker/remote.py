@@ -37,7 +37,7 @@ from ..queries.workers import NewWorker
 from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
-from .config import WorkerConfig
+from .config import KILL_SECONDS, WorkerConfig
 from .connection import connect
 from .shared_memory import SharedMemory
 from .supervisor.lease import PROBE_SECONDS, Lease
@@ -47,8 +47,6 @@ logger = logging.getLogger("django_tenantqueue")
 MOST_JOBS = 1000
 """Jobs of one process whose hard limits are looked after."""
 TICK_SECONDS = PROBE_SECONDS / 4
-DRAIN_SECONDS = 5.0
-"""How long a process that ends waits until the ends of its jobs are stored."""
 
 
 class _InPlace(Executor):
@@ -222,7 +220,7 @@ class RemoteProcess:
         try:
             while not self._is_closing.is_set():
                 self.loop.wait(self.loop.run_once())
-            end = time.monotonic() + DRAIN_SECONDS
+            end = time.monotonic() + KILL_SECONDS
             while not self.loop.drained() and time.monotonic() < end:
                 self.loop.wait(min(0.1, self.loop.run_once()))
             self.loop.abandon()
@@ -251,7 +249,7 @@ class RemoteProcess:
         self._is_closing.set()
         self.loop.waiter.wake()
         for thread in self._threads:
-            thread.join(2 * DRAIN_SECONDS)
+            thread.join(2 * KILL_SECONDS)
         with suppress(psycopg.Error):
             self._lease.end(self.worker_id)
         self._lease.close()
