@@ -24,13 +24,20 @@ from ..operations.bulk_actions import find_action
 from ..queries.lists import read_in_order
 from ..status.amounts import TOTAL_COUNTED_TO
 from ..status.explanation.worker_causes import worker_causes
-from ..status.job_filters import LABELS, STATE_LABELS, Count, count_matching, read_filters
+from ..status.job_filters import (
+    COUNT_PAGE,
+    LABELS,
+    STATE_LABELS,
+    Count,
+    count_matching,
+    read_filters,
+)
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
 from .confirmation import ask_for, is_answered
 from .job_forms import MoveAllForm, PriorityForm
 from .visible import visible_tenants
 
-COUNTED_PAGES = 3
+COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
 """Reads of a count. Twice as many: the page takes up to twice as long where few of many jobs match.
 Half as many: it more often has no exact number."""
 

@@ -22,9 +22,9 @@ from ..conf import get_settings
 from ..histogram import percentile
 from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
-from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE
+from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS
 from ..status.figures import duration_text, rate_text
-from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.problems import Problem, listed_text
 from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState

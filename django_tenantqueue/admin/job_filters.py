@@ -21,7 +21,7 @@ from .formats import counted
 
 NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
-NAMES_MOST = 500
+NAMES_MOST = COUNTED_TO // 2
 """Names of tasks, of tenants and of queues that are suggested."""
 TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
 """Ids of the <datalist> of tenants and of queues."""

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor
 from ..operations import monitor_control
+from ..operations.control import CLAIM_SECONDS
 from ..operations.monitor_retry import FailedRetry
 from ..status.amounts import PAGE
 from ..status.monitor_progress import Progress, progress_of
@@ -30,7 +31,7 @@ RETRY = "_retry_failed"
 """The button of a monitor's page."""
 PLACE = "_place"
 """Where a retry has arrived, in the page that lets it go on."""
-RETRY_SECONDS = 3.0
+RETRY_SECONDS = CLAIM_SECONDS * 3
 """For how long one request retries. Half of it: more pages are loaded. Twice as long: web servers
 may end the request."""
 

@@ -15,10 +15,10 @@ from ..batches import REMEMBERED
 from ..conf import get_settings
 from ..exceptions import Postpone
 
-TRY_SECONDS = 5.0
+TRY_SECONDS = 5
 """Time from a failed try to the next. Halved: twice as many attempts are spent on an endpoint that
 is down. Doubled: one that works again is noticed later."""
-POSTPONED_SECONDS = (10, 20)
+POSTPONED_SECONDS = (2 * TRY_SECONDS, 4 * TRY_SECONDS)
 """Whole seconds, so that the worker postpones many jobs with one statement."""
 
 Endpoint = tuple[str, str]

@@ -20,7 +20,7 @@ from .actor import current_actor
 MOST_IDS = 100
 """Ids that an entry keeps, the lowest. With twice as many, the entry of a call for very many
 objects is found from more of their pages, and takes twice the space in its index."""
-MOST_VALUES = 10
+MOST_VALUES = MOST_IDS // 10
 """Different values of a column that an entry about several objects names."""
 LONGEST_LABEL = 600
 """Characters of the names that an entry keeps. An index takes no more than 2,700 bytes."""

@@ -47,7 +47,7 @@ from . import control
 from .changes import Entry
 from .queues import forget_queues
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = control.CLAIM_SECONDS / 5
 """How often it is looked whether jobs that were asked to stop have ended."""
 
 WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, TaskRate, Worker)

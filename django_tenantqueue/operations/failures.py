@@ -16,7 +16,7 @@ from . import control
 from .changes import Entry
 from .gates import cancel_waiting, keys_of, release_and_wake
 
-MOST = 5000
+MOST = BATCH * 5
 """Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
 group takes more calls. Doubled: a call takes twice as long."""
 

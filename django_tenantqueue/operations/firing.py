@@ -19,6 +19,7 @@ from ..calls.options import Options
 from ..calls.sources import describe_named
 from ..calls.tenant import use_tenant
 from ..conf import get_settings
+from ..execution.outcome import MOST_DOUBLINGS
 from ..models import Job, Schedule, TenantQueue
 from ..queries import schedules as queries
 from ..queries.base import Where
@@ -32,10 +33,9 @@ logger = logging.getLogger("django_tenantqueue")
 GRACE = timedelta(minutes=5)
 """A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
 jobs run when operators no longer expect them."""
-RETRY = timedelta(seconds=30)
-"""The pause after the first failure of a schedule. It doubles with each further one."""
-MOST_RETRIES_DOUBLED = 6
-"""The pause after failures is at most 32 minutes, and ends with the next tick."""
+RETRY = GRACE / 10
+"""The pause after the first failure of a schedule. It doubles with each further one, up to 32
+minutes, and ends with the next tick."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:
@@ -207,7 +207,7 @@ def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
 def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
     """Return the move of a schedule whose tick is tried again."""
     logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
-    pause = RETRY * 2 ** min(row.failures, MOST_RETRIES_DOUBLED)
+    pause = RETRY * 2 ** min(row.failures, MOST_DOUBLINGS)
     try:
         following = row.recurrence.next(now)
     except Exception:  # noqa: BLE001 - the expression itself may be what is wrong

@@ -14,7 +14,8 @@ from ..models import ApiToken, IdempotencyKey
 from ..queries import tokens as queries
 
 KEEP_SECONDS = 86_400.0
-"""For how long the answer to a key is kept. Twice as long: twice as many rows."""
+"""For how long the answer to a key is kept. Twice as long: twice as many rows. Half as long: a
+client that repeats a request later submits a second job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from ..gates import SESSION
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys, Where
 from ..queries.tasks import READY, OpenStart, find_open_start, set_aside
+from ..states import Priority
 from .gates import keys_of
 
-MOST_READ = 50_000
+MOST_READ = BATCH * 50
 """Jobs that one step reads ahead in all. Half as many: the jobs behind a million start later, at
 most twice as late. Twice as many: claims of this process wait longer for a step."""
-FIRST_KEY: Key = (-32768, 0)
+FIRST_KEY: Key = (Priority.LOWEST_NUMBER, 0)
 
 
 class PassedOver:

@@ -16,7 +16,8 @@ from ..queries.enqueue import count_waiting
 LEAST_SECONDS = REMEMBERED_SECONDS / 100
 """Shortest time for which a count is used."""
 SHARE = 20
-"""A count is used for this multiple of the time it took, so counting takes at most a twentieth."""
+"""A count is used for this multiple of the time it took, so counting takes at most a twentieth.
+Halved: it takes a tenth. Doubled: a queue may hold more jobs beyond its limit."""
 
 
 @dataclass(slots=True)

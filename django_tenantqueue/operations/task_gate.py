@@ -26,10 +26,11 @@ from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock
 from ..queries.tasks import LeftLine, Place
 from ..queries.workers import queue_range
 from .gate_transaction import gate_transaction
+from .places import MOST_STEPS
 
 logger = logging.getLogger("django_tenantqueue")
 
-MOST_QUEUES = 200
+MOST_QUEUES = MOST_STEPS
 """Queues that one release looks at, and tasks for which a process remembers where it continues.
 Half as many: more releases to get past paused queues. Twice as many: a release takes longer."""
 

@@ -24,7 +24,7 @@ from ..gates import JobGates
 from ..queries import control as control_queries
 from ..queries import unique as queries
 from ..queries.base import array
-from ..queries.enqueue import GatedJob, NewJob
+from ..queries.enqueue import LOCKED_SECONDS, GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
 from ..stored_error import stored_error
 from .gates import cancel_waiting, release_later
@@ -32,12 +32,14 @@ from .gates import cancel_waiting, release_later
 logger = logging.getLogger("django_tenantqueue")
 
 PATIENCE_SECONDS = 5.0
-"""Seconds after which only one transaction at a time may keep a due job from starting."""
-SETTLE_SECONDS = 0.5
+"""Seconds after which only one transaction at a time may keep a due job from starting. Halved:
+enqueues of one key wait for each other more often. Doubled: a job that is enqueued again and again
+starts later."""
+SETTLE_SECONDS = PATIENCE_SECONDS / 10
 """How long an enqueue in a transaction retries while another session has locked the waiting job: a
 claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
 are better than a lost update."""
-RETRY_SECONDS = 0.002
+RETRY_SECONDS = LOCKED_SECONDS[1]
 WAITING = ("scheduled", "held", "created")
 
 FindQueue = Callable[[NewJob, int], None]

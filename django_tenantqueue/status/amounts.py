@@ -36,3 +36,6 @@ LATE_SECONDS = 60.0
 """How long a queue's first job, a schedule or the maintenance may be due before it is called late.
 Halved: a change of the leader on a busy server is reported, too. Doubled: a fleet without
 maintenance is reported later."""
+PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
+"""The ranges of figures that pages offer: their hours, and the seconds of one of their periods.
+Halved or doubled: charts have twice or half as many points."""

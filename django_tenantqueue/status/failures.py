@@ -23,9 +23,8 @@ from ..queries.figures import (
 )
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
-from .amounts import MESSAGE, NAMED, PAGE, READ, VISITED
+from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ, VISITED
 from .job_pages import QUEUES_APART
-from .overview import PERIODS
 
 WALKED = READ * 5
 """Jobs of a group that one action looks at when it wants those of some queues alone: about a

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
+from ..conf import LONGEST_REQUEST
 from ..models import FireworqQueue, TenantQueue, Worker
 from ..models.worker import SILENT, Role
 from ..queries import fireworq as queries
@@ -21,7 +22,7 @@ from ..queries.figures import Counts, sum_of_queues
 from ..queries.fireworq import ListedJob, Statement
 from ..queries.lists import NEWEST
 from ..states import EARLIEST, LATEST
-from .amounts import COUNTED_TO
+from .amounts import COUNTED_TO, READ
 from .masking import masked
 from .queue_troubles import read_takers
 from .workers import Takers
@@ -32,10 +33,6 @@ NO_LIMIT = 1_000_000
 """What is said of a queue without a limit: the most slots that a queue can have."""
 THROTTLED_INTERVAL, USUAL_INTERVAL = 100, 200
 """Milliseconds that Fireworq says of a queue whose definition names no polling interval."""
-NO_TIMEOUT = 86_400
-"""Seconds of a request without a timeout."""
-MOST_RUNNING = 100_000
-"""Running jobs of a queue that are counted."""
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first figure."""
 
@@ -173,7 +170,7 @@ def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str,
     pushes = {row.pk: row for row in FireworqQueue.objects.using(using).filter(pk__in=ids)}
     loads = {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
     busy = [pk for pk, load in loads.items() if load.running >= COUNTED_TO]
-    counted = count_queues(using, busy, most=MOST_RUNNING) if busy else ()
+    counted = count_queues(using, busy, most=READ * 5) if busy else ()
     running = {load.queue_id: load.running for load in (*loads.values(), *counted)}
     takers = read_takers(using)
     return {
@@ -235,7 +232,7 @@ def describe_job(job: ListedJob) -> dict[str, Any]:
         "status": "grabbed" if is_active else "claimed",
         "created_at": time_text(job.created_at),
         "next_try": time_text(job.run_at),
-        "timeout": 0 if timeout >= NO_TIMEOUT else timeout,
+        "timeout": 0 if timeout >= LONGEST_REQUEST else timeout,
         "fail_count": max(0, job.attempt - is_active),
         "max_retries": job.max_attempts - 1,
         "retry_delay": call.get("retry_delay") or 0,

@@ -12,13 +12,14 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
+from ..models.alert import KINDS, AlertRule
 from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
-from .amounts import COUNTED_TO, NAMED, TOTAL_COUNTED_TO, VISITED
+from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
 from .problems import (
@@ -43,12 +44,12 @@ from .routings import read_retired_routings
 from .schedules import read_troubles
 from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
-FAILING = timedelta(hours=1)
+FAILING = timedelta(hours=min(PERIODS))
 """The time in which failures of a task are a problem."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
-FAILING_SHARE = 0.5
+FAILING_SHARE = KINDS[AlertRule.Kind.FAILURE_RATE.value].threshold / 100
 """Share of a task's runs that must have failed. Halved: tasks that normally fail now and then are
 reported, too. Doubled: only those that never succeed."""
 

@@ -21,13 +21,10 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
+from .amounts import COUNTED_TO, LISTED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
 from .queue_loads import loads
-
-PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
-"""Hours of a range -> seconds of one of its periods."""
 
 
 @dataclass(frozen=True, slots=True)

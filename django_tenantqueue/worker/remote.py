@@ -33,18 +33,19 @@ from ..execution.outcome import Outcome, judge
 from ..execution.run import run_async, run_sync
 from ..executors import Claim, Executor
 from ..queries import workers as queries
+from ..queries.claim import MOST_ROOM
 from ..queries.workers import NewWorker
 from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
 from .config import KILL_SECONDS, WorkerConfig
-from .connection import connect
+from .connection import PROBE_SECONDS, connect
 from .shared_memory import SharedMemory
-from .supervisor.lease import PROBE_SECONDS, Lease
+from .supervisor.lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-MOST_JOBS = 1000
+MOST_JOBS = MOST_ROOM * 5
 """Jobs of one process whose hard limits are looked after."""
 TICK_SECONDS = PROBE_SECONDS / 4
 

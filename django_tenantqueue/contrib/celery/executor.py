@@ -10,10 +10,10 @@ from celery import current_app
 from django.utils.module_loading import import_string
 
 from ...exceptions import InvalidOption
-from ...executors import Claim, RemoteExecutor
+from ...executors import SEND_SECONDS, Claim, RemoteExecutor
 from .running import NAME
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = SEND_SECONDS / 6
 """How long an attempt to reach the broker may take."""
 KNOWN = ("app", "queue", "window")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-AHEAD_SECONDS = 0.05
+from ...queries.claim import BATCH_SECONDS
+
+AHEAD_SECONDS = BATCH_SECONDS
 """Most expected work that waits in a process. Halved: threads wait for short jobs on a busy server.
 Doubled: jobs that another process could run wait for longer."""
 MOST_AHEAD_SECONDS = AHEAD_SECONDS * 4

@@ -19,23 +19,25 @@ from ...batches import BATCH
 from ...operations import firing, idempotency, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
-from ...operations.pruning import LOOK_SECONDS, Pruner
+from ...operations.pruning import Pruner
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
 from ...operations.unique import KeyPruning
+from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import LockKey
 from ...queries.workers import take_lead
+from ..connection import PROBE_SECONDS
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-STANDBY_SECONDS = 1.0
+STANDBY_SECONDS = PROBE_SECONDS
 """How often the other supervisors try to take the lock. Doubled: a dead leader is replaced a second
 later. Halved: an idle fleet costs the server about a third more."""
-LOCKED_SECONDS = 0.05
+LOCKED_SECONDS = LOCK_MILLISECONDS / 1000
 """How often due jobs are tried again while their rows are locked."""
-LOCK_MILLISECONDS = 500
+DUTY_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 10
 """Longest wait of a duty for a lock: the same thread looks after the children."""
 
 
@@ -104,7 +106,7 @@ class Maintenance:
             Duty("thin_figures", maintain.thin_figures, 60.0, BATCH),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
-            Duty("prune_history", self._pruner.step, LOOK_SECONDS, pause_after=self._pruner.rest),
+            Duty("prune_history", self._pruner.step, 60.0, pause_after=self._pruner.rest),
         ]
 
     def run_once(self) -> float:
@@ -166,13 +168,13 @@ class Maintenance:
             wrapper.ensure_connection()
             if wrapper.connection is not self._limited:
                 with wrapper.cursor() as cursor:
-                    cursor.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+                    cursor.execute(f"SET lock_timeout = {DUTY_LOCK_MILLISECONDS}")
                 self._limited = wrapper.connection
             yield
             return
         with transaction.atomic(using=self.alias):
             with wrapper.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+                cursor.execute(f"SET LOCAL lock_timeout = {DUTY_LOCK_MILLISECONDS}")
             yield
 
     def _is_usable(self) -> bool:

@@ -20,11 +20,12 @@ from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
 from ..child.process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
 from ..config import KILL_SECONDS, WorkerConfig
+from ..connection import PROBE_SECONDS
 from ..waiting import pipe, wait_readable
 from .child import Child
 from .children import Children
 from .heartbeat_file import HeartbeatFile
-from .lease import PROBE_SECONDS, Lease
+from .lease import Lease
 from .maintenance import Maintenance
 from .process_limits import ProcessLimits
 
