@@ -31,6 +31,8 @@ from .formats import read_number
 from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
 
 _M = TypeVar("_M", bound=Model)
+HISTORY_PAGE = PAGE * 2
+"""Changes that one page of a row's history shows."""
 PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
 """What in the address of a list says where in it the page is, and in which order."""
 
@@ -170,8 +172,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         if not self.has_view_or_change_permission(request, row):
             raise PermissionDenied
         before = read_number(request.GET.get("before", ""))
-        changes = changes_of(self.using, row, before=before or NEWEST, most=PAGE + 1)
-        shown = changes[:PAGE]
+        changes = changes_of(self.using, row, before=before or NEWEST, most=HISTORY_PAGE + 1)
+        shown = changes[:HISTORY_PAGE]
         if is_limited(request):
             shown = [only_of(change, row, tenant_of(row)) for change in shown]
         context = {
@@ -179,7 +181,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             "title": gettext("Change history: %s") % row,
             "subtitle": None,
             "changes": [described(change) for change in shown],
-            "older": changes[PAGE - 1].pk if len(changes) > PAGE else None,
+            "older": changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
             "is_newest": before is None,
             "module_name": capfirst(self.opts.verbose_name_plural),
             "object": row,

@@ -10,8 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..models import ConcurrentJobMonitor, Job
-from ..operations.monitor_control import list_details
-from ..status.amounts import PAGE
+from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_progress import Progress
 from .base import jobs_hidden
 from .formats import NOTHING, breakable, duration_text, moment, state_badge
@@ -75,7 +74,7 @@ def _table(jobs: Sequence[Job], count: int) -> SafeString:
     more = ""
     if count > len(jobs):
         more = gettext("%(shown)d of %(count)s are shown") % {
-            "shown": min(len(jobs), PAGE),
+            "shown": min(len(jobs), DETAILS_SHOWN),
             "count": f"{count:,}",
         }
     return format_html(

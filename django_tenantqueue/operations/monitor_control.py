@@ -81,8 +81,12 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
 _ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
+DETAILS_SHOWN = PAGE * 2
+"""Details of a state that list_details() returns at most."""
+
+
 def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
-    """Return up to PAGE details that `part`, a count of Progress, has counted.
+    """Return up to DETAILS_SHOWN details that `part`, a count of Progress, has counted.
 
     Unfinished ones in their order, finished ones the newest first.
     """
@@ -90,9 +94,9 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     if part in _ENDED:
         ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
         newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
-        return list(newest[:PAGE])
+        return list(newest[:DETAILS_SHOWN])
     found = queries.list_unfinished_details(using, monitor.pk, most=BATCH)
-    ids = [detail.id for detail in found if detail.part == part][:PAGE]
+    ids = [detail.id for detail in found if detail.part == part][:DETAILS_SHOWN]
     return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from django.db.models import QuerySet
 
+from ..batches import BATCH
 from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
@@ -15,7 +16,6 @@ from ..conf import get_settings
 from ..exceptions import QueueRetired, UnknownQueue
 from ..models import TenantQueue
 from ..queries import enqueue as queries
-from ..status.amounts import VISITED
 from .room import forget_rooms
 from .routes import chosen_queue, forget_routes
 
@@ -94,7 +94,7 @@ def _declared_names() -> set[str]:
 
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
     """Return a sentence that suggests names near to this one; "" when none is near."""
-    own = rows.order_by("name").values_list("name", flat=True).distinct()[:VISITED]
+    own = rows.order_by("name").values_list("name", flat=True).distinct()[:BATCH]
     near = get_close_matches(queue, {*_declared_names(), *get_settings().queues, *own}, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 

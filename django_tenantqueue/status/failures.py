@@ -11,6 +11,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Left
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..models import Job, TenantQueue
 from ..queries.failures import FailedJob, list_failed_jobs, list_jobs_to_retry
 from ..queries.figures import (
@@ -23,7 +24,7 @@ from ..queries.figures import (
 )
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
-from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ, VISITED
+from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ
 from .job_pages import QUEUES_APART
 
 WALKED = READ * 5
@@ -235,7 +236,7 @@ def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
     }
 
 
-def walk_failed(using: str, group: Group, *, step: int = VISITED) -> Iterator[list[int]]:
+def walk_failed(using: str, group: Group, *, step: int = BATCH) -> Iterator[list[int]]:
     """Yield the ids of jobs of a group that ended in error, the newest first, in steps.
 
     A job that fails again while this goes on is not found again. A step may be empty.
@@ -251,7 +252,7 @@ def walk_failed(using: str, group: Group, *, step: int = VISITED) -> Iterator[li
         last = rows[-1]
 
 
-def walk_waiting(using: str, group: Group, *, step: int = VISITED) -> Iterator[list[int]]:
+def walk_waiting(using: str, group: Group, *, step: int = BATCH) -> Iterator[list[int]]:
     """Yield the ids of jobs of a group that wait for another attempt, the newest first."""
     before = NEWEST
     while True:
@@ -268,7 +269,7 @@ Walk = Callable[..., Iterator[list[int]]]
 def find(walk: Walk, using: str, group: Group, *, most: int, walked: int) -> FoundJobs:
     """Return up to `most` jobs that a walk finds. It looks at `walked` jobs of the group."""
     ids: list[int] = []
-    step = min(most + 1, VISITED) if group.queues is None else VISITED
+    step = min(most + 1, BATCH) if group.queues is None else BATCH
     with read_in_order(using):
         for number, found in enumerate(walk(using, group, step=step), 1):
             ids += found

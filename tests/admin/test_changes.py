@@ -243,7 +243,7 @@ def test_history_of_what_is_never_changed_is_empty(admin_client: Client) -> None
 
 
 def test_history_has_pages(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.admin.base.PAGE", 2)
+    monkeypatch.setattr("django_tenantqueue.admin.base.HISTORY_PAGE", 2)
     worker = make_worker()
     for number in range(3):
         make_change(object_kind="worker", object_ids=[worker.pk], actor=f"user-{number}")

@@ -142,8 +142,8 @@ def test_page_shows_details_by_state(admin_client: Client) -> None:
 
 
 def test_page_says_how_many_details_it_leaves_out(admin_client: Client, monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.PAGE", 4)
-    monkeypatch.setattr("django_tenantqueue.admin.monitor_details.PAGE", 4)
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.DETAILS_SHOWN", 4)
+    monkeypatch.setattr("django_tenantqueue.admin.monitor_details.DETAILS_SHOWN", 4)
     monitor = start()
 
     assert "4 of 7 are shown" in text_of(admin_client.get(page_of(monitor) + "?details=in_line"))

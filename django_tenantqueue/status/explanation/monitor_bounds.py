@@ -29,8 +29,8 @@ from .worker_causes import worker_causes
 
 EXPLAINED = 2
 """Groups of ready details whose causes are looked for, the largest first. Each one more costs up to
-eight reads. Halved: the second cause is not told. Of those that a gate holds, the
-largest group is explained."""
+eight reads. Halved: the second cause is not told. Of those that a gate holds, the largest group is
+explained."""
 
 WHOLE = 0
 """The number of details of a cause that concerns the monitor itself."""

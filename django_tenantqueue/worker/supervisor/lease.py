@@ -29,8 +29,8 @@ from .addresses import list_addresses
 logger = logging.getLogger("django_tenantqueue")
 
 CONNECT_SECONDS = 2
-"""Longest attempt to connect. Halved: a busy server is taken for one that is gone. Doubled: there is
-no time for an attempt before others rescue the jobs."""
+"""Longest attempt to connect. Halved: a busy server is taken for one that is gone. Doubled: there
+is no time for an attempt before others rescue the jobs."""
 USER_TIMEOUT = 9
 KEEPALIVE = {
     "connect_timeout": CONNECT_SECONDS,
