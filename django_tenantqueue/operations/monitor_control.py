@@ -78,11 +78,9 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
     return len(changed)
 
 
-_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
-
-
 DETAILS_SHOWN = PAGE * 2
 """Details of a state that list_details() returns at most."""
+_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
 def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
