@@ -42,7 +42,8 @@ UNKNOWN_DELAY = 15.0
 claimed twice as often. Doubled: it starts later when a worker that knows its task has come."""
 MOST_DOUBLINGS = 6
 """How often a pause doubles while a schedule, or the sending of a message, keeps failing: to 64
-times the first. Halved: more attempts while something is down. Doubled: pauses of days."""
+times the first. Halved: more attempts while something is down. Doubled: pauses of more than a
+day."""
 UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 """The class of the error that is kept with such a job."""
 
