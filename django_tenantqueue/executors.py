@@ -28,8 +28,9 @@ from .models.worker import RESEND_SECONDS
 logger = logging.getLogger("django_tenantqueue")
 
 SEND_SECONDS = RESEND_SECONDS * 6
-"""How long sending a message may take. Its job is given back then. Halved: a slow broker looks
-down. Doubled: jobs are held for longer by a broker that answers nothing."""
+"""How long sending a message may take, in which a message that was sent could be sent again. Its
+job is given back then. Halved: a slow broker looks down. Doubled: jobs are held for longer by a
+broker that answers nothing."""
 PAUSES = (1.0, 2.0, 4.0, 8.0)
 """Seconds between two attempts to reach a broker that is down; the last one is repeated. Halved:
 twice as many attempts. Doubled: a broker that is back is noticed later."""

@@ -34,8 +34,8 @@ GRACE = timedelta(minutes=5)
 """A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
 jobs run when operators no longer expect them."""
 RETRY = GRACE / 10
-"""The pause after the first failure of a schedule. It doubles with each further one, up to 32
-minutes, and ends with the next tick."""
+"""The pause after the first failure of a schedule, so that a tick is tried a few times before it is
+missed. It doubles with each further one, up to 32 minutes, and ends with the next tick."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:

@@ -33,13 +33,15 @@ FIGURES_KEPT = (
 is kept for longer than the range of a page that shows it. Halved: charts have gaps. Doubled: pages
 read twice as many rows."""
 SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
-"""Age from which a minute of the figures gets no further counts. A transaction that adds to one and
-commits later is missing in the counters of the metrics."""
+"""Age from which a minute of the figures gets no further counts: workers write them with their
+heartbeats. A transaction that adds to one and commits later is missing in the counters of the
+metrics."""
 COUNTED_TASKS = PAGE
 """Tasks with counters of their own in the metrics. Halved: a scrape is shorter. Doubled: it has
 about 3,500 more lines."""
 SILENT = timedelta(hours=max(PERIODS))
-"""A task that has not run for this time loses its counters; the next run begins new ones at 0."""
+"""A task that has not run for this time, the longest range of a page, loses its counters; the next
+run begins new ones at 0."""
 
 
 def promote(using: str) -> int:

@@ -28,8 +28,8 @@ COSTLY_ENTRIES = 5000
 milliseconds longer before the first survey. A survey that passes over fewer than a fifth of them
 ends the surveys."""
 MOST_PLACES = MOST_STEPS * 10
-"""Most places that a survey returns. A worker does not survey a system with more. Doubled: memory
-and the first claim after a survey may cost twice as much."""
+"""Most places that a survey returns: what ten claims of a new worker see. A worker does not survey
+a system with more. Doubled: memory and the first claim after a survey may cost twice as much."""
 LEAST_SURVEY_SECONDS = 0.25
 MOST_SURVEY_SECONDS = LEAST_SURVEY_SECONDS * 40
 """Shortest and longest time between two surveys. Between these, all workers together spend a tenth

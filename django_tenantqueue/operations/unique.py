@@ -40,6 +40,7 @@ SETTLE_SECONDS = PATIENCE_SECONDS / 10
 claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
 are better than a lost update."""
 RETRY_SECONDS = LOCKED_SECONDS[1]
+"""Pause between two of these attempts."""
 WAITING = ("scheduled", "held", "created")
 
 FindQueue = Callable[[NewJob, int], None]

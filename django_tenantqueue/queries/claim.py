@@ -22,8 +22,9 @@ BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are collected for this time if its burst is large enough to lose
 none. Halved: such a queue costs twice as many claims. Doubled: its starts come later."""
 MOST_PASSED = BATCH
-"""Most jobs of closed tasks that a claim reads past in one place. Halved: jobs behind more of them
-wait for PassedOver. Doubled: such a claim reads twice as much."""
+"""Most jobs of closed tasks that a claim reads past in one place: what one step of a worker moves
+aside. Halved: jobs behind more of them wait for PassedOver. Doubled: such a claim reads twice as
+much."""
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]

@@ -45,13 +45,13 @@ from .schedules import read_troubles
 from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
-"""The time in which failures of a task are a problem."""
+"""The time in which failures of a task are a problem: the shortest range of a page."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
 FAILING_SHARE = KINDS[AlertRule.Kind.FAILURE_RATE.value].threshold / 100
-"""Share of a task's runs that must have failed. Halved: tasks that normally fail now and then are
-reported, too. Doubled: only those that never succeed."""
+"""Share of a task's runs that must have failed, as in an alert rule that names none. Halved: tasks
+that normally fail now and then are reported, too. Doubled: only those that never succeed."""
 
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 

@@ -48,6 +48,7 @@ logger = logging.getLogger("django_tenantqueue")
 MOST_JOBS = MOST_ROOM * 5
 """Jobs of one process whose hard limits are looked after."""
 TICK_SECONDS = PROBE_SECONDS / 4
+"""How often hard limits are looked at. The lease probes its connection when that is due."""
 
 
 class _InPlace(Executor):

@@ -14,7 +14,7 @@ from ...executors import SEND_SECONDS, Claim, RemoteExecutor
 from .running import NAME
 
 CONNECT_SECONDS = SEND_SECONDS / 6
-"""How long an attempt to reach the broker may take."""
+"""How long an attempt to reach the broker may take: a few fit into the time of one sending."""
 KNOWN = ("app", "queue", "window")
 
 

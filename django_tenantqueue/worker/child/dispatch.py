@@ -22,8 +22,9 @@ from .loop import ClaimLoop
 from .running_jobs import RunningJobs
 
 TAKEN_SECONDS = DISPATCH_SECONDS
-"""Time between two looks at which jobs were taken over, cancelled or paused. Halved: twice as many
-reads. Doubled: a dispatcher whose window is full waits for longer before it sends more."""
+"""Time between two looks at which jobs were taken over, cancelled or paused: that is also how a
+dispatcher learns of free slots. Halved: twice as many reads. Doubled: a dispatcher whose window is
+full waits for longer before it sends more."""
 
 
 class SentJobs(RunningJobs):

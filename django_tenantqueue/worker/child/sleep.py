@@ -41,8 +41,9 @@ DISPATCH_SECONDS = places.DISPATCH_SECONDS * 2
 """Pause between two looks of an idle dispatcher, which is not notified: enqueuers do not know whose
 executor a queue has. Halved: twice as many claims that find nothing. Doubled: its jobs wait."""
 WAKE_SECONDS = AHEAD_SECONDS
-"""Shortest time between two wake-ups by a worker that is full. Halved: a burst reaches a large
-fleet in half the time, for twice as many wake-ups."""
+"""Shortest time between two wake-ups by a worker that is full: what it leaves may wait as long as
+what it has claimed ahead. Halved: a burst reaches a large fleet in half the time, for twice as many
+wake-ups."""
 
 
 class Sleep:
