@@ -17,25 +17,28 @@ from django.utils.formats import localize
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from .batches import BATCH
 from .conf import get_settings
 from .exceptions import Cancelled, InvalidArgument, Permanent
 from .execution.current_job import current_job
 from .models import Job
 from .operations.actor import acting_as, current_actor
-from .operations.bulk import BATCH, Bulk, Claim, Tally, act_on, finish, resume
+from .operations.bulk import Bulk, Claim, Tally, act_on, finish, resume
 from .operations.bulk_actions import ACTIONS, TASK_PREFIX, find_action
 from .operations.queues import make_queue
 from .states import Priority
-from .status.job_filters import LABELS, count_matching, read_filters
+from .status.amounts import TOTAL_COUNTED_TO
+from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
 from .tasks import Task
 
-COUNTED_TO = 1_000_000
+COUNTED_TO = TOTAL_COUNTED_TO * 100
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
-COUNTED_PAGES = 400
+COUNTED_PAGES = COUNTED_TO * 2 // COUNT_PAGE
 """Reads of that count. Where few of many jobs match, these end it before COUNTED_TO does."""
 RUN_SECONDS = 86_400.0
-"""Time limit of a run. One that passes it goes on in another attempt."""
+"""Time limit of a run. One that passes it goes on in another attempt. Halved: very long ones use up
+their attempts. Doubled: one that hangs is noticed a day later."""
 REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
     "arguments_removed": _("their arguments were removed by a retention rule"),

@@ -302,13 +302,19 @@ _POSITIVE = (
 
 TEN_YEARS = 10 * 365 * 86400
 """The longest duration (seconds) of a setting, and the longest wait between two attempts."""
+MOST_DAYS = 36_500
+"""The longest time for which something is kept, or a token is valid."""
+LONGEST_REQUEST = 86_400
+"""Seconds of an HTTP request."""
+MOST_REQUESTS = 10_000_000
+"""Requests of an API token in a minute."""
 _MOST = {
     "alert_interval": 3600,
-    "api_requests_per_minute": 10_000_000,
+    "api_requests_per_minute": MOST_REQUESTS,
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,
-    "changes_keep": 36_500,
+    "changes_keep": MOST_DAYS,
     "default_hard_timeout": TEN_YEARS,
     "default_timeout": TEN_YEARS,
     "hard_timeout_grace": TEN_YEARS,
@@ -317,7 +323,7 @@ _MOST = {
     "http_connect_timeout": 3600,
     "http_max_body": 10_000_000,
     "http_redirects": 20,
-    "http_timeout": 86_400,
+    "http_timeout": LONGEST_REQUEST,
     "max_argument_bytes": 100_000_000,
     "max_errors": 1000,
     "max_label_bytes": 1_000_000,

@@ -22,18 +22,18 @@ from django.utils.module_loading import import_string
 from .conf import get_settings
 from .exceptions import InvalidOption, TenantQueueError
 from .execution.current_job import RunningJob
+from .execution.outcome import MOST_DOUBLINGS
+from .models.worker import RESEND_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
 
-RESEND_SECONDS = 5.0
-"""How long a message waits before it may be sent again, twice as long each further time. Halved:
-lost messages delay their jobs for less, and more messages are sent twice. Doubled: the reverse."""
-MOST_DOUBLINGS = 6
-SEND_SECONDS = 30.0
-"""How long sending a message may take. Its job is given back then. Halved: a slow broker looks
-down. Doubled: jobs are held for longer by a broker that answers nothing."""
+SEND_SECONDS = RESEND_SECONDS * 6
+"""How long sending a message may take, in which a message that was sent could be sent again. Its
+job is given back then. Halved: a slow broker looks down. Doubled: jobs are held for longer by a
+broker that answers nothing."""
 PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""Seconds between two attempts to reach a broker that is down; the last one is repeated."""
+"""Seconds between two attempts to reach a broker that is down; the last one is repeated. Halved:
+twice as many attempts. Doubled: a broker that is back is noticed later."""
 
 
 class Executor(ABC):

@@ -20,7 +20,6 @@ from .states import Priority
 PARALLEL = 1000
 """How many jobs of a group are in flight unless its caller says so. Halved: a queue with more slots
 than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
-LONGEST_NAME = 200
 _LATER = ("countdown", "eta", "run_at")
 _AT_THE_END = ("link", "link_error", "on_done", "on_end", "then")
 
@@ -86,7 +85,8 @@ class Group:
         changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}
         changes["created_by"] = options.pop("created_by")
         details = () if first is None else chain([first], calls)
-        name = name[:LONGEST_NAME] if isinstance(name, str) else name  # start() refuses others
+        longest = ConcurrentJobMonitor._meta.get_field("name").max_length
+        name = name[:longest] if isinstance(name, str) else name  # start() refuses others
         return start(name, details, changes, on_done=on_done, keep_open=False, **options)
 
     def call(self) -> Never:

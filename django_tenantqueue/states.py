@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
@@ -71,6 +71,10 @@ class Priority:
     HIGHEST_NUMBER = 32767
 
 
+MOST_ATTEMPTS = 32_767
+"""The largest number of the columns that count attempts."""
+CENTURY = timedelta(days=36_525)
+"""The longest time from now for `run_at` and `expires_at`."""
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Bounds of `run_at` and `expires_at`: times between them can be shown in every time zone."""

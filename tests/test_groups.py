@@ -36,8 +36,8 @@ def callback_of(monitor) -> Job:
 
 @pytest.mark.parametrize("callback", [collect, collect_async])
 def test_callback_has_the_results_in_the_order_of_the_calls(callback, monkeypatch):
-    monkeypatch.setattr(job_monitor, "PAGE_IDS", 2)
-    monkeypatch.setattr(job_monitor, "PAGE_JOBS", 2)
+    monkeypatch.setattr(job_monitor, "BATCH", 2)
+    monkeypatch.setattr(job_monitor, "SMALL_BATCH", 2)
     calls = [add.call(1, 2), fail.using(max_attempts=1).call(), echo.call("x"), noop, echo.call(4)]
 
     monitor = group(calls).delay(on_done=callback)

@@ -123,7 +123,7 @@ def test_nothing_is_stored_when_one_of_many_calls_does_not_fit():
     ],
 )
 def test_statements_are_bounded_when_many_big_calls_are_enqueued(options, statement, monkeypatch):
-    monkeypatch.setattr(enqueue, "BULK_BYTES", 50_000)
+    monkeypatch.setattr(enqueue, "BATCH_BYTES", 50_000)
     where = unique_queries if "unique" in options else enqueue_queries
     insert, sizes = getattr(where, statement), []
 

@@ -151,8 +151,8 @@ class TestAssertEnqueued:
     def test_message_stays_short_when_there_are_many_jobs(self):
         add.enqueue_many(range(30))
 
-        assert message_of(assert_enqueued, add, 99).splitlines()[-1] == "  and 20 more of it"
-        assert len(message_of(refute_enqueued, add).splitlines()) == 11
+        assert message_of(assert_enqueued, add, 99).splitlines()[-1] == "  and 10 more of it"
+        assert len(message_of(refute_enqueued, add).splitlines()) == 21
 
     def test_message_says_so_when_there_are_no_jobs(self):
         assert "There are no jobs." in message_of(assert_enqueued, noop)

@@ -20,7 +20,9 @@ from django.utils.translation import gettext
 
 from ..conf import get_settings
 from ..models import Job
-from ..status.changes import NEWEST, changes_of
+from ..queries.lists import NEWEST
+from ..status.amounts import PAGE
+from ..status.changes import changes_of
 from ..status.stored_rows import stored_columns
 from .acting import acting
 from .change_text import described, only_of
@@ -29,7 +31,7 @@ from .formats import read_number
 from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
 
 _M = TypeVar("_M", bound=Model)
-HISTORY_PAGE = 100
+HISTORY_PAGE = PAGE * 2
 """Changes that one page of a row's history shows."""
 PAGE_PARAMETERS = ("p", "all", "o", "e", "before", "trail")
 """What in the address of a list says where in it the page is, and in which order."""

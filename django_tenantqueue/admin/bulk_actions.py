@@ -22,16 +22,22 @@ from ..exceptions import InvalidArgument, QueueFull, QueueRetired
 from ..models import Job, TenantQueue
 from ..operations.bulk_actions import find_action
 from ..queries.lists import read_in_order
+from ..status.amounts import TOTAL_COUNTED_TO
 from ..status.explanation.worker_causes import worker_causes
-from ..status.job_filters import LABELS, STATE_LABELS, Count, count_matching, read_filters
+from ..status.job_filters import (
+    COUNT_PAGE,
+    LABELS,
+    STATE_LABELS,
+    Count,
+    count_matching,
+    read_filters,
+)
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
 from .confirmation import ask_for, is_answered
 from .job_forms import MoveAllForm, PriorityForm
 from .visible import visible_tenants
 
-COUNTED_TO = 10_000
-"""Matching jobs that the page counts. It says “more than” beyond that."""
-COUNTED_PAGES = 3
+COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
 """Reads of a count. Twice as many: the page takes up to twice as long where few of many jobs match.
 Half as many: it more often has no exact number."""
 
@@ -116,7 +122,7 @@ def act_on_all(
         values = {} if form is None else {k: v for k, v in form.cleaned_data.items() if v != ""}
         return _started(model_admin, request, action, filters, values)
     with read_in_order(using):  # one transaction for all pages
-        count = count_matching(using, narrowed, most=COUNTED_TO, pages=COUNTED_PAGES)
+        count = count_matching(using, narrowed, most=TOTAL_COUNTED_TO, pages=COUNTED_PAGES)
     if not count.jobs and count.is_exact:
         text = gettext("No job that matches can be changed like that.")
         model_admin.message_user(request, text, messages.WARNING)
@@ -177,7 +183,7 @@ def count_text(count: Count) -> str:
     number = localize(count.jobs)
     if count.is_exact:
         return gettext("Jobs that match and can be changed: %s. Filters:") % number
-    if count.jobs >= COUNTED_TO:
+    if count.jobs >= TOTAL_COUNTED_TO:
         return gettext("Jobs that match and can be changed: more than %s. Filters:") % number
     return (
         gettext("Jobs that match and can be changed: at least %s (not all were counted). Filters:")

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from ..bulk import REASONS
 from ..models import Change
 from ..models.change import MODELS
+from ..status.amounts import LINE, LISTED
 from .formats import NOTHING, exact_text, moment, parse_moment
 
 COUNTS: dict[str, Any] = {
@@ -34,10 +35,6 @@ COUNTS: dict[str, Any] = {
     **{reason: format_lazy(_("left, since {why}:"), why=why) for reason, why in REASONS.items()},
 }
 """What entries call values that are no columns of the object."""
-LONGEST_VALUE = 200
-"""Characters of a value that a line shows."""
-IDS_SHOWN = 20
-"""Numbers of objects that the page of one change does not leave out of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +100,8 @@ def is_known(change: Change) -> bool:
 
 def ids_text(change: Change) -> str:
     """Return the first numbers of the objects."""
-    shown = ", ".join(f"#{number}" for number in change.object_ids[:IDS_SHOWN])
-    return shown + (", …" if change.object_count > IDS_SHOWN else "")
+    shown = ", ".join(f"#{number}" for number in change.object_ids[:LISTED])
+    return shown + (", …" if change.object_count > LISTED else "")
 
 
 def url_of(kind: str, object_id: int) -> str:
@@ -161,4 +158,4 @@ def _text(value: Any) -> str:
     if isinstance(value, str) and "T" in value and (at := parse_moment(value)) is not None:
         return exact_text(at) if at.tzinfo else value
     text = str(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return text if len(text) <= LINE else f"{text[:LINE]}…"

@@ -13,17 +13,14 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
-from ..status.changes import NEWEST
+from ..queries.lists import NEWEST
+from ..status.amounts import READ
 from ..text import is_storable
 from .base import EmptyList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import ExactFilter, TenantFilter
 from .formats import NOTHING, exact_text, moment, read_number
 from .visible import is_limited
-
-WINDOW = 20_000
-"""Changes that one page looks at when it has several filters: no index has two of them. Twice as
-many: a page without a match takes twice as long. Half as many: more pages to go through."""
 
 
 class ActorFilter(ExactFilter):
@@ -39,7 +36,7 @@ class ChangesChangeList(ChangeList):
     older: int | None = None
     """Where the next page begins; None at the end."""
     is_cut: bool = False
-    """Whether the page ends where WINDOW ends."""
+    """Whether the page ends where READ ends."""
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         before = read_number(request.GET.get("before", ""))
@@ -56,14 +53,14 @@ class ChangesChangeList(ChangeList):
         return super().get_queryset(request, exclude_parameters).order_by("-pk")
 
     def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page; of several filters the newest WINDOW changes alone."""
+        """Fetch the page; of several filters the newest READ changes alone."""
         changes = self.queryset.filter(pk__lt=self.before)
         floor = 0
         filters = len(self.get_filters_params()) + bool(self.query) + is_limited(request)
         if filters > 1:
             below = self.root_queryset.filter(pk__lt=self.before).order_by("-pk")
             newest = below.values_list("pk", flat=True).first()
-            floor = max(0, (newest or 0) - WINDOW)
+            floor = max(0, (newest or 0) - READ)
             changes = changes.filter(pk__gt=floor)
         found = list(changes[: self.list_per_page + 1])
         self.result_list = found[: self.list_per_page]

@@ -13,13 +13,12 @@ from django.template.response import TemplateResponse
 from django.utils.formats import localize
 from django.utils.translation import gettext
 
+from ..status.amounts import LISTED
 from .base import TenantQueueModelAdmin
 
 APPLY = "_apply"
 """The field that the page posts: the number of rows that it has shown."""
 
-NAMED = 20
-"""Rows that the page names."""
 
 Rows = Sequence[Model] | Sequence[str] | QuerySet[Any]
 """Rows, or their names."""
@@ -82,8 +81,8 @@ def ask(
         title=title,
         text=text,
         yes=yes,
-        names=[str(row) for row in rows[:NAMED]],
-        more=max(0, count - NAMED),
+        names=[str(row) for row in rows[:LISTED]],
+        more=max(0, count - LISTED),
         shown=str(count),
         sent=sent,
         form=form,

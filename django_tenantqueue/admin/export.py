@@ -15,14 +15,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.utils import timezone
 
+from ..batches import BATCH, SMALL_BATCH
 from ..status.stored_rows import Column, Row, json_rows, json_text, plain
-
-PAGE_ROWS = 1000
-"""Rows of a page: one statement, which holds no snapshot when the page is sent. Twice as many save
-half of the statements, and keep twice as many rows in memory."""
-
-JOB_ROWS = 100
-"""Jobs that are read at once: each may have a result of MAX_RESULT_BYTES."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Beginnings of cells that spreadsheets take for formulas. The last four are the full-width forms
@@ -42,7 +36,7 @@ def read_pages(
     rows: QuerySet[Any], columns: Sequence[Column], *, size: int | None = None
 ) -> Iterator[list[Row]]:
     """Yield all rows of a queryset in pages by primary key, the newest first."""
-    size = size or PAGE_ROWS
+    size = size or BATCH
     values = rows.order_by("-pk").values_list("pk", *(column.attribute for column in columns))
     page = list(values[:size])
     while page:
@@ -58,8 +52,8 @@ def read_ids(
     """Yield the rows of a queryset that have these ids, in the order of the ids."""
     values = rows.order_by().values_list("pk", *(column.attribute for column in columns))
     for page in pages:
-        for start in range(0, len(page), JOB_ROWS):
-            ids = page[start : start + JOB_ROWS]
+        for start in range(0, len(page), SMALL_BATCH):
+            ids = page[start : start + SMALL_BATCH]
             found = {row[0]: row[1:] for row in values.filter(pk__in=ids)}
             yield [found[i] for i in ids if i in found]
 

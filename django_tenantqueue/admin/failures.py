@@ -19,8 +19,8 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations.failures import MOST, Done, cancel_failed, retry_failed
+from ..status.amounts import COUNTED_TO, LINE, LISTED, PAGE
 from ..status.failures import (
-    LISTED,
     WALKED,
     Example,
     FailureLine,
@@ -36,7 +36,6 @@ from ..status.failures import (
     walk_failed,
     walk_waiting,
 )
-from ..status.figures import COUNTED_TO
 from ..status.job_pages import QUEUES_APART, WINDOW, queue_ids
 from ..text import clean_text
 from .acting import acting
@@ -48,13 +47,6 @@ from .visible import visible_tenants
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
-
-JOBS_LISTED = 50
-"""Failed jobs that the page of a group lists."""
-QUEUES_OF_GROUP = 20
-"""Queues that the page of a group names."""
-LONGEST_LINE = 160
-"""Characters of a message that a line shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         **_shared(request, model_admin, asked, page),
         "title": gettext("Failures"),
         "lines": [_line(line, asked) for line in page.lines],
-        "listed": LISTED if len(page.lines) == LISTED else None,
+        "listed": PAGE if len(page.lines) == PAGE else None,
     }
     return TemplateResponse(request, "admin/tenantqueue/failures.html", context)
 
@@ -140,11 +132,11 @@ def _show(
         queues=asked.queues,
         name=group.name,
         error=group.error,
-        queues_listed=QUEUES_OF_GROUP,
+        queues_listed=LISTED,
     )
     failed = find(walk_failed, using, group, most=COUNTED_TO, walked=WINDOW)
     waiting = find(walk_waiting, using, group, most=COUNTED_TO, walked=WINDOW)
-    shown = failed.ids[:JOBS_LISTED]
+    shown = failed.ids[:PAGE]
     found = describe(using, shown)
     queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in found.values()})
     context = {
@@ -160,7 +152,7 @@ def _show(
             for i in shown
             if i in found
         ],
-        "shown": JOBS_LISTED if len(failed.ids) > JOBS_LISTED else None,
+        "shown": PAGE if len(failed.ids) > PAGE else None,
         "failed": _number(failed),
         "waiting": _number(waiting),
         "list_url": failures_url(**{n: v for n, v in asked.query.items() if n != "task"}),
@@ -237,7 +229,7 @@ def _job(job: Example, is_known: bool) -> dict[str, Any]:
     """Return a line about a job; its message is left out when it is of another failure."""
     lines = job.message.strip().splitlines() if is_known else []
     first = lines[0] if lines else ""
-    short = first if len(first) <= LONGEST_LINE else f"{first[: LONGEST_LINE - 1]}…"
+    short = first if len(first) <= LINE else f"{first[: LINE - 1]}…"
     return {
         "id": job.id,
         "url": reverse("admin:tenantqueue_job_change", args=[job.id]),

@@ -15,13 +15,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
 from ..states import State
+from ..status.amounts import TEXT
 from ..status.figures import NOTHING as NOTHING
 from ..status.figures import duration_text as duration_text
 from ..status.figures import rough_text
 from ..text import read_number as read_number
-
-LONGEST_TEXT = 20_000
-"""Characters of an error that a tooltip shows."""
 
 
 def moment_text(value: datetime, now: datetime | None = None) -> str:
@@ -103,7 +101,7 @@ def failure_text(text: str, at: datetime | None) -> SafeString | str:
         short = f"{short[:79]}…"
     return format_html(
         '<span class="tq-error" title="{}">{}</span> <small>{}</small>',
-        text[:LONGEST_TEXT],
+        text[:TEXT],
         short,
         moment(at),
     )

@@ -22,10 +22,10 @@ from ..conf import get_settings
 from ..histogram import percentile
 from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
-from ..status.figures import COUNTED_TO, duration_text, rate_text
-from ..status.overview import PERIODS, Overview, QueueLine, TaskLine, read_overview
+from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS
+from ..status.figures import duration_text, rate_text
+from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.problems import Problem, listed_text
-from ..status.queue_troubles import LATE_SECONDS
 from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState
 from .acting import acting
@@ -39,8 +39,6 @@ COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
 RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
 LAST = {1: _("in the last minute"), 24: _("in the last hour"), 168: _("in the last 3 hours")}
-ALERTS = 100
-"""Open alerts that are counted."""
 LISTS = {
     "workers": "worker",
     "queues": "tenantqueue",
@@ -147,13 +145,13 @@ def _alerts(request: HttpRequest) -> list[dict[str, str]]:
         return []
     rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
     rows = visible_alerts(request, rows).select_related("rule")
-    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:ALERTS]]
+    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:PAGE]]
     if not names:
         return []
     rules = listed_text(list(dict.fromkeys(names)))
     text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
     url = reverse("admin:tenantqueue_alert_changelist")
-    values = {"count": counted(len(names), ALERTS), "rules": rules}
+    values = {"count": counted(len(names), PAGE), "rules": rules}
     return [{"text": text % values, "url": f"{url}?open=yes"}]
 
 

@@ -17,11 +17,12 @@ from ..calls.arguments import MARK, decode_args
 from ..calls.sources import NOTHING, Source
 from ..exceptions import TenantQueueError
 from ..models import Job, TenantQueue
+from ..status.amounts import TEXT
 from ..status.masking import MASK, mask_of_job, split
 from .formats import json_text
 from .job_forms import MomentField, PriorityForm, check_run_at, open_queue
 
-LONGEST_EDITED = 200_000
+LONGEST_EDITED = TEXT * 20
 """Characters of arguments that the page edits. Longer ones are kept as they are."""
 
 _UNREADABLE = (

@@ -13,7 +13,7 @@ from ..gates import ORDER
 from ..models import TenantQueue
 from ..queries.fleet import count_jobs
 from ..states import State
-from ..status.figures import COUNTED_TO
+from ..status.amounts import COUNTED_TO, VISITED
 from ..status.job_filters import STATE_LABELS
 from ..status.queue_loads import loads
 from ..text import is_storable
@@ -21,10 +21,8 @@ from .formats import counted
 
 NAMES_LIST = "tq-task-names"
 """Id of the <datalist> of task names."""
-NAMES_MOST = 500
+NAMES_MOST = COUNTED_TO // 2
 """Names of tasks, of tenants and of queues that are suggested."""
-QUEUES_READ = 2000
-"""The newest queues, whose names are suggested."""
 TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
 """Ids of the <datalist> of tenants and of queues."""
 
@@ -45,7 +43,7 @@ def suggest(using: str, tenant: str | None, *, among: Collection[str] | None = N
     queues = TenantQueue.objects.using(using).order_by("-pk")
     if among is not None:
         queues = queues.filter(tenant__in=sorted(among))
-    found = list(queues.values_list("tenant", "name")[:QUEUES_READ])
+    found = list(queues.values_list("tenant", "name")[:VISITED])
     names = {name for _tenant, name in found}
     if tenant is not None:
         own = queues.filter(tenant=tenant) if is_storable(tenant) else queues.none()

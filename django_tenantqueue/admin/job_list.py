@@ -15,16 +15,18 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
+from ..batches import BATCH
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
 from ..states import State
+from ..status.amounts import LINE
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
 from ..status.job_pages import JobPage, walk_jobs
 from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
-from .export import PAGE_ROWS, read_ids
+from .export import read_ids
 from .filters import LinkFilter, TextFilter
 from .formats import read_number
 from .job_filters import (
@@ -61,8 +63,6 @@ SHOWN = (
     "progress_message",
 )
 """Columns that the list reads: arguments, results and errors may be large."""
-ERROR_LENGTH = 120
-"""Characters of an error that the list shows."""
 
 
 QUEUE_COLUMNS = (Column("tenant", "tenant"), Column("queue", "name"))
@@ -166,7 +166,7 @@ class JobChangeList(ChangeList):
         if self.asked.job_id is not None:
             yield (self.asked.job_id,)
             return
-        yield from walk_jobs(get_settings().database, self.asked.filter, size=PAGE_ROWS)
+        yield from walk_jobs(get_settings().database, self.asked.filter, size=BATCH)
 
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None
@@ -212,11 +212,9 @@ class JobChangeList(ChangeList):
 
 
 _ERROR = {
-    "error_class": Case(
-        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__class"), ERROR_LENGTH))
-    ),
+    "error_class": Case(When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__class"), LINE))),
     "error_text": Case(
-        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__message"), 2 * ERROR_LENGTH))
+        When(~Q(state=State.SUCCESS), then=Left(KT("errors__-1__message"), 2 * LINE))
     ),
 }
 """The newest error of jobs that have failed or are tried again: no traceback is sent."""

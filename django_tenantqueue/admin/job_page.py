@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
 from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
+from ..status.amounts import LINE, TEXT
 from ..status.changes import changes_of
 from ..tracebacks import Part, folded
 from .formats import (
@@ -31,13 +32,10 @@ from .formats import (
 )
 from .job_causes import answer_for
 from .job_follow_ups import follow_up_links, previous_link
-from .job_values import LONGEST_VALUE, shown_arguments, shown_columns, shown_result
+from .job_values import shown_arguments, shown_columns, shown_result
 from .links import link_to
 from .status_links import links_of_job
 from .timeline import make_timeline
-
-LONGEST_LINE = 200
-"""Characters of a message that the line of an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class Failure:
     @property
     def short(self) -> str:
         """The first line of the message, or its beginning."""
-        return self.message.strip().partition("\n")[0][:LONGEST_LINE]
+        return self.message.strip().partition("\n")[0][:LINE]
 
     @property
     def is_longer(self) -> bool:
@@ -182,10 +180,7 @@ def _pairs(values: Any) -> list[tuple[str, str]]:
         (name, value if isinstance(value, str) else json_text(value))
         for name, value in values.items()
     )
-    return [
-        (name, text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…")
-        for name, text in texts
-    ]
+    return [(name, text if len(text) <= TEXT else f"{text[:TEXT]}…") for name, text in texts]
 
 
 def _gate_link(site: AdminSite, request: HttpRequest, using: str, job: Job, kind: str) -> Any:

@@ -14,11 +14,9 @@ from django.utils.translation import gettext
 
 from ..models import Job
 from ..states import State
+from ..status.amounts import TEXT
 from ..status.masking import COLUMNS, MASK, mask_of_job, masked_columns, split
 from .formats import json_text
-
-LONGEST_VALUE = 10_000
-"""Characters of the arguments, and of the result, that a page shows. The rest is a download."""
 
 PARTS = ("arguments", "result")
 """What can be downloaded of a job."""
@@ -81,18 +79,18 @@ def shown_result(job: Job) -> ShownResult | None:
 
 
 def _bounded(pairs: Sequence[tuple[str, str]]) -> Shown:
-    """Return the pairs as far as LONGEST_VALUE characters go, and how many there are."""
+    """Return the pairs as far as TEXT characters go, and how many there are."""
     whole = sum(len(text) for _, text in pairs)
-    if whole <= LONGEST_VALUE:
+    if whole <= TEXT:
         return Shown(pairs)
-    left, shown = LONGEST_VALUE, []
+    left, shown = TEXT, []
     for name, text in pairs:
         shown.append((name, text if len(text) <= left else f"{text[:left]}…"))
         left -= len(text)
         if left <= 0:
             break
     cut = gettext("Cut off here: %(shown)s of %(all)s characters are shown.") % {
-        "shown": localize(LONGEST_VALUE),
+        "shown": localize(TEXT),
         "all": localize(whole),
     }
     return Shown(shown, cut)

@@ -23,6 +23,7 @@ from .. import gates
 from ..models import Job
 from ..operations import control
 from ..states import State
+from ..status.amounts import LINE
 from .acting import acting
 from .export import Table
 from .failures import failure_group_view, failures_view
@@ -37,7 +38,7 @@ from .formats import (
     state_badge,
 )
 from .job_forms import WaitingJobForm
-from .job_list import ERROR_LENGTH, JobChangeList, exported_columns, exported_jobs
+from .job_list import JobChangeList, exported_columns, exported_jobs
 from .job_page import describe_arguments, is_tunable
 from .job_views import JobPages
 
@@ -58,8 +59,8 @@ def _error(job: Job) -> SafeString | str:
     if not name and not text:
         return ""
     first = next(iter((text or "").strip().splitlines()), "")
-    if len(first) > ERROR_LENGTH:
-        first = f"{first[: ERROR_LENGTH - 1]}…"
+    if len(first) > LINE:
+        first = f"{first[: LINE - 1]}…"
     return format_html(
         '<small class="tq-error" title="{}: {}"><b>{}</b> {}</small>',
         name or "",

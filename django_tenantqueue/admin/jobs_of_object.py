@@ -23,11 +23,9 @@ from ..models import Job
 from ..models.job import source_types
 from ..queries.owners import JobOfSource, list_jobs_of_sources
 from ..states import State
+from ..status.amounts import LISTED
 from .formats import NOTHING, breakable, duration_text, moment, ongoing, state_badge
 from .visible import visible_tenants
-
-SHOWN = 20
-"""Jobs that the page of an object shows."""
 
 SECTION = "jobs_of_object"
 COLUMN = "last_job"
@@ -110,7 +108,7 @@ class JobsOfObjectMixin(_Base):
     @admin.display(description=_("newest jobs"))
     def jobs_of_object(self, obj: Any) -> SafeString | str:
         """Return the newest jobs of an object as a table."""
-        jobs = _read([obj], SHOWN, getattr(obj, _TENANTS, frozenset()))[:SHOWN]
+        jobs = _read([obj], LISTED, getattr(obj, _TENANTS, frozenset()))[:LISTED]
         if not jobs:
             return gettext("It has no jobs.")
         titles = (_("Job"), _("State"), _("Created"), _("Run time"))
@@ -139,9 +137,9 @@ class JobsOfObjectMixin(_Base):
             head,
             body,
         )
-        if len(jobs) < SHOWN:
+        if len(jobs) < LISTED:
             return table
-        more = gettext("Only the newest %d are shown.") % SHOWN
+        more = gettext("Only the newest %d are shown.") % LISTED
         return format_html('<div>{}<p class="tq-quiet">{}</p></div>', table, more)
 
     def _shows_jobs(self, request: HttpRequest, obj: Any) -> bool:

@@ -19,7 +19,9 @@ from django.utils.translation import gettext_lazy as _
 from ..exceptions import TransitionRefused
 from ..models import ConcurrentJobMonitor
 from ..operations import monitor_control
+from ..operations.control import CLAIM_SECONDS
 from ..operations.monitor_retry import FailedRetry
+from ..status.amounts import PAGE
 from ..status.monitor_progress import Progress, progress_of
 from .acting import acting
 from .base import TenantQueueModelAdmin
@@ -29,11 +31,9 @@ RETRY = "_retry_failed"
 """The button of a monitor's page."""
 PLACE = "_place"
 """Where a retry has arrived, in the page that lets it go on."""
-RETRY_SECONDS = 3.0
-"""For how long one request retries. Half of it: more pages are loaded. Twice as long: web servers
-may end the request."""
-COUNTED = 100
-"""Monitors whose failed details are counted before they are retried from the list."""
+RETRY_SECONDS = CLAIM_SECONDS * 3
+"""For how long one request retries: an operator waits for it. Half of it: more pages are loaded.
+Twice as long: web servers may end the request."""
 
 
 class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
@@ -102,11 +102,11 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     ) -> HttpResponse | None:
         """Ask, then put failed details into the line again."""
         if not is_answered(request):
-            found = progress_of(queryset[:COUNTED]).values()
+            found = progress_of(queryset[:PAGE]).values()
             failed = sum(now.failed for now in found)
             text = gettext(
                 "The failed details of these monitors run again, with fresh attempts: %s."
-            ) % (f"{failed:,}" if len(found) < COUNTED else f"{failed:,}+")
+            ) % (f"{failed:,}" if len(found) < PAGE else f"{failed:,}+")
             text += " " + gettext("The callback of a monitor that has ended does not run again.")
             if page := confirm(self, request, queryset, gettext("Retry failed details of"), text):
                 return page

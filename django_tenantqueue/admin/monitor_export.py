@@ -9,15 +9,16 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from ..batches import BATCH
 from ..models import ConcurrentJobMonitor, Job
 from ..status.monitor_details import walk_details
-from .export import PAGE_ROWS, Table
+from .export import Table
 from .job_list import exported_columns, exported_jobs
 
 
 def details_table(using: str, monitor: ConcurrentJobMonitor, part: str | None) -> Table:
     """Return the details that `part`, a count of Progress, counts; None is all."""
-    pages = walk_details(using, monitor, part, size=PAGE_ROWS)
+    pages = walk_details(using, monitor, part, size=BATCH)
     jobs = exported_jobs(Job.objects.using(using).all(), pages)
     return Table(f"monitor-{monitor.pk}-{part or 'details'}", exported_columns(), jobs)
 

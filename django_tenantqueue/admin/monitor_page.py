@@ -18,6 +18,7 @@ from django.utils.translation import gettext, ngettext
 from ..models import ConcurrentJobMonitor
 from ..queries.monitor_page import FailureGroup, group_failures
 from ..queries.monitor_summary import sum_up_monitor
+from ..status.amounts import COUNTED_TO, LISTED
 from ..status.explanation import Target, explain_monitor
 from ..status.figures import rate_text
 from ..status.monitor_progress import Progress
@@ -33,11 +34,6 @@ from .job_causes import ShownCause, shown_cause
 from .monitor_details import chosen_part, details_of, job_link
 from .monitor_words import counts_text, share_bar, status_badge
 
-FAILURES = 1000
-"""Newest failed details that are grouped. Twice as many take twice the time: each one's row is
-read."""
-GROUPS = 20
-"""Groups of errors that the page shows."""
 OVER = ("ended", "cancelled")
 """States of monitors that do not change any more."""
 
@@ -76,7 +72,7 @@ def live_context(
     answer = explain_monitor(using, monitor, now)
     failures: Sequence[FailureGroup] = ()
     if sees_jobs and now.failed:
-        failures = group_failures(using, monitor.pk, most=FAILURES, groups=GROUPS)
+        failures = group_failures(using, monitor.pk, most=COUNTED_TO, groups=LISTED)
     part = chosen_part(request.GET.get("details", ""), now)
     url = reverse("admin:tenantqueue_concurrentjobmonitor_live", args=[monitor.pk])
     if part_asked(request):

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..queries.fleet import BusyQueue
-from ..status.problems import NAMED
+from ..status.amounts import NAMED
 from ..status.queue_troubles import (
     Busy,
     Trouble,

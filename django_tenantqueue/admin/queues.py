@@ -21,8 +21,9 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations import control
-from ..status.figures import COUNTED_TO, duration_text
-from ..status.queue_troubles import LATE_SECONDS, QueueNow, Trouble, read_now
+from ..status.amounts import COUNTED_TO, LATE_SECONDS
+from ..status.figures import duration_text
+from ..status.queue_troubles import QueueNow, Trouble, read_now
 from .base import EmptyList
 from .charts import gauge
 from .filters import QueueNameFilter

@@ -23,6 +23,7 @@ from ..calls.sources import registered_tasks
 from ..exceptions import InvalidOption, TenantQueueError
 from ..models import Job, Schedule
 from ..operations import schedules as operations
+from ..status.amounts import NAMED
 from ..status.schedules import LATE, failing_schedules, late_schedules
 from ..text import read_number
 from .acting import acting
@@ -39,8 +40,6 @@ from .visible import is_limited, visible_tenants
 
 RUN = "_run_now"
 """The button of a schedule's page."""
-PREVIEWED = 5
-"""Runs that a page shows ahead."""
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -67,7 +66,7 @@ def next_runs(recurrence: Recurrence) -> list[str]:
     """Return the next runs in the schedule's time zone. Raises InvalidOption."""
     recurrence.check()
     zone = read_zone(recurrence.time_zone)
-    ticks = islice(recurrence.ticks(timezone.now()), PREVIEWED)
+    ticks = islice(recurrence.ticks(timezone.now()), NAMED)
     return [f"{tick.astimezone(zone):%a %Y-%m-%d %H:%M:%S %Z}" for tick in ticks]
 
 
@@ -260,7 +259,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             self.message_user(request, text, messages.ERROR)
             return
         shown = [
-            link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs[:PREVIEWED]
+            link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs[:NAMED]
         ]
         told = ngettext("%d job is enqueued:", "%d jobs are enqueued:", len(jobs)) % len(jobs)
         links = format_html_join(", ", "{}", ((link,) for link in shown))

@@ -17,7 +17,7 @@ from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
-from ..status.figures import COUNTED_TO
+from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from .base import EmptyList, ModelAdmin
 from .formats import badge, badges, counted

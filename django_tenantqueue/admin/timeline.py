@@ -17,8 +17,6 @@ from ..states import State
 from .formats import duration_text, moment, parse_moment
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-DUE_LATER = timedelta(milliseconds=500)
-"""A job that was due this soon after it was created was due at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def _events(job: Job, changes: Sequence[Change]) -> list[Event]:
     found = [_created(job, changes)]
     found += _failed_attempts(job)
     found += [_changed(change) for change in changes if _made_from(change) is None]
-    if job.run_at - job.created_at > DUE_LATER:
+    if job.run_at - job.created_at > timedelta(seconds=0.5):  # else it was due at once
         found.append(Event(job.run_at, gettext("due"), "waiting"))
     if job.queued_at is not None:
         found.append(Event(job.queued_at, gettext("queued"), "handed"))

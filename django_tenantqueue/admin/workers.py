@@ -20,7 +20,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries.fleet import RunningClaim, count_claims_of_workers
 from ..status import workers as worker_status
 from ..status.clock import CLOCK_SECONDS
@@ -166,7 +166,7 @@ class WorkerAdmin(WorkerActions):
     @admin.display(
         description=_("state"),
         ordering=Case(
-            When(heartbeat_at__lt=Now() - worker_status.SILENT, then=0),
+            When(heartbeat_at__lt=Now() - SILENT, then=0),
             When(stopping=True, then=1),
             When(draining=True, then=2),
             default=3,

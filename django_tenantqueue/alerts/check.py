@@ -15,30 +15,30 @@ from django.db import connections, transaction
 from django.db.models import Min
 from django.utils import timezone
 
+from ..batches import BATCH, SMALL_BATCH, STAMP_SECONDS
 from ..conf import get_settings
 from ..models import Alert, AlertRule
+from ..status.amounts import LISTED, MESSAGE
 from ..text import clean_text
 from .conditions import find
 from .delivery import enqueue_message
 from .fleet import Fleet
-from .messages import LISTED, make_message
+from .messages import make_message
 
 logger = logging.getLogger("django_tenantqueue")
 
-CHECK_RULES = 20
+CHECK_RULES = SMALL_BATCH // 5
 """Rules of one step. Halved: more commits. Doubled: the supervisor looks after its children
 later."""
 MOST_OPEN = 100
-"""Open alerts of one rule. Further objects open theirs when others are resolved."""
+"""Open alerts of one rule. Further objects open theirs when others are resolved. Halved: more of
+them wait. Doubled: the page of a rule that is too strict is twice as long."""
 SHARE = 0.02
 """The share of its time that a leader spends on one rule at most: an expensive one is checked less
-often."""
-SEEN_EVERY = timedelta(minutes=1)
+often. Halved: half as often. Doubled: a few expensive rules delay other duties."""
+SEEN_EVERY = timedelta(seconds=STAMP_SECONDS)
 """How often `seen_at` and the text of an open alert are written."""
 HOUR = timedelta(hours=1)
-PRUNED = 1000
-"""Old alerts deleted in one step."""
-LONGEST_ERROR = 2000
 
 
 def seconds_to_next_check(using: str) -> float | None:
@@ -81,7 +81,7 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
         if raw is None or raw.closed:
             raise
         rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
-        error = clean_text(f"{type(failure).__name__}: {failure}", LONGEST_ERROR)
+        error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
     pause = max(get_settings().alert_interval, (time.monotonic() - began) / SHARE)
     rule.last_error = error
@@ -168,6 +168,6 @@ def prune_alerts(using: str, now: datetime | None = None) -> int:
         return 0
     alerts = Alert.objects.using(using)
     before = (now or timezone.now()) - timedelta(days=keep)
-    old = alerts.filter(resolved_at__lt=before).order_by("resolved_at").values("pk")[:PRUNED]
+    old = alerts.filter(resolved_at__lt=before).order_by("resolved_at").values("pk")[:BATCH]
     count, _ = alerts.filter(pk__in=old).delete()
     return count

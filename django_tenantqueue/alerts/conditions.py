@@ -12,8 +12,9 @@ from django.utils.translation import gettext, ngettext
 
 from ..models import AlertRule, Schedule
 from ..queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
+from ..status.amounts import COUNTED_TO, READ, VISITED
 from ..status.figures import NOTHING, rough_text
-from ..status.fleet_report import FAILING_LEAST, VISITED
+from ..status.fleet_report import FAILING_LEAST
 from ..status.job_pages import queue_ids
 from ..status.schedules import late_schedules
 from . import waiting
@@ -21,10 +22,6 @@ from .fleet import Fleet, Sighting
 
 TASK_PREFIX = "django_tenantqueue.alerts."
 """What the names of the tasks of alerts begin with. Their own failures open no alert."""
-READ = 1000
-"""Late schedules, and failing tasks or errors, that one rule reads."""
-FIGURE_ROWS = 20_000
-"""Rows of figures that a rule about failed jobs reads of each queue."""
 
 
 def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> Iterator[Sighting]:
@@ -71,7 +68,7 @@ def _failing(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         found = [
             (task.name, task.failures, task.ended)
             for task in list_failing_tasks(
-                fleet.using, since=since, least=FAILING_LEAST, share=share, most=READ
+                fleet.using, since=since, least=FAILING_LEAST, share=share, most=COUNTED_TO
             )
         ]
     else:
@@ -103,8 +100,8 @@ def _failed(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         fleet.using,
         since=_since(fleet, rule),
         seconds=2 * 60.0 * rule.range_minutes,
-        groups=READ,
-        most=FIGURE_ROWS,
+        groups=COUNTED_TO,
+        most=READ,
         queues=(ALL,) if queues is None else queues,
         name=rule.task or None,
     )
@@ -133,7 +130,7 @@ def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sig
     scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
     rows = rows.filter(**{name: value for name, value in scope.items() if value})
     found = [*rows.filter(pk__in=[int(key) for key in known])] if known else []
-    found += rows.order_by("next_at")[:READ]
+    found += rows.order_by("next_at")[:COUNTED_TO]
     for row in dict.fromkeys(found):
         assert row.next_at is not None
         late = rough_text((fleet.now - row.next_at).total_seconds())

@@ -15,7 +15,8 @@ from .conditions import TASK_PREFIX
 from .messages import Message, make_message
 
 NUM_SLOTS = 5
-"""Messages of a tenant that are sent at once, while nothing else is set in the queue."""
+"""Messages of a tenant that are sent at once, while nothing else is set in the queue. Halved: they
+arrive later where a receiver is slow. Doubled: such a receiver takes twice as many threads."""
 
 
 def _deliver(rule_id: int, channel: str, message: Message) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from ..models.alert import COUNTED_JOBS
 from ..queries.fleet import StuckLine, list_stuck_lines
 from ..queries.tasks import TaskWait, list_ready_tasks
-from ..status.fleet_report import VISITED
+from ..status.amounts import VISITED
 from ..status.queue_troubles import Busy, read_takers, walk_busy
 from ..status.workers import Takers
 

@@ -11,10 +11,9 @@ from typing import Any
 from django.utils.translation import gettext, ngettext
 
 from ..models import Alert, AlertRule
+from ..status.amounts import MESSAGE
 
-LISTED = 20
-"""Alerts that one message tells of. It counts the others."""
-LONGEST = 500
+LONGEST = MESSAGE // 4
 """Characters of the name of an object that a message has."""
 
 Message = dict[str, Any]

@@ -8,16 +8,15 @@ from itertools import islice
 
 from django.utils.translation import gettext
 
+from ..batches import SMALL_BATCH
 from ..models import AlertRule, TenantQueue
 from ..models.alert import COUNTED_JOBS
 from ..queries.control import count_queues
 from ..queries.fleet import list_busy_of_queues
 from ..queries.tasks import list_task_line
-from ..status.figures import COUNTED_TO, NOTHING, duration_text
+from ..status.amounts import COUNTED_TO
+from ..status.figures import NOTHING, duration_text
 from .fleet import Fleet, Sighting
-
-COUNTED_AT_ONCE = 50
-"""Queues whose waiting jobs one statement counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def too_many(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
     text = gettext("More than %s jobs wait.") % f"{most:,}"
     counted = 0
     queues = iter(_queues(fleet, rule, known))
-    while counted < COUNTED_JOBS and (part := list(islice(queues, COUNTED_AT_ONCE))):
+    while counted < COUNTED_JOBS and (part := list(islice(queues, SMALL_BATCH))):
         counts = {queue.queue_id: queue.jobs for queue in part if queue.jobs is not None}
         if missing := [queue.queue_id for queue in part if queue.jobs is None]:
             read = count_queues(fleet.using, missing, most=most + 1)

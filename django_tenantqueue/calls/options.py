@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import InvalidOption
-from ..states import EARLIEST, LATEST, Priority
+from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
 from . import foreign
 from .unique import Unique
@@ -163,22 +163,18 @@ def check_priority(name: str, value: Any) -> int:
 
 
 def _attempts(name: str, value: Any) -> int:
-    return _whole(name, value, 1, 32767)
-
-
-LONGEST = timedelta(days=36525)
-"""The longest time from now for `run_at` and `expires_at`: 100 years."""
+    return _whole(name, value, 1, MOST_ATTEMPTS)
 
 
 def check_moment(name: str, value: Any) -> datetime | timedelta:
     """Return a moment, or a time from now, which may be given as seconds; raise InvalidOption."""
     moment = value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        most = LONGEST.total_seconds()
+        most = CENTURY.total_seconds()
         # what is longer, or is no number, is rejected below
         moment = timedelta(seconds=value) if -most <= value <= most else timedelta.max
     if isinstance(moment, timedelta):
-        if not -LONGEST <= moment <= LONGEST:
+        if not -CENTURY <= moment <= CENTURY:
             raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")
         return moment
     if not isinstance(value, datetime):

@@ -17,11 +17,12 @@ from ..execution.job_log import RETRIED, worker_name
 from ..execution.outcome import Outcome
 from ..states import State
 from ..stored_error import class_name
+from ..worker.config import KILL_SECONDS
 
 SYSTEM = "tenantqueue"
 BATCH = "batch"
 """In what a job carries: its send span has sent others, too."""
-FLUSH_MILLISECONDS = 5000
+FLUSH_MILLISECONDS = int(1000 * KILL_SECONDS)
 """Longest wait at the end of a worker process for spans that an exporter has yet to send."""
 
 _NOTED = {

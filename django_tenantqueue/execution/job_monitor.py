@@ -9,18 +9,13 @@ from datetime import datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
+from ..batches import BATCH, SMALL_BATCH
 from ..conf import get_settings
 from ..models import Job
 from ..queries.lists import NEWEST
 from ..queries.monitor_summary import MonitorRow, read_monitor_of_job, sum_up_monitor
 from ..queries.monitors import list_ended_details
 from ..states import FINAL, State
-
-PAGE_IDS = 1000
-"""Ids of failed details that one statement reads. Half of it: twice as many statements."""
-
-PAGE_JOBS = 100
-"""Jobs that one statement reads, each with its result. Half of it: twice as many statements."""
 
 _Place = tuple[datetime | None, int]
 
@@ -89,14 +84,14 @@ class MonitorSummary:
         8 bytes each, are read before.
         """
         ids = self._ended_ids()
-        for at in range(0, len(ids), PAGE_JOBS):
-            yield from _read_jobs(ids[at : at + PAGE_JOBS])
+        for at in range(0, len(ids), SMALL_BATCH):
+            yield from _read_jobs(ids[at : at + SMALL_BATCH])
 
     async def adetails(self) -> AsyncIterator[Job]:
         """See details()."""
         ids = await sync_to_async(self._ended_ids)()
-        for at in range(0, len(ids), PAGE_JOBS):
-            for job in await sync_to_async(_read_jobs)(ids[at : at + PAGE_JOBS]):
+        for at in range(0, len(ids), SMALL_BATCH):
+            for job in await sync_to_async(_read_jobs)(ids[at : at + SMALL_BATCH]):
                 yield job
 
     def _ended_ids(self) -> Sequence[int]:
@@ -112,8 +107,8 @@ class MonitorSummary:
     def _page(self, state: State, before: _Place) -> tuple[list[int], _Place | None]:
         """Return the next details in a state, and where to go on; None: these are the last."""
         using = get_settings().database
-        rows = list_ended_details(using, self.monitor_id, state, before=before, most=PAGE_IDS)
-        place = (rows[-1][1], rows[-1][0]) if len(rows) == PAGE_IDS else None
+        rows = list_ended_details(using, self.monitor_id, state, before=before, most=BATCH)
+        place = (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
         return [job_id for job_id, _ in rows], place
 
 

@@ -52,8 +52,6 @@ from .results import may_use_cache
 logger = logging.getLogger("django_tenantqueue")
 
 NO_BLOCKS: Mapping[str, int] = {}
-MOST_CAUSES = 100
-"""Errors behind one another that are looked through when a run was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +185,10 @@ def _explained(running: RunningJob, error: BaseException) -> BaseException:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it, a bounded number."""
+    """Yield an error and what led to it, each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
-    while waiting and len(seen) < MOST_CAUSES:
+    while waiting:
         cause = waiting.pop()
         if cause is not None and id(cause) not in seen:
             seen.add(id(cause))

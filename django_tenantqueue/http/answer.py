@@ -15,9 +15,10 @@ from django.utils.http import parse_http_date_safe
 from ..calls.arguments import encode_result
 from ..conf import get_settings
 from ..exceptions import RequestFailed, RequestRejected, ResultRefused
+from ..status.amounts import MESSAGE
 from ..text import clean_text
 
-SHOWN = 500
+SHOWN = MESSAGE // 4
 """Characters of a body in the message of an error."""
 SPARE_LEVELS = 200
 """Levels that Python could still read below the deepest of a body that is kept as JSON: pages read

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..batches import REMEMBERED
 from ..conf import get_settings
 from ..exceptions import Postpone
 
-TRY_SECONDS = 5.0
+TRY_SECONDS = 5
 """Time from a failed try to the next. Halved: twice as many attempts are spent on an endpoint that
 is down. Doubled: one that works again is noticed later."""
-POSTPONED_SECONDS = (10, 20)
+POSTPONED_SECONDS = (2 * TRY_SECONDS, 4 * TRY_SECONDS)
 """Whole seconds, so that the worker postpones many jobs with one statement."""
-MOST_ENDPOINTS = 10_000
-"""Failing endpoints that are remembered."""
 
 Endpoint = tuple[str, str]
 """Tenant, and origin of the URL: one tenant's failures do not stop the jobs of another."""
@@ -75,7 +74,7 @@ class Breaker:
         return trouble
 
     def _count(self, endpoint: Endpoint) -> None:
-        if len(self._troubles) >= MOST_ENDPOINTS and endpoint not in self._troubles:
+        if len(self._troubles) >= REMEMBERED and endpoint not in self._troubles:
             self._troubles.pop(next(iter(self._troubles)))
         trouble = self._troubles.setdefault(endpoint, _Trouble())
         trouble.failures += 1

@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from yarl import URL
 
 from .. import __version__
+from ..batches import REMEMBERED, REMEMBERED_SECONDS
 from ..conf import get_settings
 from ..exceptions import RequestFailed, RequestRejected
 from .addresses import Hosts, Networks, check_address, read_address
@@ -24,16 +25,15 @@ from .answer import Answer
 from .breaker import Breaker
 from .request import shown
 
-KEPT_SECONDS = 60.0
+KEPT_SECONDS = REMEMBERED_SECONDS * 60
 """How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept. Halved: twice as many
 calls of them. Doubled: a changed secret is used later."""
-MOST_KEPT = 10_000
-"""Tenants whose answers are kept."""
 IDLE_SECONDS = 5.0
 """How long an idle connection is kept. Doubled: more requests meet a connection that its server is
 about to close, and fail. Halved: more connections are made."""
 RESULT_SHARE = 8
-"""A body of n bytes may take this many times n as JSON."""
+"""A body of n bytes may take this many times n as JSON. Halved: some bodies are read that cannot be
+kept as a result. Doubled: bodies are cut off that could be kept."""
 HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
@@ -96,7 +96,7 @@ class Client:
         now = time.monotonic()
         until, said = self._said.get((path, tenant), (0.0, None))
         if said is None or until < now:
-            if len(self._said) >= MOST_KEPT:
+            if len(self._said) >= REMEMBERED:
                 self._said.clear()
             said = asyncio.ensure_future(sync_to_async(import_string(path))(tenant))
             self._said[path, tenant] = now + KEPT_SECONDS, said

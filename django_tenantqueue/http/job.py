@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..conf import get_settings
+from ..conf import LONGEST_REQUEST, get_settings
 from ..exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
 from ..execution.current_job import current_job
 from ..tasks import Task
 from ..webhooks import read_secret, signed_headers
 from .addresses import read_hosts
 from .answer import judge
-from .request import LONGEST_TIMEOUT, check_call, check_request, encode_payload, shown
+from .request import check_call, check_request, encode_payload, shown
 
 if TYPE_CHECKING:
     from .client import Client
@@ -61,7 +61,7 @@ async def post(
     secrets = await client.ask(settings.http_secrets, running.tenant) or ()
     keys = [_key(secret) for secret in secrets]
     sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
-    limit = running.claimed.timeout_seconds or LONGEST_TIMEOUT
+    limit = running.claimed.timeout_seconds or LONGEST_REQUEST
     seconds = min(timeout or settings.http_timeout, limit)
     origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
     try:

@@ -11,13 +11,11 @@ from urllib.parse import urlsplit
 from django.core.serializers.json import DjangoJSONEncoder
 
 from ..calls.arguments import Placeholder
-from ..conf import TEN_YEARS
+from ..conf import LONGEST_REQUEST, TEN_YEARS
 from ..exceptions import InvalidArgument
 
 RULES = ("status", "fireworq")
 """What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""
-LONGEST_TIMEOUT = 86_400
-"""Seconds of a request."""
 OWN_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
 """Headers that belong to the request itself, besides all of Standard Webhooks (`webhook-…`)."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -49,7 +47,7 @@ def check_request(
     if timeout is not None and (
         isinstance(timeout, bool)
         or not isinstance(timeout, int | float)
-        or not 0 < timeout <= LONGEST_TIMEOUT
+        or not 0 < timeout <= LONGEST_REQUEST
     ):
         raise InvalidArgument(f"timeout={timeout!r}: it must be seconds, above 0 and at most a day")
     if retry_delay is not None and (

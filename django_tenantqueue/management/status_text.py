@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..queries.fleet import RunningClaim
+from ..status.amounts import COUNTED_TO
 from ..status.figures import (
     NOTHING,
     counted_text,
@@ -13,7 +14,7 @@ from ..status.figures import (
     rate_text,
     rough_text,
 )
-from ..status.fleet_report import STARTABLE, FleetReport, Need, WorkerReport
+from ..status.fleet_report import FleetReport, Need, WorkerReport
 from ..status.workers import DutyReport
 from ..text import number_of
 
@@ -155,7 +156,7 @@ def _jobs(report: FleetReport) -> Iterator[str]:
 def _need(need: Need) -> Iterator[str]:
     waited = need.oldest_wait_seconds
     first = "" if waited is None else f"; the first has waited {rough_text(waited)}"
-    number = counted_text(need.startable, STARTABLE)
+    number = counted_text(need.startable, COUNTED_TO)
     jobs = "job" if need.startable == 1 else "jobs"
     yield f"{number} {jobs} could start now if workers were free{first}"
     yield (

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-MOST_PER_MINUTE = 10_000_000
+from ..conf import MOST_REQUESTS
 
 
 class ApiToken(models.Model):
@@ -52,7 +52,7 @@ class ApiToken(models.Model):
         _("requests/min"),
         null=True,
         blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(MOST_PER_MINUTE)],
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_REQUESTS)],
         help_text=_("At most. Empty: as API_REQUESTS_PER_MINUTE says."),
     )
     expires_at = models.DateTimeField(

@@ -26,6 +26,10 @@ from ..states import ACTIVE, EARLIEST, FINAL, LATEST, Priority, State
 from .fields import TextListField
 
 _MISSING = object()
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks at the row of a job that is waited for: they grow from the first to the
+longest. Half of the longest: the end is noticed earlier by a quarter of a second on average, for
+twice as many queries. Doubled: the reverse."""
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
 
@@ -372,13 +376,13 @@ class Job(models.Model):
                 "django_tenantqueue.testing"
             )
         end = time.monotonic() + timeout
-        pause = 0.05
+        pause = FIRST_PAUSE
         while not self.refresh().is_final:
             left = end - time.monotonic()
             if left <= 0:
                 raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
             yield min(pause, left)
-            pause = min(0.5, pause * 1.5)
+            pause = min(LONGEST_PAUSE, pause * 1.5)
 
     @property
     def _is_eager(self) -> bool:

@@ -12,9 +12,9 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..conf import MOST_DAYS
 from ..states import FINAL, State
 
-MOST_DAYS = 36_500
 DAYS = ("keep_days", "arguments_days", "results_days", "errors_days")
 """Columns that say for how many days something is kept after the end of a job."""
 

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.recurrence import CRON, EPOCH, INTERVAL, ONCE, Recurrence
+from ..calls.recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 from ..exceptions import InvalidOption
 from ..states import Priority
 
@@ -89,7 +89,7 @@ class Schedule(models.Model):
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.CRON)
     expression = models.CharField(
         _("when"),
-        max_length=200,
+        max_length=LONGEST_EXPRESSION,
         help_text=_(
             "cron: “30 3 * * mon-fri”. Interval: “15m” or “1h 30m”. Once: “2026-12-24 18:00”."
         ),

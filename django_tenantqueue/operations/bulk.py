@@ -20,6 +20,7 @@ from django.db import transaction
 from ..exceptions import ClaimLost
 from ..models import Change, Job
 from ..models.job import JobQuerySet
+from ..queries.enqueue import LOCKED_SECONDS
 from ..queries.lists import NEWEST
 from ..states import FINAL
 from ..status.job_filters import Asked
@@ -27,10 +28,7 @@ from .actor import current_actor
 from .bulk_actions import BulkAction, Done, Left, Member
 from .changes import LONGEST_LABEL, MOST_IDS
 
-BATCH = 1000
-"""Jobs of one transaction. Twice as many: locks are held twice as long. Half as many: more
-transactions, and the whole takes longer."""
-PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2)
+PAUSES = tuple(10 * pause for pause in LOCKED_SECONDS)
 """Seconds before each further attempt to change jobs whose rows are locked: by a claim, mostly."""
 READ = ("id", "queue_id", "name", "state", "created_at")
 """Columns that decide whether a job is changed."""

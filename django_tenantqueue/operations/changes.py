@@ -14,15 +14,14 @@ from django.db.models import Model, QuerySet
 
 from ..models import Change, Job
 from ..models.change import kind_of
+from ..status.amounts import NAMED
 from .actor import current_actor
 
 MOST_IDS = 100
 """Ids that an entry keeps, the lowest. With twice as many, the entry of a call for very many
 objects is found from more of their pages, and takes twice the space in its index."""
-MOST_VALUES = 10
+MOST_VALUES = MOST_IDS // 10
 """Different values of a column that an entry about several objects names."""
-MOST_NAMES = 3
-"""Objects that an entry about several calls by their names."""
 LONGEST_LABEL = 600
 """Characters of the names that an entry keeps. An index takes no more than 2,700 bytes."""
 
@@ -166,8 +165,8 @@ def record_rows(using: str, action: str, rows: Sequence[Model], edit: Edit) -> N
 
 def label_of(rows: Sequence[Model]) -> str:
     """Return the names of rows, the first few of them."""
-    names = [str(row) for row in rows[:MOST_NAMES]]
-    text = ", ".join(names) + (", …" if len(rows) > MOST_NAMES else "")
+    names = [str(row) for row in rows[:NAMED]]
+    text = ", ".join(names) + (", …" if len(rows) > NAMED else "")
     return text[:LONGEST_LABEL]
 
 

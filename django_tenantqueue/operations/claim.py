@@ -17,7 +17,7 @@ from .surveys import Surveys
 LEAST_ASYNC_ROOM = 4
 """Room for coroutines in a claim while none come. Doubled: a worker of blocking tasks locks more
 jobs that it cannot take. Halved: the first of many coroutines start later."""
-MOST_LOCKS = 50
+MOST_LOCKS = MOST_ROOM // 4
 """Most queues that one claim locks, and most lanes whose turn is remembered. Doubled: other workers
 find more queues locked. Halved: a process with much room makes more claims."""
 

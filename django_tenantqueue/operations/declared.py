@@ -17,9 +17,6 @@ from .task_control import rate_task
 
 logger = logging.getLogger("django_tenantqueue")
 
-LONGEST = 200
-"""Characters of a schedule's name, the last ones of its task's."""
-
 
 @dataclass(frozen=True, slots=True)
 class Synced:
@@ -66,7 +63,8 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
 
 def _add(using: str, task: str, columns: dict[str, Any]) -> bool:
     """Add the row of a declared schedule. It is left out when it cannot be stored."""
-    row = Schedule(name=task[-LONGEST:], task=task, source=Schedule.Source.CODE, **columns)
+    longest = Schedule._meta.get_field("name").max_length or len(task)
+    row = Schedule(name=task[-longest:], task=task, source=Schedule.Source.CODE, **columns)
     try:
         add_schedule(row, using=using)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django.db import connections, transaction
 from django.db.models.base import ModelState
 
+from ..batches import BATCH_BYTES
 from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options
@@ -29,14 +30,14 @@ from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
 BULK_ROWS = 5000
-"""Rows of one bulk INSERT."""
-BULK_BYTES = 4_000_000
-"""One bulk INSERT takes no more than about so much JSON: PostgreSQL limits an array of it."""
+"""Rows of one bulk INSERT, and of one request of the API. Halved: twice as many statements.
+Doubled: each holds its snapshot for longer, and a process needs more memory."""
 
 QUICK_SECONDS = 0.002
 """An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker.
 
 A worker that fell asleep while it ran looks once more, later than this: see worker/child/loop.py.
+Halved: more enqueues look for sleepers in a second statement. Doubled: workers fall asleep later.
 """
 
 T = TypeVar("T")
@@ -281,7 +282,7 @@ def batches(calls: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]
     for call in calls:
         batch.append(call)
         size += size_of(call)
-        if len(batch) == BULK_ROWS or size > BULK_BYTES:
+        if len(batch) == BULK_ROWS or size > BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..exceptions import InvalidOption, TransitionRefused
 from ..gates import gate_key
 from ..models import (
@@ -41,16 +42,12 @@ from ..models import (
     Worker,
 )
 from ..states import ACTIVE
+from ..status.amounts import READ
 from . import control
 from .changes import Entry
 from .queues import forget_queues
 
-BATCH = 1000
-"""Rows that one transaction deletes. Twice as many: locks are held twice as long. Half as many:
-more transactions."""
-READ = 20_000
-"""Rows whose keys are read at once."""
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = control.CLAIM_SECONDS / 5
 """How often it is looked whether jobs that were asked to stop have ended."""
 
 WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, TaskRate, Worker)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from django.db import transaction
 
+from ..batches import BATCH
 from ..conf import get_settings
 from ..models import Change, TenantQueue
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
@@ -15,10 +16,7 @@ from . import control
 from .changes import Entry
 from .gates import cancel_waiting, keys_of, release_and_wake
 
-STEP = 500
-"""Jobs that one transaction changes. Halved: a group takes more transactions. Doubled: each has
-its rows locked for longer."""
-MOST = 5000
+MOST = BATCH * 5
 """Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
 group takes more calls. Doubled: a call takes twice as long."""
 
@@ -43,9 +41,9 @@ def retry_failed(
     """Make jobs of a task ready again that ended in error since `since`, the newest first.
 
     Their last error is of this class. `queues`: the ids of queues whose jobs these are, None: any.
-    It works in steps of STEP jobs, each a transaction, and leaves one entry in the list of changes.
-    A job that fails again meanwhile is not retried again. See control.retry() for jobs that are
-    left as they are.
+    It works in steps of BATCH jobs, each a transaction, and leaves one entry in the list of
+    changes. A job that fails again meanwhile is not retried again. See control.retry() for jobs
+    that are left as they are.
     """
     alias = using or get_settings().database
     group = _group(task, error_class, since, queues)
@@ -113,11 +111,11 @@ def _in_steps(
 ) -> Done:
     """Change up to `most` jobs that a walk finds; it looks at WALKED jobs for those of queues."""
     changed = found = 0
-    for number, ids in enumerate(walk(using, group, step=STEP), 1):
+    for number, ids in enumerate(walk(using, group, step=BATCH), 1):
         chosen = ids[: most - found]
         if chosen:
             changed += change(chosen)
             found += len(chosen)
-        if len(chosen) < len(ids) or (group.queues is not None and number * STEP >= WALKED):
+        if len(chosen) < len(ids) or (group.queues is not None and number * BATCH >= WALKED):
             return Done(changed, more=True)
     return Done(changed, more=False)

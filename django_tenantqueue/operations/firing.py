@@ -13,42 +13,39 @@ from datetime import datetime, timedelta
 
 from django.db import connections, transaction
 
+from ..batches import SMALL_BATCH
 from ..calls.arguments import decode_args
 from ..calls.options import Options
 from ..calls.sources import describe_named
 from ..calls.tenant import use_tenant
 from ..conf import get_settings
+from ..execution.outcome import MOST_DOUBLINGS
 from ..models import Job, Schedule, TenantQueue
 from ..queries import schedules as queries
 from ..queries.base import Where
 from ..queries.schedules import DueSchedule, ScheduleMove
+from ..status.amounts import MESSAGE
 from ..text import clean_text
 from .enqueue import enqueue
 
 logger = logging.getLogger("django_tenantqueue")
 
-FIRE_ROWS = 100
-"""Schedules of one step, and tenants of one schedule in it. Halved: more commits. Doubled: the
-supervisor looks after its children later."""
 GRACE = timedelta(minutes=5)
 """A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
 jobs run when operators no longer expect them."""
-RETRY = timedelta(seconds=30)
-"""The pause after the first failure of a schedule. It doubles with each further one."""
-MOST_RETRIES_DOUBLED = 6
-"""The pause after failures is at most 32 minutes, and ends with the next tick."""
-LONGEST_ERROR = 2000
-"""Characters of an error that a schedule keeps."""
+RETRY = GRACE / 10
+"""The pause after the first failure of a schedule, so that a tick is tried a few times before it is
+missed. It doubles with each further one, up to 32 minutes, and ends with the next tick."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:
-    """Enqueue the jobs of up to FIRE_ROWS due schedules; return how many schedules were due.
+    """Enqueue the jobs of up to SMALL_BATCH due schedules; return how many schedules were due.
 
     A schedule that fails keeps its error and is tried again; the others go on. `now` is the
     database's clock if None.
     """
     with transaction.atomic(using=using):
-        due = queries.lock_due_schedules(using, most=FIRE_ROWS, now=now)
+        due = queries.lock_due_schedules(using, most=SMALL_BATCH, now=now)
         rows = Schedule.objects.using(using).in_bulk([found.id for found in due])
         moves = _fire_all(using, [(rows[found.id], found) for found in due if found.id in rows])
         if moves:
@@ -146,7 +143,7 @@ def _fire_for_tenants(
     using: str, row: Schedule, now: datetime, tick: datetime, following: datetime | None
 ) -> ScheduleMove:
     """Enqueue the jobs of the next tenants. What fails for one of them is noted, not repeated."""
-    tenants = tenants_of_queue(using, row, FIRE_ROWS)
+    tenants = tenants_of_queue(using, row, SMALL_BATCH)
     job, error = None, "" if row.after_tenant is None else row.last_error
     for tenant in tenants:
         try:
@@ -155,7 +152,7 @@ def _fire_for_tenants(
         except Exception as failure:  # noqa: BLE001 - see _fire()
             error = _text(failure, f"tenant {tenant!r}: ")
             logger.warning("schedule %s failed for %s", row.pk, error)
-    if len(tenants) == FIRE_ROWS:
+    if len(tenants) == SMALL_BATCH:
         return ScheduleMove(
             row.pk,
             tick_at=tick,
@@ -210,7 +207,7 @@ def next_look(row: Schedule, tick: datetime | None) -> datetime | None:
 def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
     """Return the move of a schedule whose tick is tried again."""
     logger.warning("schedule %s (%s) failed: %s", row.pk, row, error)
-    pause = RETRY * 2 ** min(row.failures, MOST_RETRIES_DOUBLED)
+    pause = RETRY * 2 ** min(row.failures, MOST_DOUBLINGS)
     try:
         following = row.recurrence.next(now)
     except Exception:  # noqa: BLE001 - the expression itself may be what is wrong
@@ -228,4 +225,4 @@ def _failed(row: Schedule, now: datetime, error: Exception) -> ScheduleMove:
 
 
 def _text(error: Exception, before: str = "") -> str:
-    return clean_text(f"{before}{type(error).__name__}: {error}", LONGEST_ERROR)
+    return clean_text(f"{before}{type(error).__name__}: {error}", MESSAGE)

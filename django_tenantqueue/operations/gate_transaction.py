@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import psycopg
 from django.db import connections, transaction
 
-from ..queries.gates import LOCK_MILLISECONDS, Where
+from ..queries.base import LOCK_MILLISECONDS
+from ..queries.gates import Where
 
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 

@@ -18,6 +18,7 @@ from itertools import islice
 import psycopg
 from django.db import DatabaseError
 
+from ..batches import SMALL_BATCH
 from ..conf import get_settings
 from ..exceptions import DuplicateJob
 from ..gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER, JobGates
@@ -34,10 +35,6 @@ from .after_commit import last_hook, open_savepoints, register
 from .gate_transaction import gate_transaction
 
 logger = logging.getLogger("django_tenantqueue")
-
-BATCH = 100
-"""Gates that one transaction locks at most. With twice as many, others wait longer for a gate; with
-half as many, a release of many gates takes more transactions."""
 
 
 def keys_of(jobs: Iterable[JobGates]) -> Keys:
@@ -95,11 +92,11 @@ def _batches(keys: Keys, set_aside_steps: int = 5) -> Iterator[tuple[Keys, int]]
     Each comes with how many times jobs of paused and full tasks are moved out of its lines.
     """
     monitors = sorted(keys.get(MONITOR, ()))
-    for at in range(0, len(monitors), BATCH):
-        yield {MONITOR: set(monitors[at : at + BATCH])}, set_aside_steps
+    for at in range(0, len(monitors), SMALL_BATCH):
+        yield {MONITOR: set(monitors[at : at + SMALL_BATCH])}, set_aside_steps
     # the last kind, tasks, needs no lock of its own: see release_task.sql
     pairs = ((kind, key) for kind in ORDER[1:-1] for key in sorted(keys.get(kind, ())))
-    while chosen := list(islice(pairs, BATCH)):
+    while chosen := list(islice(pairs, SMALL_BATCH)):
         batch: Keys = {}
         add_gates(batch, chosen)
         yield batch, set_aside_steps

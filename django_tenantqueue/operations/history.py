@@ -1,8 +1,8 @@
 """Partitions of the history: made ahead, dropped when old.
 
 DDL cannot take parameters, so these statements are composed here and not read from sql/. Each
-waits at most LOCK_TIMEOUT for its locks, so that nothing queues up behind it; what could not be
-had is tried again at the next round.
+waits at most LOCK_MILLISECONDS for its locks, so that nothing queues up behind it; what could not
+be had is tried again at the next round.
 
 Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
 EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
@@ -24,10 +24,9 @@ from django.db import connections
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from ..queries.base import ready_connection, statement
+from ..queries.base import LOCK_MILLISECONDS, ready_connection, statement
 from ..queries.locks import LockClass
 
-LOCK_TIMEOUT = "50ms"
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
 DEFAULT_LEAF = f"{HISTORY}_default"
@@ -63,7 +62,7 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
         if is_idle:
             # or what was changed while the lock was waited for would not be seen
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
         cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LockClass.HISTORY])
         yield cursor
 

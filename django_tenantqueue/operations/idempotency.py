@@ -8,14 +8,14 @@ from typing import Any
 
 from django.db import transaction
 
+from ..batches import BATCH
 from ..exceptions import IdempotencyKeyReused
 from ..models import ApiToken, IdempotencyKey
 from ..queries import tokens as queries
 
 KEEP_SECONDS = 86_400.0
-"""For how long the answer to a key is kept. Twice as long: twice as many rows."""
-PRUNED = 1000
-"""Keys that one step of maintenance deletes at most."""
+"""For how long the answer to a key is kept. Twice as long: twice as many rows. Half as long: a
+client that repeats a request later submits a second job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +70,4 @@ def do_once(
 
 def prune_idempotency_keys(using: str) -> int:
     """Delete keys whose answers are kept no longer; return how many."""
-    return queries.prune_idempotency_keys(using, keep_seconds=KEEP_SECONDS, most=PRUNED)
+    return queries.prune_idempotency_keys(using, keep_seconds=KEEP_SECONDS, most=BATCH)

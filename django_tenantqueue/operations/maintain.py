@@ -9,10 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 import psycopg
 from django.db import transaction
 
+from ..batches import BATCH
 from ..conf import get_settings
 from ..exceptions import Cancelled
+from ..models.worker import HEARTBEAT_SECONDS
 from ..queries import changes, control, enqueue, figures, statistics, totals
 from ..queries.base import Where
+from ..status.amounts import PAGE, PERIODS
 from ..stored_error import stored_error
 from . import history
 from .changes import Entry
@@ -21,33 +24,29 @@ from .retention import dropped_whole
 
 logger = logging.getLogger("django_tenantqueue")
 
-PROMOTE_ROWS = 1000
-"""Due jobs made ready in one step."""
-PRUNE_CHANGES = 1000
-"""Old entries of the audit trail deleted in one step."""
-EXPIRE_ROWS = 1000
-"""Expired jobs cancelled in one step."""
-THINNED = 2000
-"""Rows of figures merged or dropped in one step."""
 FIGURES_KEPT = (
     (1, 60, timedelta(hours=3)),
     (60, 1440, timedelta(days=8)),
     (1440, None, timedelta(days=400)),
 )
-"""Minutes of a row, minutes of the row that it is merged into (None: it is dropped), and when."""
-SETTLED = timedelta(minutes=10)
-"""Age from which a minute of the figures gets no further counts. A transaction that adds to one and
-commits later is missing in the counters of the metrics."""
-COUNTED_TASKS = 50
+"""Minutes of a row, minutes of the row that it is merged into (None: it is dropped), and when. Each
+is kept for longer than the range of a page that shows it. Halved: charts have gaps. Doubled: pages
+read twice as many rows."""
+SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
+"""Age from which a minute of the figures gets no further counts: workers write them with their
+heartbeats. A transaction that adds to one and commits later is missing in the counters of the
+metrics."""
+COUNTED_TASKS = PAGE
 """Tasks with counters of their own in the metrics. Halved: a scrape is shorter. Doubled: it has
 about 3,500 more lines."""
-SILENT = timedelta(days=7)
-"""A task that has not run for this time loses its counters; the next run begins new ones at 0."""
+SILENT = timedelta(hours=max(PERIODS))
+"""A task that has not run for this time, the longest range of a page, loses its counters; the next
+run begins new ones at 0."""
 
 
 def promote(using: str) -> int:
     """Make due jobs ready and wake workers for them; return how many."""
-    promoted = control.promote_jobs(using, most=PROMOTE_ROWS)
+    promoted = control.promote_jobs(using, most=BATCH)
     settings = get_settings()
     gated = [job for job in promoted.values() if job.user or job.exclusive]
     if len(promoted) > len(gated) and settings.notify:
@@ -60,10 +59,10 @@ def promote(using: str) -> int:
 def expire(using: str, look: Where | None = None) -> int:
     """Cancel jobs that wait and have expired, in whichever line or queue; return how many.
 
-    All that follows a cancellation follows. A step is full when it has found EXPIRE_ROWS. `look`
+    All that follows a cancellation follows. A step is full when it has found BATCH. `look`
     is a connection to look on that keeps its plans; None: as all else, on `using`.
     """
-    ids = control.find_expired(look or using, most=EXPIRE_ROWS)
+    ids = control.find_expired(look or using, most=BATCH)
     if not ids:
         return 0
     error = json.dumps(stored_error(Cancelled, "it expired before it could start"))
@@ -77,7 +76,7 @@ def prune_changes(using: str) -> int:
     keep = get_settings().changes_keep
     if keep is None:
         return 0
-    return changes.prune_changes(using, keep_days=keep, most=PRUNE_CHANGES)
+    return changes.prune_changes(using, keep_days=keep, most=BATCH)
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:
@@ -145,7 +144,7 @@ def thin_figures(using: str, now: datetime | None = None) -> int:
     """Merge old minutes of the figures into hours, and old hours into days; drop old days.
 
     Minutes are added to the totals of the metrics first. Return how many rows were merged or
-    dropped; a step is full with THINNED.
+    dropped; a step is full with BATCH.
     """
     moment = now or datetime.now(UTC)
     counted, more = totals.add_to_totals(
@@ -163,9 +162,9 @@ def thin_figures(using: str, now: datetime | None = None) -> int:
             old = min(old, counted)
         before = old - (old - datetime(1970, 1, 1, tzinfo=UTC)) % whole
         done += figures.thin_figures(
-            using, minutes=minutes, into=into, before=before, most=THINNED - done
+            using, minutes=minutes, into=into, before=before, most=BATCH - done
         )
-    return THINNED if more else done
+    return BATCH if more else done
 
 
 def seconds_to_next_due(where: Where) -> float | None:

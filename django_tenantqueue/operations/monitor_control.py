@@ -12,12 +12,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..conf import get_settings
 from ..gates import MONITOR
 from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
 from ..states import State
+from ..status.amounts import PAGE
 from . import control
 from .changes import Edit, record_rows
 from .gates import release_and_wake
@@ -26,8 +28,6 @@ from .tuning import check_columns, row_of, switch_rows, write_columns
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
-STEP_ROWS = 1000
-"""Details that one step cancels."""
 
 
 def _alias(using: str | None) -> str:
@@ -78,7 +78,7 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
     return len(changed)
 
 
-DETAILS_SHOWN = 100
+DETAILS_SHOWN = PAGE * 2
 """Details of a state that list_details() returns at most."""
 _ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
@@ -93,7 +93,7 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
         ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
         newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
         return list(newest[:DETAILS_SHOWN])
-    found = queries.list_unfinished_details(using, monitor.pk, most=STEP_ROWS)
+    found = queries.list_unfinished_details(using, monitor.pk, most=BATCH)
     ids = [detail.id for detail in found if detail.part == part][:DETAILS_SHOWN]
     return list(jobs.unfinished().filter(pk__in=ids).order_by("pk"))
 
@@ -144,12 +144,12 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
 
 
 def cancel_step(using: str, monitor_id: int) -> int:
-    """Cancel up to STEP_ROWS waiting details of a cancelled monitor; return how many ended.
+    """Cancel up to BATCH waiting details of a cancelled monitor; return how many ended.
 
     When none waits, those with a slot are asked to stop. The anchor goes last: until then the
     monitor has its turn in the session.
     """
-    found = queries.list_unfinished_details(using, monitor_id, most=STEP_ROWS)
+    found = queries.list_unfinished_details(using, monitor_id, most=BATCH)
     details = [job for job in found if job.part != "anchor"]
     ids = [detail.id for detail in details if detail.part != "running"]
     ids = ids or [detail.id for detail in details if not detail.is_asked]

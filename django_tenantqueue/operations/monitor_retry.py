@@ -8,6 +8,7 @@ from typing import Self
 
 from django.db import transaction
 
+from ..batches import BATCH
 from ..exceptions import TransitionRefused
 from ..models import Change, ConcurrentJobMonitor
 from ..queries.lists import NEWEST
@@ -16,9 +17,6 @@ from ..states import State
 from . import control
 from .changes import Entry
 from .tuning import row_of
-
-STEP_ROWS = 1000
-"""Details that one step retries."""
 
 
 @dataclass(slots=True)
@@ -52,16 +50,16 @@ class FailedRetry:
         return cls(using, monitor)
 
     def step(self) -> None:
-        """Retry the next STEP_ROWS details, in one transaction."""
+        """Retry the next BATCH details, in one transaction."""
         pk = self.monitor.pk
-        found = list_ended_details(self.using, pk, State.ERROR, before=self.before, most=STEP_ROWS)
+        found = list_ended_details(self.using, pk, State.ERROR, before=self.before, most=BATCH)
         details = [job_id for job_id, _ in found if job_id != self.monitor.anchor_id]
         with transaction.atomic(using=self.using):
             count = len(control.retry(details, using=self.using, recorded=False))
             if count:
                 self._record(count)
         self.retried += count
-        self.is_done = len(found) < STEP_ROWS
+        self.is_done = len(found) < BATCH
         if found:
             self.before = (found[-1][1], found[-1][0])
 

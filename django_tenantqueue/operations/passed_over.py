@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from ..batches import BATCH
 from ..gates import SESSION
 from ..queries.claim import Key, Pair
 from ..queries.gates import Keys, Where
 from ..queries.tasks import READY, OpenStart, find_open_start, set_aside
+from ..states import Priority
 from .gates import keys_of
-from .task_gate import ROWS_PER_STEP
 
-MOST_READ = 50_000
+MOST_READ = BATCH * 50
 """Jobs that one step reads ahead in all. Half as many: the jobs behind a million start later, at
 most twice as late. Twice as many: claims of this process wait longer for a step."""
-FIRST_KEY: Key = (-32768, 0)
+FIRST_KEY: Key = (Priority.LOWEST_NUMBER, 0)
 
 
 class PassedOver:
@@ -55,7 +56,7 @@ class PassedOver:
         began = self._clock()
         chosen = dict(islice(self._met.items(), most_pairs))
         share = max(1, len(chosen))
-        rows = max(1, ROWS_PER_STEP // share)
+        rows = max(1, BATCH // share)
         found = find_open_start(
             where, chosen, most_read=max(rows, MOST_READ // share), most_moved=rows
         )

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
+from math import inf
 
 from django.db import transaction
 
@@ -17,6 +18,7 @@ from ..models import TenantQueue
 from ..models.retention_rule import DAYS
 from ..queries import retention as queries
 from ..queries.retention import EndedJob, Removal
+from ..status.amounts import VISITED
 from .history import Leaf, list_leaves
 from .retention import Limits, Rules, span_of
 
@@ -26,14 +28,9 @@ processor. Half as many: a pass takes longer, as a step has a cost of its own.""
 PASS_SECONDS = 6 * 3600.0
 """How often a month is read again, as long as jobs in it become old enough. Halved: they are
 removed earlier, and the reading costs twice as much."""
-LOOK_SECONDS = 60.0
-"""How often it is looked whether a pass is due: when rules have changed, after at most that."""
 REST = 9.0
 """How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
 twice as long. Half as long: other work on the server is delayed more."""
-SHORTEST_REST = 0.02
-MOST_QUEUES = 2000
-"""Queues that a step reads by their ids. Where more are pruned, it reads all queues."""
 
 
 @dataclass(slots=True)
@@ -120,8 +117,8 @@ class Pruner:
         return done
 
     def rest(self, done: object) -> float:
-        """Return the seconds to wait after a step."""
-        return max(SHORTEST_REST, REST * self._took) if self._leaves else LOOK_SECONDS
+        """Return the seconds to wait after a step; inf: until the next look for a pass."""
+        return REST * self._took if self._leaves else inf
 
     def _step(self, using: str, leaf: Leaf, now: datetime) -> int:
         former, rules = self._rules, Rules.read(using, now, self._rules)
@@ -198,8 +195,8 @@ class Pruner:
         self._queues = None
         if (tenants := rules.tenants) is not None:
             rows = TenantQueue.objects.using(using).filter(tenant__in=tenants)
-            found = dict(rows.values_list("pk", "tenant")[: MOST_QUEUES + 1])
-            if len(found) <= MOST_QUEUES:
+            found = dict(rows.values_list("pk", "tenant")[: VISITED + 1])
+            if len(found) <= VISITED:
                 self._tenants = found
                 self._queues = sorted(found)
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from django.db.models import QuerySet
 
+from ..batches import BATCH
 from ..calls.options import Options
 from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
@@ -17,9 +18,6 @@ from ..models import TenantQueue
 from ..queries import enqueue as queries
 from .room import forget_rooms
 from .routes import chosen_queue, forget_routes
-
-MOST_NAMES = 1000
-"""A tenant's queues that are looked at for a near name."""
 
 _queue_ids: dict[tuple[str, str, str], int] = {}
 """(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
@@ -96,7 +94,7 @@ def _declared_names() -> set[str]:
 
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
     """Return a sentence that suggests names near to this one; "" when none is near."""
-    own = rows.order_by("name").values_list("name", flat=True).distinct()[:MOST_NAMES]
+    own = rows.order_by("name").values_list("name", flat=True).distinct()[:BATCH]
     near = get_close_matches(queue, {*_declared_names(), *get_settings().queues, *own}, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 

@@ -17,7 +17,7 @@ from ..exceptions import TenantQueueError, WorkerDied
 from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
 from ..models import Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import enqueue, rescue
 from ..queries.base import Where
 from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
@@ -30,11 +30,10 @@ logger = logging.getLogger("django_tenantqueue")
 SETTLE_SECONDS = 10.0
 """How long after the server's start no worker counts as dead: supervisors reconnect meanwhile.
 Halved: a slow network makes a living worker look dead. Doubled: rescue begins later."""
-LEASE_SECONDS = 30.0
-"""Time without heartbeat after which a worker without a lock (behind a pooler) is dead."""
 LOOK_SECONDS = 3.0
 """Time between the two looks at which a worker must look dead. A supervisor that cannot hold the
-locks of its children has killed them by then: worker/supervisor/lease.py compares the delays."""
+locks of its children has killed them by then: worker/supervisor/lease.py compares the delays.
+Halved: there is no time for that. Doubled: jobs of a dead worker start 3 s later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +222,7 @@ class DeadWorkerFinder:
         `on` is a connection to look on that keeps its plans; None: as all else, on `using`.
         """
         found = rescue.find_dead_workers(
-            on or using, settle_seconds=SETTLE_SECONDS, lease_seconds=LEASE_SECONDS
+            on or using, settle_seconds=SETTLE_SECONDS, lease_seconds=SILENT.total_seconds()
         )
         self._suspects = {w: self._suspects.get(w, now) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 
+from ..batches import REMEMBERED_SECONDS
 from ..queries.enqueue import count_waiting
 
-MOST_SECONDS = 1.0
-"""Longest time for which a count is used."""
-LEAST_SECONDS = 0.01
+LEAST_SECONDS = REMEMBERED_SECONDS / 100
 """Shortest time for which a count is used."""
 SHARE = 20
-"""A count is used for this multiple of the time it took, so counting takes at most a twentieth."""
+"""A count is used for this multiple of the time it took, so counting takes at most a twentieth.
+Halved: it takes a tenth. Doubled: a queue may hold more jobs beyond its limit."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ def _count(using: str, queue_id: int) -> _Room | None:
         return None
     max_waiting, waiting = found
     now = monotonic()
-    remembered = min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * (now - began)))
+    remembered = min(REMEMBERED_SECONDS, max(LEAST_SECONDS, SHARE * (now - began)))
     return _Room(max_waiting, max_waiting - waiting, now + remembered)
 
 

@@ -12,14 +12,9 @@ from time import monotonic
 
 from django.db import connections
 
+from ..batches import REMEMBERED, REMEMBERED_SECONDS
 from ..calls.options import Options
 from ..queries.enqueue import Route, in_test_case, list_routings
-
-REFRESH_SECONDS = 1.0
-"""Longest time for which routings are used without another look. Halved: twice the reads, of some
-0.2 ms. Doubled: an edit takes twice the time to act."""
-MOST_REMEMBERED = 10_000
-"""Pairs of tenant and name whose queue is remembered between two reads."""
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -53,7 +48,7 @@ class Routes:
             pass
         found = self.find(tenant, name)
         queue = None if found is None else found.queue
-        if len(self._queues) < MOST_REMEMBERED:
+        if len(self._queues) < REMEMBERED:
             self._queues[key] = queue
         return queue
 
@@ -72,7 +67,7 @@ _known: dict[str, tuple[float, Routes]] = {}
 
 
 def routes_of(using: str) -> Routes:
-    """Return the routings of a database, at most REFRESH_SECONDS old.
+    """Return the routings of a database, at most REMEMBERED_SECONDS old.
 
     In a Django TestCase they are read each time: other tests do not see its uncommitted rows, nor
     does it have theirs.
@@ -83,7 +78,7 @@ def routes_of(using: str) -> Routes:
     if known is not None and monotonic() < known[0]:
         return known[1]
     found = Routes(list_routings(using))
-    _known[using] = (monotonic() + REFRESH_SECONDS, found)
+    _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
     return found
 
 

@@ -13,7 +13,7 @@ from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
-from ..status.figures import COUNTED_TO
+from ..status.amounts import COUNTED_TO
 from .gates import release_and_wake
 from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
 

@@ -19,7 +19,7 @@ import psycopg
 from ..queries.claim import ClaimRequest, Look
 from ..queries.exchange import TURNSTILE_SECONDS
 from ..queries.survey import TAKEN_MARGIN_SECONDS, Survey, Taken, survey_ready
-from .places import Places
+from .places import MOST_STEPS, Places
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -27,14 +27,14 @@ COSTLY_ENTRIES = 5000
 """A claim that reads more index entries calls for a survey. Doubled: claims may take some
 milliseconds longer before the first survey. A survey that passes over fewer than a fifth of them
 ends the surveys."""
-MOST_PLACES = 2000
-"""Most places that a survey returns. A worker does not survey a system with more. Doubled: memory
-and the first claim after a survey may cost twice as much."""
+MOST_PLACES = MOST_STEPS * 10
+"""Most places that a survey returns: what ten claims of a new worker see. A worker does not survey
+a system with more. Doubled: memory and the first claim after a survey may cost twice as much."""
 LEAST_SURVEY_SECONDS = 0.25
-MOST_SURVEY_SECONDS = 10.0
+MOST_SURVEY_SECONDS = LEAST_SURVEY_SECONDS * 40
 """Shortest and longest time between two surveys. Between these, all workers together spend a tenth
 of a core on surveys. Halved: jobs that become ready out of order are found in half the time."""
-SURVEY_TIMEOUT = 2.0
+SURVEY_TIMEOUT = LEAST_SURVEY_SECONDS * 8
 """Seconds after which a survey is cancelled. It doubles with each failure, up to a minute."""
 
 

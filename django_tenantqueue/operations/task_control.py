@@ -13,7 +13,7 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Change, TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
-from ..status.figures import COUNTED_TO
+from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
 from .changes import Edit, merged, record_rows

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 from django.db import DatabaseError
 
+from ..batches import BATCH
 from ..conf import get_settings
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import enqueue as enqueue_queries
@@ -25,15 +26,14 @@ from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock
 from ..queries.tasks import LeftLine, Place
 from ..queries.workers import queue_range
 from .gate_transaction import gate_transaction
+from .places import MOST_STEPS
 
 logger = logging.getLogger("django_tenantqueue")
 
-ROWS_PER_STEP = 1000
-"""Rows that one step moves or looks at: jobs of one line or one queue, or tasks with a line. Half
-as many: a long backlog moves more slowly. Twice as many: others wait longer for the rows."""
-MOST_QUEUES = 200
-"""Queues that one release looks at, and tasks for which a process remembers where it continues.
-Half as many: more releases to get past paused queues. Twice as many: a release takes longer."""
+MOST_QUEUES = MOST_STEPS
+"""Queues that one release looks at, as many as a first claim, and tasks for which a process
+remembers where it continues. Half as many: more releases to get past paused queues. Twice as many:
+a release takes longer."""
 
 _places: dict[tuple[str, str], Place] = {}
 
@@ -119,7 +119,7 @@ def let_through(using: str, names: Collection[str]) -> Released:
     `later` of the answer names the earlier gates that jobs have returned to.
     """
     done = release_tasks(using, names, waits=False)
-    _note(done, queries.open_task_lines(using, sorted(names), most=ROWS_PER_STEP))
+    _note(done, queries.open_task_lines(using, sorted(names), most=BATCH))
     return done
 
 
@@ -129,7 +129,7 @@ def set_aside_held(where: Where, keys: Keys) -> int:
     Sessions keep theirs: the jobs of a session start in their order.
     """
     return sum(
-        len(queries.set_aside(where, kind, keys[kind], most=ROWS_PER_STEP))
+        len(queries.set_aside(where, kind, keys[kind], most=BATCH))
         for kind in (MONITOR, USER, EXCLUSIVE)
         if keys.get(kind)
     )
@@ -143,10 +143,10 @@ def sweep(using: str, look: Where | None = None) -> Released:
     """
     look = look or using
     queries.mark_task_jobs(look)
-    found = queries.find_task_lines(look, most=ROWS_PER_STEP)
+    found = queries.find_task_lines(look, most=BATCH)
     done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)
     if free := [name for name, is_limited in found if not is_limited]:
-        _note(done, queries.open_task_lines(using, free, most=ROWS_PER_STEP))
+        _note(done, queries.open_task_lines(using, free, most=BATCH))
     if done.ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=done.ready)
     return done

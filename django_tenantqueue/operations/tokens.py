@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ..conf import get_settings
 from ..models import ApiToken, Change
 from ..queries.tokens import touch_token
@@ -23,13 +24,6 @@ PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
 SHOWN = 11
 """Characters of a token that its row keeps, for those who look for it."""
-KNOWN_SECONDS = 1.0
-"""For how long a process remembers a token: a revocation acts within this time. Half of it: twice
-as many look-ups of tokens that are used all the time."""
-MOST_KNOWN = 10_000
-"""Tokens that a process remembers at once."""
-USE_SECONDS = 60.0
-"""How often the last use of a token is written. Half as long: twice as many updates."""
 TUNABLE = ("requests_per_minute", "expires_at")
 """Columns of a token that operators change."""
 SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
@@ -149,17 +143,17 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
         token = ApiToken.objects.using(alias).filter(digest=key[1]).first()
         if token is None:
             return None
-        if len(_known) >= MOST_KNOWN:
+        if len(_known) >= REMEMBERED:
             _known.clear()
-        _known[key] = (token, now + KNOWN_SECONDS)
+        _known[key] = (token, now + REMEMBERED_SECONDS)
     else:
         token = found[0]
     moment = timezone.now()
     if not token.is_valid(moment):
         return None
     used = token.last_used_at
-    if used is None or (moment - used).total_seconds() > USE_SECONDS:
-        touch_token(alias, token.pk, USE_SECONDS)
+    if used is None or (moment - used).total_seconds() > STAMP_SECONDS:
+        touch_token(alias, token.pk, STAMP_SECONDS)
         token.last_used_at = moment
     return token
 

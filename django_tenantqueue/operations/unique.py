@@ -17,13 +17,14 @@ from datetime import timedelta
 from django.db import connections, transaction
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
 from ..exceptions import Cancelled, DuplicateJob
 from ..gates import JobGates
 from ..queries import control as control_queries
 from ..queries import unique as queries
 from ..queries.base import array
-from ..queries.enqueue import GatedJob, NewJob
+from ..queries.enqueue import LOCKED_SECONDS, GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
 from ..stored_error import stored_error
 from .gates import cancel_waiting, release_later
@@ -31,14 +32,15 @@ from .gates import cancel_waiting, release_later
 logger = logging.getLogger("django_tenantqueue")
 
 PATIENCE_SECONDS = 5.0
-"""Seconds after which only one transaction at a time may keep a due job from starting."""
-SETTLE_SECONDS = 0.5
+"""Seconds after which only one transaction at a time may keep a due job from starting. Halved:
+enqueues of one key wait for each other more often. Doubled: a job that is enqueued again and again
+starts later."""
+SETTLE_SECONDS = PATIENCE_SECONDS / 10
 """How long an enqueue in a transaction retries while another session has locked the waiting job: a
 claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
 are better than a lost update."""
-RETRY_SECONDS = 0.002
-PRUNE_KEYS = 2000
-"""Keys that one step of the pruning looks at."""
+RETRY_SECONDS = LOCKED_SECONDS[1]
+"""Pause between two of these attempts."""
 WAITING = ("scheduled", "held", "created")
 
 FindQueue = Callable[[NewJob, int], None]
@@ -254,7 +256,7 @@ class KeyPruning:
 
     def step(self, using: str) -> int:
         """Delete expired keys, and stale ones among the next; return how many."""
-        expired = queries.prune_expired_keys(using, most=PRUNE_KEYS)
-        found = queries.prune_stale_keys(using, after=self.after, most=PRUNE_KEYS)
-        self.after = (found.last or "") if found.seen == PRUNE_KEYS else ""
+        expired = queries.prune_expired_keys(using, most=BATCH)
+        found = queries.prune_stale_keys(using, after=self.after, most=BATCH)
+        self.after = (found.last or "") if found.seen == BATCH else ""
         return expired + found.pruned

@@ -98,8 +98,14 @@ def send_statement(
     return psycopg.RawCursor(raw).execute(text, values, prepare=prepare)
 
 
-LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '200ms'"
-"""Bounds the wait for a lock behind a transaction pooler, where a session has no settings (see
+LOCK_MILLISECONDS = 50
+"""Longest wait for a lock that others will ask for soon: a gate that another session releases, the
+table of the history. Halved: more is left to the next round or to the sweep. Doubled: the claims of
+a worker start later where many release one gate."""
+WORKER_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 4
+"""Longest wait of a worker's claims and heartbeats for a lock."""
+LOCK_TIMEOUT = b"SET LOCAL lock_timeout = %d" % WORKER_LOCK_MILLISECONDS
+"""Bounds this wait behind a transaction pooler, where a session has no settings (see
 worker/connection.py). Without it a worker's claims and heartbeats would wait, too."""
 
 

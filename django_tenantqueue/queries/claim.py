@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from ..batches import BATCH
 from .base import array
 from .gates import Place
 from .locks import LockClass
@@ -20,16 +21,17 @@ with hundreds of free slots needs more claims to fill them."""
 BATCH_SECONDS = 0.05
 """Starts of a queue with a rate are collected for this time if its burst is large enough to lose
 none. Halved: such a queue costs twice as many claims. Doubled: its starts come later."""
-MOST_PASSED = 1000
-"""Most jobs of closed tasks that a claim reads past in one place. Halved: jobs behind more of them
-wait for PassedOver. Doubled: such a claim reads twice as much."""
+MOST_PASSED = BATCH
+"""Most jobs of closed tasks that a claim reads past in one place: what one step of a worker moves
+aside. Halved: jobs behind more of them wait for PassedOver. Doubled: such a claim reads twice as
+much."""
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]
 """Priority and id of a job: the order inside a pair."""
 NO_ARRIVALS = sys.maxsize
 """An id that no job reaches."""
-MOST_ARRIVALS = 100
+MOST_ARRIVALS = MOST_ROOM // 2
 """Most ids of new jobs that a claim looks at. Halved: a bulk that is spread over thousands of
 queues is found later. Doubled: each claim reads more."""
 

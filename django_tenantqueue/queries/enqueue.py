@@ -18,7 +18,8 @@ from .direct import fetch_prepared
 from .lists import read_in_order
 
 LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
-"""Pauses before another attempt to wake a sleeping worker whose row was locked."""
+"""Pauses before another attempt to wake a sleeping worker whose row was locked. Halved: it is left
+asleep more often. Doubled: an enqueue may take twice as long."""
 
 
 class NewJob(TypedDict):

@@ -13,9 +13,6 @@ from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
 from .base import array, fetch
 from .locks import GATE_LOCK_CLASSES
 
-LOCK_MILLISECONDS = 50
-"""Longest wait of a release for another one of the same gate. Twice as long: the claims of a worker
-start later where many release one gate. Half as long: more is left to the sweep."""
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
 Place = tuple[int, int, int]

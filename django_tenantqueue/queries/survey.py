@@ -8,10 +8,11 @@ from typing import Any
 
 import psycopg
 
+from ..states import Priority
 from .base import array, execute
 from .gates import Place
 
-FIRST_PLACE: Place = (-32768, 0, -32768)
+FIRST_PLACE: Place = (Priority.LOWEST_NUMBER, 0, Priority.LOWEST_NUMBER)
 """Before all places."""
 TAKEN_MARGIN_SECONDS = 10.0
 """How far the server's clock may be set back before an answer about taken slots is wrong. Halved:

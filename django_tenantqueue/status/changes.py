@@ -8,9 +8,7 @@ from ..models import Change, ConcurrentJobMonitor, Job, Worker
 from ..models.change import kind_of
 from ..queries import changes as queries
 from ..queries.changes import ObjectKey
-
-NEWEST = 2**63 - 1
-"""A `before` that leaves nothing out."""
+from ..queries.lists import NEWEST
 
 
 def key_of(row: Model) -> ObjectKey | None:

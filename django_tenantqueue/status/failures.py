@@ -11,6 +11,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Left
 from django.utils import timezone
 
+from ..batches import BATCH
 from ..models import Job, TenantQueue
 from ..queries.failures import FailedJob, list_failed_jobs, list_jobs_to_retry
 from ..queries.figures import (
@@ -23,27 +24,14 @@ from ..queries.figures import (
 )
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
+from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ
 from .job_pages import QUEUES_APART
-from .overview import PERIODS
 
-LISTED = 50
-"""Groups that the page lists."""
-READ = 20_000
-"""Rows of figures that the list reads. Halved: the list of 7 days reaches back less far where
-hundreds of tasks fail. Doubled: it takes twice as long there."""
-READ_OF_GROUP = 500
-"""Rows of figures of each group in which its queues are found. Halved: queues that fail rarely are
-not counted. Doubled: the list takes longer."""
-QUEUES_LISTED = 5
-"""Queues that a line names."""
-WALKED = 100_000
+WALKED = READ * 5
 """Jobs of a group that one action looks at when it wants those of some queues alone: about a
-second. Halved: fewer jobs of a rare queue are found behind those of others. Doubled: it takes twice
-as long."""
-STEP = 2000
-"""Jobs that one statement finds."""
-LONGEST_MESSAGE = 1000
-"""Characters of a message that are read."""
+second."""
+READ_OF_GROUP = READ // 40
+"""Rows of figures of each group in which its queues are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +124,7 @@ def read_failures(
     queues: Sequence[int] | None = None,
     name: str | None = None,
     error: str | None = None,
-    queues_listed: int = QUEUES_LISTED,
+    queues_listed: int = NAMED,
 ) -> FailurePage:
     """Read the groups of a range of `hours`, of some queues, a task, or a class of error.
 
@@ -150,7 +138,7 @@ def read_failures(
             using,
             since=since,
             seconds=seconds,
-            groups=LISTED,
+            groups=PAGE,
             most=READ // len(chosen) if chosen else READ,
             queues=chosen,
             name=name,
@@ -237,7 +225,7 @@ def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
         .filter(pk__in=ids)
         .order_by()
         .annotate(
-            message=Left(KeyTextTransform("message", newest), LONGEST_MESSAGE),
+            message=Left(KeyTextTransform("message", newest), MESSAGE),
             error=Left(KeyTextTransform("class", newest), LONGEST),
         )
         .values_list("pk", "state", "queue_id", "finished_at", "attempt", "message", "error")
@@ -248,7 +236,7 @@ def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
     }
 
 
-def walk_failed(using: str, group: Group, *, step: int = STEP) -> Iterator[list[int]]:
+def walk_failed(using: str, group: Group, *, step: int = BATCH) -> Iterator[list[int]]:
     """Yield the ids of jobs of a group that ended in error, the newest first, in steps.
 
     A job that fails again while this goes on is not found again. A step may be empty.
@@ -264,7 +252,7 @@ def walk_failed(using: str, group: Group, *, step: int = STEP) -> Iterator[list[
         last = rows[-1]
 
 
-def walk_waiting(using: str, group: Group, *, step: int = STEP) -> Iterator[list[int]]:
+def walk_waiting(using: str, group: Group, *, step: int = BATCH) -> Iterator[list[int]]:
     """Yield the ids of jobs of a group that wait for another attempt, the newest first."""
     before = NEWEST
     while True:
@@ -281,7 +269,7 @@ Walk = Callable[..., Iterator[list[int]]]
 def find(walk: Walk, using: str, group: Group, *, most: int, walked: int) -> FoundJobs:
     """Return up to `most` jobs that a walk finds. It looks at `walked` jobs of the group."""
     ids: list[int] = []
-    step = min(most + 1, STEP) if group.queues is None else STEP
+    step = min(most + 1, BATCH) if group.queues is None else BATCH
     with read_in_order(using):
         for number, found in enumerate(walk(using, group, step=step), 1):
             ids += found

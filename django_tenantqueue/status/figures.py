@@ -8,8 +8,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 NOTHING = "–"
-COUNTED_TO = 1000
-"""Counts shown to operators stop here ("1000+"): an exact count would read the whole backlog."""
 
 _DAY = 86400.0
 _UNITS = ((_("%d d"), _DAY), (_("%d h"), 3600.0), (_("%d min"), 60.0), (_("%d s"), 1.0))

@@ -11,18 +11,21 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
+from ..conf import LONGEST_REQUEST
 from ..models import FireworqQueue, TenantQueue, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import fireworq as queries
 from ..queries.control import count_queues
 from ..queries.figures import Counts, sum_of_queues
 from ..queries.fireworq import ListedJob, Statement
+from ..queries.lists import NEWEST
 from ..states import EARLIEST, LATEST
-from .figures import COUNTED_TO
+from .amounts import COUNTED_TO, READ
 from .masking import masked
 from .queue_troubles import read_takers
-from .workers import SILENT, Takers
+from .workers import Takers
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 """The task of jobs that have a URL. Other jobs of a queue are listed without one."""
@@ -30,18 +33,8 @@ NO_LIMIT = 1_000_000
 """What is said of a queue without a limit: the most slots that a queue can have."""
 THROTTLED_INTERVAL, USUAL_INTERVAL = 100, 200
 """Milliseconds that Fireworq says of a queue whose definition names no polling interval."""
-NO_TIMEOUT = 86_400
-"""Seconds of a request without a timeout."""
-MOST_RUNNING = 100_000
-"""Running jobs of a queue that are counted."""
 EVERYTHING = datetime(2000, 1, 1, tzinfo=UTC)
 """Before the first figure."""
-STEP = 100
-"""Jobs of a list that are read at once."""
-PAGE_BYTES = 4_000_000
-"""A page has no further step when its payloads are as large. Doubled: a web process takes twice the
-memory for it. Halved: clients need twice as many pages."""
-_LAST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class Order:
         return EVERYTHING if at is None else at, job.id
 
 
-_UP, _DOWN = (EARLIEST, 0), (LATEST, _LAST)
+_UP, _DOWN = (EARLIEST, 0), (LATEST, NEWEST)
 LISTS: dict[tuple[str, str], Order] = {
     ("waiting", "desc"): Order("list_ready_of_queue", None, _DOWN),
     ("waiting", "asc"): Order("list_first_ready_of_queue", None, _UP),
@@ -90,8 +83,8 @@ def read_page(
     at, job_id = read_cursor(cursor) or chosen.start
     jobs: list[ListedJob] = []
     size = 0
-    while size < PAGE_BYTES and len(jobs) <= limit:
-        most = min(STEP, limit + 1 - len(jobs))
+    while size < BATCH_BYTES and len(jobs) <= limit:
+        most = min(SMALL_BATCH, limit + 1 - len(jobs))
         found = queries.list_of_queue(
             using, chosen.statement, queue_id, at=at, job_id=job_id, most=most
         )
@@ -117,7 +110,7 @@ def read_cursor(text: str) -> tuple[datetime, int] | None:
         at, number = EVERYTHING + timedelta(microseconds=int(micros)), int(job_id)
     except (ValueError, OverflowError):
         return None
-    return (at, number) if EARLIEST <= at < LATEST and 0 <= number <= _LAST else None
+    return (at, number) if EARLIEST <= at < LATEST and 0 <= number <= NEWEST else None
 
 
 # queues
@@ -177,7 +170,7 @@ def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str,
     pushes = {row.pk: row for row in FireworqQueue.objects.using(using).filter(pk__in=ids)}
     loads = {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
     busy = [pk for pk, load in loads.items() if load.running >= COUNTED_TO]
-    counted = count_queues(using, busy, most=MOST_RUNNING) if busy else ()
+    counted = count_queues(using, busy, most=READ * 5) if busy else ()
     running = {load.queue_id: load.running for load in (*loads.values(), *counted)}
     takers = read_takers(using)
     return {
@@ -239,7 +232,7 @@ def describe_job(job: ListedJob) -> dict[str, Any]:
         "status": "grabbed" if is_active else "claimed",
         "created_at": time_text(job.created_at),
         "next_try": time_text(job.run_at),
-        "timeout": 0 if timeout >= NO_TIMEOUT else timeout,
+        "timeout": 0 if timeout >= LONGEST_REQUEST else timeout,
         "fail_count": max(0, job.attempt - is_active),
         "max_retries": job.max_attempts - 1,
         "retry_delay": call.get("retry_delay") or 0,

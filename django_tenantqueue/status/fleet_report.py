@@ -12,18 +12,18 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
 from ..models import Worker
-from ..models.worker import Role
+from ..models.alert import KINDS, AlertRule
+from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
 from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
-from . import figures
+from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
 from .problems import (
     LEAVING,
-    NAMED,
     Problem,
     problem_of_clocks,
     problem_of_connections,
@@ -42,25 +42,16 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
-from .workers import SILENT, DutyReport, Takers, WorkerState, list_duties, list_running, state_of
+from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
 
-COUNTED_TO = figures.COUNTED_TO * 10
-"""Jobs of all queues are counted up to here."""
-
-VISITED = 2000
-"""Queues with ready jobs, scheduled jobs and stopped gates of each kind that one report looks at.
-Halved: in large systems more problems stay unseen. Doubled: a report takes twice as long."""
-STARTABLE = figures.COUNTED_TO
-"""Ready jobs that could start now are counted up to here."""
-
-FAILING = timedelta(hours=1)
-"""The time in which failures of a task are a problem."""
+FAILING = timedelta(hours=min(PERIODS))
+"""The time in which failures of a task are a problem: the shortest range of a page."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
-FAILING_SHARE = 0.5
-"""Share of a task's runs that must have failed. Halved: tasks that normally fail now and then are
-reported, too. Doubled: only those that never succeed."""
+FAILING_SHARE = KINDS[AlertRule.Kind.FAILURE_RATE.value].threshold / 100
+"""Share of a task's runs that must have failed, as in an alert rule that names none. Halved: tasks
+that normally fail now and then are reported, too. Doubled: only those that never succeed."""
 
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 
@@ -99,7 +90,7 @@ class WorkerReport:
 class Need:
     """Whether workers are short.
 
-    `startable`: ready jobs, up to STARTABLE, that would start at once if there were more workers;
+    `startable`: ready jobs, up to COUNTED_TO, that would start at once if there were more workers;
     `oldest_wait_seconds`: since when the first of them is ready, None when there is none (those of
     gates are left out). `running` of `threads` and `async_slots`: what the workers that are alive
     and go on said with their last heartbeats.
@@ -138,7 +129,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
 
     Up to fourteen statements, whose cost does not grow with the history or the backlog.
     """
-    counts = queries.count_jobs(using, most=COUNTED_TO)
+    counts = queries.count_jobs(using, most=TOTAL_COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
     claims = _by_worker(list_running(using, most=max(jobs, 1)))
     rows = list(Worker.objects.using(using).order_by("host", "id"))
@@ -172,12 +163,12 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         strays=strays,
         duties=duties,
         counts=counts,
-        counted_to=COUNTED_TO,
+        counted_to=TOTAL_COUNTED_TO,
         need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
         problems=[
             *problems_of_workers(
                 [worker.state for worker in workers],
-                counted_text(counts.ready, COUNTED_TO) if counts.ready else "",
+                counted_text(counts.ready, TOTAL_COUNTED_TO) if counts.ready else "",
                 stuck,
             ),
             *problem_of_unserved([queue for queue in unserved if queue not in ready]),
@@ -210,7 +201,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
     """
     now = timezone.now()
     counts = list(loads)
-    is_cut = any(max(c.running, c.waiting) >= figures.COUNTED_TO for c in counts)
+    is_cut = any(max(c.running, c.waiting) >= COUNTED_TO for c in counts)
     silent_seconds = SILENT.total_seconds()
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=silent_seconds)
     stuck = [queue for queue in stuck if queue.tenant in tenants]
@@ -224,7 +215,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
         strays=(),
         duties=(),
         counts=JobCounts(ready, 0, running, none, now),
-        counted_to=figures.COUNTED_TO if is_cut else COUNTED_TO,
+        counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
         problems=[
             *problem_of_untaken(stuck),
@@ -251,7 +242,7 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
 
 
 def _count_startable(using: str) -> Startable:
-    return queries.count_startable(using, most=STARTABLE, visits=VISITED)
+    return queries.count_startable(using, most=COUNTED_TO, visits=VISITED)
 
 
 def need_of(

@@ -14,6 +14,7 @@ from typing import Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..batches import BATCH
 from ..models import TenantQueue
 from ..queries.lists import NEWEST
 from ..states import ACTIVE, State
@@ -56,7 +57,7 @@ LABELS: dict[str, Any] = {
 """All filters, by their names in addresses and in the arguments of bulk actions."""
 SOURCE = re.compile(r"([a-z_][\w@-]*\.[\w@-]+):(\S.*)", re.IGNORECASE)
 """How the search names an object: shop.order:17."""
-COUNT_PAGE = 5000
+COUNT_PAGE = BATCH * 5
 """Jobs that one step of a count reads."""
 
 

@@ -14,20 +14,21 @@ from ..models import TenantQueue
 from ..queries import lists as queries
 from ..queries.lists import NEWEST, Found, Wanted
 from ..states import ACTIVE, FINAL, State
+from .amounts import PAGE, READ
 
-WINDOW = 4000
+WINDOW = READ // 5
 """Entries of an index that one page looks at when a filter is not in that index."""
 
 READY_WINDOW = WINDOW // 8
 """The same for ready jobs of one queue, for each of its priorities."""
 
-SMALL_WINDOW = WINDOW * 5
+SMALL_WINDOW = READ
 """The same for jobs that hold a slot and for scheduled ones: normally all of them."""
 
-QUEUES_APART = 50
+QUEUES_APART = PAGE
 """Most queues that are each read from their own part of an index."""
 
-QUEUES_MOST = SMALL_WINDOW
+QUEUES_MOST = READ
 """Most queues that a filter may name."""
 
 UNFINISHED = tuple(state for state in State if state not in FINAL)

@@ -11,30 +11,24 @@ from django.db.models import Sum
 
 from ..conf import get_settings
 from ..models import TenantQueue
+from ..models.worker import THREADS
 from ..queries.control import QueueLoad
 from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, read_backlog
 from ..queries.lists import read_in_order
 from ..queries.totals import Total, read_totals
-from .fleet_report import COUNTED_TO, STARTABLE, VISITED, Need, need_of, read_states
+from .amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
+from .fleet_report import Need, need_of, read_states
 from .queue_loads import loads
 from .workers import WorkerState
-
-QUEUES = 20
-"""Queues that are named: those whose first ready job waits longest, then those with most active
-jobs. Halved: a scrape is shorter. Doubled: it has 80 more lines."""
-ACTIVE = 10_000
-"""Active jobs that are counted by queue."""
-THREADS = 8
-"""Threads of a worker where none runs: the default of runworker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """The fleet at one moment, and the totals since counting began.
 
-    Jobs are counted up to COUNTED_TO of each kind. `totals` are empty when figures are off, and
-    before the first round of the maintenance. `slots`: those of all queues that are not paused and
-    have a limit.
+    Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` are empty when figures are off,
+    and before the first round of the maintenance. `slots`: those of all queues that are not paused
+    and have a limit.
     """
 
     counts: JobCounts
@@ -67,15 +61,15 @@ class Metrics:
 def read_metrics(using: str) -> Metrics:
     """Read all that a scrape shows."""
     with read_in_order(using):
-        counts = count_jobs(using, most=COUNTED_TO)
+        counts = count_jobs(using, most=TOTAL_COUNTED_TO)
         states = read_states(using)
         backlog = read_backlog(
             using,
-            most=COUNTED_TO,
-            startable=STARTABLE,
-            listed=QUEUES,
+            most=TOTAL_COUNTED_TO,
+            startable=COUNTED_TO,
+            listed=LISTED,
             visits=VISITED,
-            active=ACTIVE,
+            active=TOTAL_COUNTED_TO,
         )
         found = loads(using, [queue.id for queue in backlog.queues])
     limited = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)

@@ -21,17 +21,10 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .figures import COUNTED_TO
-from .fleet_report import VISITED, FleetReport, read_report, read_report_of
+from .amounts import COUNTED_TO, LISTED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
 from .queue_loads import loads
-
-LISTED = 20
-"""Queues and tasks that the page lists."""
-ACTIVE = 10_000
-"""Active jobs that are counted by queue."""
-PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
-"""Hours of a range -> seconds of one of its periods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +117,7 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         if tenants is None:
             seen: Sequence[int] | None = None
             report = read_report(using, jobs=0)
-            queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=ACTIVE)
+            queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=TOTAL_COUNTED_TO)
             found = loads(using, [queue.id for queue in queues])
         else:
             seen = queue_ids(using, tenants=tenants)[:VISITED]

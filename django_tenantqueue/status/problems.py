@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from ..models.worker import SILENT
 from ..queries.figures import FailingTask
 from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from .amounts import LATE_SECONDS, NAMED
 from .figures import rough_text
 from .schedules import ScheduleTroubles
-from .workers import SILENT, DutyReport, WorkerState
+from .workers import DutyReport, WorkerState
 
-NAMED = 5
-"""Queues, tasks or lines that a problem names."""
-LATE_SECONDS = 60.0
-"""Age of the last maintenance from which it is late. It is recorded every 10 s. Halved: a change of
-the leader on a busy server is reported, too. Doubled: a fleet without one is reported later."""
 LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 
 

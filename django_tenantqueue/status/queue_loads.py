@@ -11,7 +11,7 @@ from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
-from .figures import COUNTED_TO
+from .amounts import COUNTED_TO
 from .workers import Takers
 
 

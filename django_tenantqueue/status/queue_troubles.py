@@ -12,23 +12,16 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..models import TenantQueue, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .figures import COUNTED_TO
-from .fleet_report import VISITED
+from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
-from .overview import ACTIVE, failure_rate
+from .overview import failure_rate
 from .queue_loads import loads
-from .workers import SILENT, Takers
-
-LATE_SECONDS = 60.0
-"""Wait of a queue's first job from which the queue is late."""
-FAILING_READ = 10_000
-"""Queues with failures that a filter looks at. Halved: it misses some in larger systems. Doubled:
-it takes twice as long there."""
+from .workers import Takers
 
 
 class Trouble(TextChoices):
@@ -128,14 +121,14 @@ def walk_busy(using: str, tenants: Collection[str] | None = None) -> Busy:
         ids = queue_ids(using, tenants=tenants)
         found = list_busy_of_queues(using, ids[:VISITED], most=VISITED, active=COUNTED_TO)
         return Busy(found, len(ids) > VISITED)
-    queues = list_busy_queues(using, most=VISITED, visits=VISITED, active=ACTIVE)
+    queues = list_busy_queues(using, most=VISITED, visits=VISITED, active=TOTAL_COUNTED_TO)
     return Busy(queues, any(queue.capped for queue in queues) or len(queues) == VISITED)
 
 
 def failing_queues(using: str) -> Found:
     """Return the queues whose jobs ended in error in the last hour."""
     with read_in_order(using):
-        found = sum_failures_by_queue(using, since=an_hour_ago(), visits=FAILING_READ)
+        found = sum_failures_by_queue(using, since=an_hour_ago(), visits=READ)
     ids = [queue.queue_id for queue in found if queue.failed]
     return Found(ids, any(queue.capped for queue in found))
 

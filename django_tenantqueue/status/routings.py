@@ -7,13 +7,11 @@ from collections.abc import Collection
 from django.db.models import Exists, OuterRef
 
 from ..models import Routing, TenantQueue
-
-READ = 100
-"""Routings that are read. The problem names a few and counts the others."""
+from .amounts import PAGE
 
 
 def read_retired_routings(using: str, tenants: Collection[str] | None = None) -> list[str]:
-    """Return the routings of a tenant whose queue is retired, up to READ. `tenants`: None is all.
+    """Return the routings of a tenant whose queue is retired, up to PAGE. `tenants`: None is all.
 
     Jobs that they route raise QueueRetired.
     """
@@ -23,4 +21,4 @@ def read_retired_routings(using: str, tenants: Collection[str] | None = None) ->
     rows = Routing.objects.using(using).exclude(tenant="")
     if tenants is not None:
         rows = rows.filter(tenant__in=sorted(tenants))
-    return [str(row) for row in rows.filter(Exists(retired))[:READ]]
+    return [str(row) for row in rows.filter(Exists(retired))[:PAGE]]

@@ -10,17 +10,16 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from ..models import Schedule
+from .amounts import LATE_SECONDS, PAGE
 
-LATE = timedelta(minutes=1)
+LATE = timedelta(seconds=LATE_SECONDS)
 """A schedule is late when it is due for longer. Halved: a change of the leader is reported, too.
 Doubled: a fleet without maintenance is reported later."""
-READ = 100
-"""Late and failing schedules that are read. The problem names a few and counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTroubles:
-    """The names of late and failing schedules, each up to READ."""
+    """The names of late and failing schedules, each up to PAGE."""
 
     late: Sequence[str]
     failing: Sequence[str]
@@ -44,6 +43,6 @@ def read_troubles(using: str, tenants: Collection[str] | None = None) -> Schedul
     rows = Schedule.objects.using(using)
     if tenants is not None:
         rows = rows.filter(tenant__in=sorted(tenants), all_tenants=False)
-    late = late_schedules(rows).order_by("next_at")[:READ]
-    failing = failing_schedules(rows).order_by("last_error_at")[:READ]
+    late = late_schedules(rows).order_by("next_at")[:PAGE]
+    failing = failing_schedules(rows).order_by("last_error_at")[:PAGE]
     return ScheduleTroubles([str(row) for row in late], [str(row) for row in failing])

@@ -6,13 +6,8 @@ from django.utils.translation import gettext
 
 from ..models import TaskControl
 from ..queries.tasks import count_tasks
-from .figures import COUNTED_TO, counted_text
-from .queue_troubles import LATE_SECONDS
-
-LISTED = 5
-"""Tasks that are named. Halved or doubled: shorter or longer sentences."""
-LOOKED_AT = 20
-"""Tasks with a rate that are looked at. Halved: some are not named. Doubled: twice the reads."""
+from .amounts import COUNTED_TO, LATE_SECONDS, LISTED, NAMED
+from .figures import counted_text
 
 
 def tasks_at_their_rates(using: str) -> list[str]:
@@ -21,7 +16,7 @@ def tasks_at_their_rates(using: str) -> list[str]:
     Left out are those whose jobs all start within LATE_SECONDS.
     """
     controls = TaskControl.objects.using(using).filter(max_per_second__isnull=False, paused=False)
-    found = {control.pk: control for control in controls.order_by("name")[:LOOKED_AT]}
+    found = {control.pk: control for control in controls.order_by("name")[:LISTED]}
     if not found:
         return []
     waits = [
@@ -37,5 +32,5 @@ def tasks_at_their_rates(using: str) -> list[str]:
             "rate": f"{found[load.control_id].max_per_second:g}",
             "jobs": counted_text(load.line, COUNTED_TO),
         }
-        for _seconds, load in sorted(late, key=lambda wait: -wait[0])[:LISTED]
+        for _seconds, load in sorted(late, key=lambda wait: -wait[0])[:NAMED]
     ]

@@ -7,12 +7,10 @@ from itertools import islice
 
 from django.db import connections, transaction
 
+from ..batches import SMALL_BATCH
 from ..models import Job, TenantQueue
 from .masking import masked_columns
 from .stored_rows import Column, json_rows, stored_columns
-
-CHUNK = 100
-"""Jobs that are read at once: each may have a result of MAX_RESULT_BYTES."""
 
 
 def export_jobs(using: str, tenant: str) -> Iterator[tuple[int, str]]:
@@ -33,8 +31,8 @@ def export_jobs(using: str, tenant: str) -> Iterator[tuple[int, str]]:
         # behind a pooler, too, a cursor lives as long as its transaction
         options["DISABLE_SERVER_SIDE_CURSORS"] = False
         try:
-            found = jobs.values_list(*attributes).iterator(chunk_size=CHUNK)
-            while chunk := list(islice(found, CHUNK)):
+            found = jobs.values_list(*attributes).iterator(chunk_size=SMALL_BATCH)
+            while chunk := list(islice(found, SMALL_BATCH)):
                 rows = []
                 for row in chunk:
                     values = dict(zip(attributes, row, strict=True))

@@ -11,15 +11,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty, Worker
-from ..models.worker import Role
+from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
-
-SILENT = timedelta(seconds=30)
-"""A worker without a heartbeat for this time is called silent."""
-
-LISTED = 50
-"""Jobs of one worker that are listed when nothing else is said."""
+from .amounts import PAGE
 
 
 class WorkerState(TextChoices):
@@ -97,9 +92,7 @@ def state_of(worker: Worker, now: datetime, claims: int | None = None) -> Worker
     )
 
 
-def list_running(
-    using: str, worker_id: int | None = None, most: int = LISTED
-) -> list[RunningClaim]:
+def list_running(using: str, worker_id: int | None = None, most: int = PAGE) -> list[RunningClaim]:
     """Return the jobs that one worker holds, or all of them (None), the longest first.
 
     At most `most` of each worker; `of_worker` of each job says how many its worker holds.

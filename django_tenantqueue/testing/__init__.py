@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -31,12 +31,12 @@ from ..queries import finish as finish_queries
 from ..queries.claim import ClaimedJob
 from ..queries.control import promote_jobs
 from ..queries.unique import free_keys
+from ..states import CENTURY
 from .blocks import travel
 from .jobs import assert_enqueued, captured_jobs, enqueued_jobs, refute_enqueued
 
 TEST_WORKER = 0
 """Worker id of jobs run by run_pending()."""
-FAR_AHEAD = timedelta(days=36500)
 
 
 def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
@@ -86,7 +86,7 @@ def run_commit_hooks(using: str) -> None:
 
 
 def _promote(using: str, *, scheduled: bool) -> None:
-    until: datetime | None = timezone.now() + FAR_AHEAD if scheduled else None
+    until: datetime | None = timezone.now() + CENTURY if scheduled else None
     while promoted := promote_jobs(using, most=1000, now=until):
         release(using, keys_of(promoted.values()))
 

@@ -19,14 +19,10 @@ from ..calls.sources import Source, describe_function, describe_method, describe
 from ..conf import get_settings
 from ..gates import gate_key
 from ..models import Job
+from ..status.amounts import LISTED
 from ..status.masking import mask_of_job, split
 from ..tasks import Task
 from .blocks import block
-
-SHOWN = 10
-"""Near misses that a message lists."""
-NEAR = timedelta(seconds=10)
-"""`expires_at` is computed by the process that enqueues, before the row is made."""
 
 
 @block
@@ -70,7 +66,7 @@ def refute_enqueued(task: Any, /, *args: Any, **given: Any) -> None:
     __tracebackhide__ = True
     if found := enqueued_jobs(task, *args, **given):
         wanted = _Wanted.read(task, args, given)
-        shown = [f"  {_show(job)}" for job in found[:SHOWN]]
+        shown = [f"  {_show(job)}" for job in found[:LISTED]]
         raise AssertionError("\n".join([f"{len(found)} jobs match {wanted}:", *shown]))
 
 
@@ -132,7 +128,9 @@ class _Wanted:
         for name, value in self.options.items():
             is_so = _option_of(job, name)
             if name in ("run_at", "expires_at") and isinstance(value, timedelta):
-                is_same = is_so is not None and abs(is_so - job.created_at - value) <= NEAR
+                # the process that enqueues computes it, before the row is made
+                apart = timedelta.max if is_so is None else abs(is_so - job.created_at - value)
+                is_same = apart <= timedelta(seconds=10)
             else:
                 is_same = is_so == _compared(name, value)
             if not is_same:
@@ -216,10 +214,10 @@ def _near_misses(wanted: _Wanted, jobs: list[Job]) -> list[str]:
     """Return lines about the jobs of the same task, nearest first, and about the others."""
     near = [(wanted.differences(job), job) for job in jobs if wanted.is_of(job)]
     near.sort(key=lambda pair: len(pair[0]))
-    lines = [f"  {_show(job)}: {'; '.join(found)}" for found, job in near[:SHOWN]]
-    if len(near) > SHOWN:
-        lines.append(f"  and {len(near) - SHOWN} more of it")
-    others = Counter(job.name for job in jobs if not wanted.is_of(job)).most_common(SHOWN)
+    lines = [f"  {_show(job)}: {'; '.join(found)}" for found, job in near[:LISTED]]
+    if len(near) > LISTED:
+        lines.append(f"  and {len(near) - LISTED} more of it")
+    others = Counter(job.name for job in jobs if not wanted.is_of(job)).most_common(LISTED)
     if others:
         lines.append("Other jobs: " + ", ".join(f"{name} × {n}" for name, n in others) + ".")
     if not near and not others:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..models.worker import THREADS
 from ..operations.claim import Filters
+
+ASYNC_SLOTS = 100
+"""Coroutine jobs at once of a child unless its command says so. Halved: a child that waits for
+other servers does half as much. Doubled: more of its jobs end late when one blocks the loop."""
+KILL_SECONDS = 5.0
+"""A child that is still there this long after its shutdown timeout is killed. A stopping supervisor
+says as often what it waits for. Halved: a child that is slow to store its last ends is cut off.
+Doubled: a stop that hangs takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +23,8 @@ class WorkerConfig:
     database: str
     name: str
     processes: int = 1
-    threads: int = 8
-    async_slots: int = 100
+    threads: int = THREADS
+    async_slots: int = ASYNC_SLOTS
     queues: tuple[str, ...] = ()
     exclude_queues: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()

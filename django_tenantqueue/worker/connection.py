@@ -14,17 +14,25 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.datetime import TimestamptzLoader
 
 from ..conf import get_settings
+from ..queries.base import WORKER_LOCK_MILLISECONDS
 
-SESSION = b"""
+PROBE_SECONDS = 1.0
+"""How often an idle connection is probed. An end by the server is noticed at once. Halved: an idle
+fleet costs the server more. Doubled: orders of operators act a second later, and a job meets a
+connection that is lost more often."""
+SESSION = (
+    b"""
     SET default_transaction_isolation = 'read committed';
     SET TimeZone = 'UTC';
     SET jit = off;
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
     SET enable_bitmapscan = off;
-    SET lock_timeout = '200ms';
+    SET lock_timeout = %d;
     SET statement_timeout = '60s'
 """
+    % WORKER_LOCK_MILLISECONDS
+)
 """The settings of the session.
 
 A plan is made once and kept until the server next analyses the table. A plan made for an empty

@@ -33,22 +33,22 @@ from ..execution.outcome import Outcome, judge
 from ..execution.run import run_async, run_sync
 from ..executors import Claim, Executor
 from ..queries import workers as queries
+from ..queries.claim import MOST_ROOM
 from ..queries.workers import NewWorker
 from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
-from .config import WorkerConfig
-from .connection import connect
+from .config import KILL_SECONDS, WorkerConfig
+from .connection import PROBE_SECONDS, connect
 from .shared_memory import SharedMemory
-from .supervisor.lease import PROBE_SECONDS, Lease
+from .supervisor.lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-MOST_JOBS = 1000
+MOST_JOBS = MOST_ROOM * 5
 """Jobs of one process whose hard limits are looked after."""
 TICK_SECONDS = PROBE_SECONDS / 4
-DRAIN_SECONDS = 5.0
-"""How long a process that ends waits until the ends of its jobs are stored."""
+"""How often hard limits are looked at. The lease probes its connection when that is due."""
 
 
 class _InPlace(Executor):
@@ -222,7 +222,7 @@ class RemoteProcess:
         try:
             while not self._is_closing.is_set():
                 self.loop.wait(self.loop.run_once())
-            end = time.monotonic() + DRAIN_SECONDS
+            end = time.monotonic() + KILL_SECONDS
             while not self.loop.drained() and time.monotonic() < end:
                 self.loop.wait(min(0.1, self.loop.run_once()))
             self.loop.abandon()
@@ -251,7 +251,7 @@ class RemoteProcess:
         self._is_closing.set()
         self.loop.waiter.wake()
         for thread in self._threads:
-            thread.join(2 * DRAIN_SECONDS)
+            thread.join(2 * KILL_SECONDS)
         with suppress(psycopg.Error):
             self._lease.end(self.worker_id)
         self._lease.close()

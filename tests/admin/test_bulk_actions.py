@@ -185,10 +185,10 @@ def test_count_is_bounded(
     admin_client: Client, served: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_jobs(make_queue("acme"), 12, state=State.ERROR)
-    monkeypatch.setattr(bulk_actions, "COUNTED_TO", 5)
+    monkeypatch.setattr(bulk_actions, "TOTAL_COUNTED_TO", 5)
     assert "more than 5." in text_of(ask(admin_client, "retry_selected"))
 
-    monkeypatch.setattr(bulk_actions, "COUNTED_TO", 10_000)
+    monkeypatch.setattr(bulk_actions, "TOTAL_COUNTED_TO", 10_000)
     monkeypatch.setattr("django_tenantqueue.status.job_filters.COUNT_PAGE", 4)
     monkeypatch.setattr(bulk_actions, "COUNTED_PAGES", 2)
     said = text_of(ask(admin_client, "retry_selected"))

@@ -116,7 +116,7 @@ def test_empty_list_says_what_fills_it(admin_client: Client) -> None:
 def test_page_is_bounded_when_filters_have_no_index_in_common(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "WINDOW", 3)
+    monkeypatch.setattr(page, "READ", 3)
     make_change(object_label="old", actor="ada", source="api")
     for _ in range(4):
         make_change(actor="ada")

@@ -254,8 +254,8 @@ def test_place_in_the_list_selects_nothing(admin_client: Client) -> None:
 def test_jobs_are_those_of_all_pages(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    monkeypatch.setattr("django_tenantqueue.admin.job_list.PAGE_ROWS", 4)
-    monkeypatch.setattr("django_tenantqueue.admin.export.JOB_ROWS", 3)
+    monkeypatch.setattr("django_tenantqueue.admin.job_list.BATCH", 4)
+    monkeypatch.setattr("django_tenantqueue.admin.export.SMALL_BATCH", 3)
     for name in ("WINDOW", "SMALL_WINDOW", "READY_WINDOW"):
         monkeypatch.setattr(job_pages, name, 5)
     parts = dict(part.split("=") for part in query.split("&") if part)

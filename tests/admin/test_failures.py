@@ -212,7 +212,7 @@ def test_question_and_answer_say_that_there_are_more_jobs_than_one_call_takes(
 
 
 def test_question_says_how_far_it_has_looked_for_jobs_of_the_filter(admin_client, monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.status.failures.STEP", 2)
+    monkeypatch.setattr("django_tenantqueue.status.failures.BATCH", 2)
     monkeypatch.setattr(failures, "WALKED", 4)
     mine, other = make_queue("acme"), make_queue("other")
     make_failed(mine, finished_at=timezone.now() - timedelta(minutes=9))

@@ -12,10 +12,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.admin import job_filters
-from django_tenantqueue.admin.job_list import ERROR_LENGTH
 from django_tenantqueue.admin.jobs import JobAdmin
 from django_tenantqueue.states import State
 from django_tenantqueue.status import job_pages
+from django_tenantqueue.status.amounts import LINE
 from tests.factories import make_job, make_jobs, make_queue
 
 from .conftest import text_of
@@ -276,7 +276,7 @@ def test_row_tells_the_class_and_the_first_line_of_the_last_error(admin_client: 
 def test_long_error_is_cut(admin_client: Client) -> None:
     make_job(state=State.ERROR, errors=[{"class": "E", "message": "x" * 10_000}])
 
-    assert f"E {'x' * (ERROR_LENGTH - 1)}…" in row(admin_client)
+    assert f"E {'x' * (LINE - 1)}…" in row(admin_client)
 
 
 @pytest.mark.parametrize("errors", [[], [None], ["text"], [{"class": 1}], [{"message": "\n\n"}]])

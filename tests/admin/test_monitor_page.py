@@ -239,8 +239,8 @@ def test_errors_are_grouped_by_task_and_class(admin_client: Client) -> None:
 
 
 def test_errors_say_that_only_the_newest_are_grouped(admin_client: Client, monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.admin.monitor_page.FAILURES", 4)
-    monkeypatch.setattr("django_tenantqueue.admin.monitor_page.GROUPS", 1)
+    monkeypatch.setattr("django_tenantqueue.admin.monitor_page.COUNTED_TO", 4)
+    monkeypatch.setattr("django_tenantqueue.admin.monitor_page.LISTED", 1)
     monitor = start()
     add_failed(monitor, "builtins.KeyError", 7, finished_at=timezone.now() - timedelta(hours=1))
     add_failed(monitor, "builtins.OSError", 3)
@@ -304,7 +304,7 @@ def test_retry_asks_with_the_count_and_makes_one_entry(admin_client: Client) -> 
 
 
 def test_retry_in_steps_makes_one_entry(admin_client: Client, monkeypatch) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 3)
+    monkeypatch.setattr(monitor_retry, "BATCH", 3)
     monitor = start(10, failing=10, on_done=fail.using(max_attempts=1).call())
     run_pending()
 
@@ -355,7 +355,7 @@ def test_retry_needs_the_permission_to_change(operator: Callable[..., Client]) -
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("from_list", [True, False])
 def test_retry_commits_each_step(admin_client: Client, monkeypatch, from_list: bool) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "BATCH", 2)
     monitor = start(6, failing=6)
     run_pending()
     before_step = []
@@ -378,7 +378,7 @@ def test_retry_commits_each_step(admin_client: Client, monkeypatch, from_list: b
 
 
 def test_long_retry_goes_on_with_the_next_request(admin_client: Client, monkeypatch) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "BATCH", 2)
     monkeypatch.setattr(monitor_actions, "RETRY_SECONDS", 0.0)
     monitor = start(5, failing=5)
     run_pending()
@@ -398,7 +398,7 @@ def test_long_retry_goes_on_with_the_next_request(admin_client: Client, monkeypa
 def test_long_retry_from_the_list_says_that_some_are_left(
     admin_client: Client, monkeypatch
 ) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "BATCH", 2)
     monkeypatch.setattr(monitor_actions, "RETRY_SECONDS", 0.0)
     monitor = start(5, failing=5)
     run_pending()

@@ -13,7 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from django_tenantqueue.models import Worker
 from django_tenantqueue.states import State
-from django_tenantqueue.status.workers import LISTED
+from django_tenantqueue.status.amounts import PAGE
 from tests.factories import made_changes, make_job, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of
@@ -198,12 +198,12 @@ def test_page_lists_the_jobs_that_the_worker_runs(admin_client: Client) -> None:
 
 def test_page_says_how_many_more_jobs_there_are(admin_client: Client) -> None:
     worker = make_worker()
-    make_jobs(make_queue(), LISTED + 7, state=State.RUNNING, worker_id=worker.pk)
+    make_jobs(make_queue(), PAGE + 7, state=State.RUNNING, worker_id=worker.pk)
 
     response = admin_client.get(page_of(worker))
 
     assert "and 7 more" in text_of(response)
-    assert len(response.context["jobs"]) == LISTED
+    assert len(response.context["jobs"]) == PAGE
 
 
 def test_page_takes_no_statement_for_each_job(

@@ -153,7 +153,7 @@ def test_failed_details_are_retried_from_the_page(open_page: OpenPage, gate: Gat
 def test_long_retry_goes_on_by_itself(
     open_page: OpenPage, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_retry.STEP_ROWS", 2)
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_retry.BATCH", 2)
     monkeypatch.setattr("django_tenantqueue.admin.monitor_actions.RETRY_SECONDS", 0.0)
     monitor = start(gate)
     make_jobs(make_queue(), 7, state=State.ERROR, monitor_id=monitor.pk)

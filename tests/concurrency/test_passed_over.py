@@ -25,7 +25,7 @@ def small_steps(monkeypatch):
     """Pass over ten jobs in a claim, read 50 ahead in a step, and move five."""
     monkeypatch.setattr(claim_queries, "MOST_PASSED", 10)
     monkeypatch.setattr(passed_over, "MOST_READ", 50)
-    monkeypatch.setattr(passed_over, "ROWS_PER_STEP", 5)
+    monkeypatch.setattr(passed_over, "BATCH", 5)
 
 
 def untouched(ids: list[int]) -> bool:

@@ -10,11 +10,12 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
+from django_tenantqueue.batches import REMEMBERED_SECONDS
 from django_tenantqueue.calls.unique import Unique
 from django_tenantqueue.exceptions import QueueFull, QueueRetired
 from django_tenantqueue.models import Job, UniqueKey
 from django_tenantqueue.operations import control, enqueue, queues, room
-from django_tenantqueue.operations.room import LEAST_SECONDS, MOST_SECONDS
+from django_tenantqueue.operations.room import LEAST_SECONDS
 from tests.factories import Clock, make_jobs, make_queue
 from tests.testapp.tasks import async_add, noop
 
@@ -175,7 +176,7 @@ def test_edit_takes_effect_within_a_second_when_a_limit_is_known(clock, limit, m
     assert enqueue_until_full() == 3
     control.tune_queue(queue.pk, max_waiting=limit)
 
-    clock.now += MOST_SECONDS
+    clock.now += REMEMBERED_SECONDS
 
     assert enqueue_until_full() == more
 

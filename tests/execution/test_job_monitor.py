@@ -32,7 +32,7 @@ def result_of(job_id: int) -> Any:
 
 @pytest.mark.parametrize("callback", [tell_monitor, async_tell_monitor])
 def test_callback_is_told_its_monitor_and_a_summary(callback: Any, monkeypatch) -> None:
-    monkeypatch.setattr(job_monitor, "PAGE_IDS", 2)
+    monkeypatch.setattr(job_monitor, "BATCH", 2)
     failing = [fail.using(max_attempts=1).call() for _ in range(5)]
     monitor = start([*failing, noop.call(), noop.call()], on_done=callback.call())
 

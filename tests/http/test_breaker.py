@@ -94,7 +94,7 @@ def test_breaker_may_be_off(settings: Any):
 
 
 def test_number_of_remembered_endpoints_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "MOST_ENDPOINTS", 2)
+    monkeypatch.setattr(module, "REMEMBERED", 2)
     breaker = Breaker()
 
     for tenant in "abc":

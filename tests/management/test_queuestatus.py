@@ -189,7 +189,7 @@ def test_report_says_whether_workers_are_short() -> None:
 
 
 def test_count_that_stopped_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_report, "COUNTED_TO", 2)
+    monkeypatch.setattr(fleet_report, "TOTAL_COUNTED_TO", 2)
     make_jobs(make_queue(), 3)
 
     assert "ready 2+" in rows()

@@ -132,7 +132,7 @@ def test_no_finished_job_is_read_by_a_scrape():
 
 
 def test_queues_are_named_when_their_jobs_wait_longest(monkeypatch):
-    monkeypatch.setattr("django_tenantqueue.status.metrics.QUEUES", 2)
+    monkeypatch.setattr("django_tenantqueue.status.metrics.LISTED", 2)
     now = timezone.now()
     for hours in (1, 3, 2):
         at = now - timedelta(hours=hours)

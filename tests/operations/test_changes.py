@@ -369,19 +369,19 @@ def test_bulk_leaves_out_what_has_not_changed() -> None:
 
 
 def test_several_queues_are_named_in_one_entry() -> None:
-    queues = [make_queue("acme", f"q{number}") for number in range(4)]
+    queues = [make_queue("acme", f"q{number}") for number in range(6)]
 
-    assert control.pause([queue.pk for queue in queues]) == 4
+    assert control.pause([queue.pk for queue in queues]) == 6
 
     change = Change.objects.get()
-    assert change.object_label == "acme / q0, acme / q1, acme / q2, …"
-    assert (change.object_count, change.tenant) == (4, "acme")
+    assert change.object_label == "acme / q0, acme / q1, acme / q2, acme / q3, acme / q4, …"
+    assert (change.object_count, change.tenant) == (6, "acme")
 
 
 def test_retried_details_are_counted_in_one_entry_whatever_the_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(monitor_retry, "STEP_ROWS", 2)
+    monkeypatch.setattr(monitor_retry, "BATCH", 2)
     monitor = start([fail.using(max_attempts=1).call()] * 7, keep_open=True)
     run_pending()
 
@@ -519,7 +519,7 @@ def make_old(days: int) -> Change:
 
 
 def test_old_entries_are_pruned_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintain, "PRUNE_CHANGES", 2)
+    monkeypatch.setattr(maintain, "BATCH", 2)
     for _ in range(3):
         make_old(401)
     kept = make_old(399)

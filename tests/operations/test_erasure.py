@@ -272,7 +272,7 @@ def export(tenant: str, **options: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("tenant", TENANTS)
 def test_all_jobs_of_one_tenant_are_exported(tenant: str, monkeypatch):
-    monkeypatch.setattr(tenant_export, "CHUNK", 3)
+    monkeypatch.setattr(tenant_export, "SMALL_BATCH", 3)
     queue = fill(tenant)
     fill(f"{tenant}x")
     make_job(queue, state="success", result={"a": 1}, args={"args": [], "kwargs": {"token": "t"}})

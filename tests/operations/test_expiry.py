@@ -77,7 +77,7 @@ def test_expired_jobs_are_cancelled_wherever_they_wait() -> None:
 
 
 def test_expired_jobs_are_cancelled_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintain, "EXPIRE_ROWS", 2)
+    monkeypatch.setattr(maintain, "BATCH", 2)
     queue = make_queue(paused=True)
     ids = [make_job(queue).pk for _ in range(5)]
     expire_now()
@@ -104,7 +104,7 @@ def test_expired_callback_waits_for_its_details_and_hides_no_other(
     session: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lasts as long as they do: then its turn comes, and ends."""
-    monkeypatch.setattr(maintain, "EXPIRE_ROWS", 1)
+    monkeypatch.setattr(maintain, "BATCH", 1)
     if session:
         noop.using(session=session).delay()
     monitor = start([noop.call()], parallel=1, session=session, on_done=echo.call("never"))

@@ -55,7 +55,7 @@ def test_jobs_of_the_group_are_retried_and_no_others():
 
 
 def test_one_entry_names_the_group_when_the_retry_takes_several_steps(monkeypatch):
-    monkeypatch.setattr(failures, "STEP", 2)
+    monkeypatch.setattr(failures, "BATCH", 2)
     ids = make_failed(make_queue(), 5)
 
     with acting_as("ann", "admin"):
@@ -69,7 +69,7 @@ def test_one_entry_names_the_group_when_the_retry_takes_several_steps(monkeypatc
 
 
 def test_newest_jobs_are_retried_when_there_are_more_than_one_call_takes(monkeypatch):
-    monkeypatch.setattr(failures, "STEP", 2)
+    monkeypatch.setattr(failures, "BATCH", 2)
     queue = make_queue()
     old = make_failed(queue, 2, ago=timedelta(minutes=30))
     new = make_failed(queue, 3)
@@ -81,7 +81,7 @@ def test_newest_jobs_are_retried_when_there_are_more_than_one_call_takes(monkeyp
 
 
 def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
-    monkeypatch.setattr(failures, "STEP", 2)
+    monkeypatch.setattr(failures, "BATCH", 2)
     mine, other = make_queue(), make_queue()
     wanted, left = make_failed(mine, 3), make_failed(other, 3)
 
@@ -93,7 +93,7 @@ def test_jobs_of_other_queues_are_left_when_queues_are_named(monkeypatch):
 
 
 def test_walk_ends_when_few_of_very_many_jobs_are_in_the_named_queues(monkeypatch):
-    monkeypatch.setattr(failures, "STEP", 2)
+    monkeypatch.setattr(failures, "BATCH", 2)
     monkeypatch.setattr(failures, "WALKED", 4)
     mine, other = make_queue(), make_queue()
     make_failed(mine, 1, ago=timedelta(minutes=30))

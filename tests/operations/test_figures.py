@@ -83,7 +83,7 @@ def test_kinds_of_rows_stay_apart_when_they_are_merged():
 
 
 def test_step_is_bounded_when_much_is_old(monkeypatch):
-    monkeypatch.setattr(maintain, "THINNED", 3)
+    monkeypatch.setattr(maintain, "BATCH", 3)
     for minute in range(5):
         make_figure(datetime(2026, 5, 20, 9, minute, tzinfo=UTC))
 

@@ -328,7 +328,7 @@ def test_disabled_schedule_does_not_run() -> None:
 
 
 def test_step_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firing, "FIRE_ROWS", 2)
+    monkeypatch.setattr(firing, "SMALL_BATCH", 2)
     for _ in range(5):
         scheduled()
 
@@ -336,7 +336,7 @@ def test_step_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_tenant_of_a_queue_gets_a_job_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firing, "FIRE_ROWS", 2)
+    monkeypatch.setattr(firing, "SMALL_BATCH", 2)
     for number in range(5):
         make_queue(f"tenant-{number}", "reports", max_waiting=0 if number == 3 else None)
     make_queue("other", "default")

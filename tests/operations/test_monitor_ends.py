@@ -219,7 +219,7 @@ def test_failed_details_run_again_when_it_has_ended() -> None:
 
 
 def test_retry_goes_in_steps(monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_retry.STEP_ROWS", 2)
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_retry.BATCH", 2)
     monitor = start([fail.using(max_attempts=1).call() for _ in range(7)])
     run_pending()
 
@@ -229,7 +229,7 @@ def test_retry_goes_in_steps(monkeypatch) -> None:
 
 
 def test_cancelled_monitor_ends_without_its_callback(monkeypatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.STEP_ROWS", 2)
+    monkeypatch.setattr("django_tenantqueue.operations.monitor_control.BATCH", 2)
     monitor = start(on_done=echo.call("never"))
     run_some(2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -343,7 +344,7 @@ def test_pass_is_due_when_rules_change_or_time_has_passed(monkeypatch):
     while pruner.place is not None:
         pruner.step("default", NOW)
     assert pruner.removed["keep_days"] == 1
-    assert pruner.rest(1) == pruning.LOOK_SECONDS
+    assert pruner.rest(1) == inf
     assert not pruner.begin("default", NOW)
 
     tune_rule(row.pk, keep_days=9)
@@ -433,7 +434,7 @@ def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(mon
 
 
 def test_all_queues_are_read_when_those_of_the_rules_are_many(monkeypatch):
-    monkeypatch.setattr(pruning, "MOST_QUEUES", 1)
+    monkeypatch.setattr(pruning, "VISITED", 1)
     make_rule(tenant="acme", keep_days=3)
     queues = [make_queue("acme", name) for name in ("a", "b")]
     ids = [ended(queue) for queue in (*queues, make_queue("other"))]

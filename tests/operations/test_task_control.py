@@ -128,7 +128,7 @@ def test_everything_goes_when_the_control_is_deleted() -> None:
 
 
 def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> None:
-    monkeypatch.setattr(task_gate, "ROWS_PER_STEP", 4)
+    monkeypatch.setattr(task_gate, "BATCH", 4)
     ids = hold(make_queue(), 10)
 
     assert [task_gate.sweep("default").ready for _ in range(4)] == [4, 4, 2, 0]

@@ -95,7 +95,7 @@ def test_minutes_stay_when_they_are_not_in_the_totals_yet():
 def test_full_step_is_told_when_more_minutes_are_to_be_counted():
     maintain.thin_figures("default", NOW)
 
-    assert maintain.thin_figures("default", NOW + timedelta(hours=3)) == maintain.THINNED
+    assert maintain.thin_figures("default", NOW + timedelta(hours=3)) == maintain.BATCH
     maintain.thin_figures("default", NOW + timedelta(hours=3))
     maintain.thin_figures("default", NOW + timedelta(hours=3))
     assert maintain.thin_figures("default", NOW + timedelta(hours=3)) == 0
@@ -111,7 +111,7 @@ def test_others_stay_when_a_task_loses_its_counter(monkeypatch):
     assert started() == {OTHERS: 4, "old": 1}
 
     late = NOW + timedelta(days=8)
-    while maintain.thin_figures("default", late) == maintain.THINNED:
+    while maintain.thin_figures("default", late) == maintain.BATCH:
         pass
     count(late, "new")
     maintain.thin_figures("default", late)

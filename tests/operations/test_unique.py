@@ -11,6 +11,7 @@ import pytest
 from django.utils import timezone
 
 from django_tenantqueue import DuplicateJob, Job, Unique, current_job, delay, task
+from django_tenantqueue.batches import BATCH
 from django_tenantqueue.calls.arguments import encode_args
 from django_tenantqueue.calls.sources import describe_method
 from django_tenantqueue.calls.unique import MODES
@@ -19,7 +20,7 @@ from django_tenantqueue.exceptions import InvalidOption, QueueRetired
 from django_tenantqueue.models import Session, UniqueKey
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.gates import Sweep
-from django_tenantqueue.operations.unique import PRUNE_KEYS, KeyPruning
+from django_tenantqueue.operations.unique import KeyPruning
 from django_tenantqueue.queries import enqueue as enqueue_queries
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_queue
@@ -461,14 +462,14 @@ def test_keys_that_block_nobody_are_pruned() -> None:
 
 
 def test_pruning_goes_on_where_its_last_step_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("django_tenantqueue.operations.unique.PRUNE_KEYS", 3)
+    monkeypatch.setattr("django_tenantqueue.operations.unique.BATCH", 3)
     ids = echo.using(unique=EXECUTED).enqueue_many(range(8))
     control.cancel(ids[::2])
     pruning = KeyPruning()
     steps = [pruning.step("default") for _ in range(3)]
 
     assert sum(steps) == 4
-    assert max(steps) <= 3 < PRUNE_KEYS
+    assert max(steps) <= 3 < BATCH
     assert pruning.after == ""
     assert set(UniqueKey.objects.values_list("job_id", flat=True)) == set(ids[1::2])
 

@@ -19,10 +19,8 @@ from django.utils import timezone
 
 from ...exceptions import InvalidOption, NotAllowed, Retry
 from ...execution.current_job import RunningJob, running_or_none
+from ...states import MOST_ATTEMPTS
 from ...tasks import Task
-
-UNLIMITED = 32_767
-"""Attempts of a task whose `max_retries` is None."""
 
 _adopted: dict[str, AdoptedTask] = {}
 
@@ -85,7 +83,9 @@ def _options_of(target: Any) -> dict[str, Any]:
         )
     if inspect.iscoroutinefunction(target.run):
         raise InvalidOption(f"{name} is a coroutine, which Celery does not run: use @task alone")
-    attempts = UNLIMITED if target.max_retries is None else min(UNLIMITED, target.max_retries + 1)
+    attempts = (
+        MOST_ATTEMPTS if target.max_retries is None else min(MOST_ATTEMPTS, target.max_retries + 1)
+    )
     found = {
         "max_attempts": attempts,
         "timeout": target.soft_time_limit or conf.task_soft_time_limit,

@@ -10,11 +10,11 @@ from celery import current_app
 from django.utils.module_loading import import_string
 
 from ...exceptions import InvalidOption
-from ...executors import Claim, RemoteExecutor
+from ...executors import SEND_SECONDS, Claim, RemoteExecutor
 from .running import NAME
 
-CONNECT_SECONDS = 5.0
-"""How long an attempt to reach the broker may take."""
+CONNECT_SECONDS = SEND_SECONDS / 6
+"""How long an attempt to reach the broker may take: a few fit into the time of one sending."""
 KNOWN = ("app", "queue", "window")
 
 

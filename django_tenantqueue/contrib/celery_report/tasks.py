@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...states import MOST_ATTEMPTS
 from .names import HOOKS
 from .schedules import BeatEntry
 
@@ -20,7 +21,6 @@ SHOWN = (
     *("serializer", "expires", "priority", "queue", "routing_key", "throws", "track_started"),
 )
 """Options of Celery's tasks that the report names, in this order."""
-LARGEST = 32767
 ERRBACK = {"request", "exc", "traceback"}
 """Parameters of a task that is called by link_error."""
 
@@ -184,7 +184,7 @@ def _retries(task: Any, uses: set[str], options: dict[str, str]) -> list[str]:
         return []
     given = getattr(task, "retry_kwargs", None) or {}
     most = given.get("max_retries", task.max_retries)
-    options["max_attempts"] = repr(LARGEST if most is None else most + 1)
+    options["max_attempts"] = repr(MOST_ATTEMPTS if most is None else most + 1)
     wait = given.get("countdown", task.default_retry_delay)
     longest = wait
     if kinds and getattr(task, "retry_backoff", False):

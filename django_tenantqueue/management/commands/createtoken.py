@@ -10,13 +10,11 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ...conf import get_settings
+from ...conf import MOST_DAYS, get_settings
 from ...models import ApiToken, Change
 from ...operations.actor import acting_as, shell_user
 from ...operations.tokens import create_token
 from ..printing import PrintingCommand
-
-LONGEST_DAYS = 36_500
 
 
 class Command(PrintingCommand):
@@ -47,8 +45,8 @@ class Command(PrintingCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the token and print it."""
         days = options["days"]
-        if days is not None and not 1 <= days <= LONGEST_DAYS:
-            raise CommandError(f"--days {days}: it must be from 1 to {LONGEST_DAYS}")
+        if days is not None and not 1 <= days <= MOST_DAYS:
+            raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}")
         try:
             with acting_as(shell_user(), Change.Source.COMMAND):
                 token, secret = create_token(

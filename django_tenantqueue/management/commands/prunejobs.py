@@ -18,8 +18,6 @@ from ...queries.retention import measure_leaf
 from ...text import number_of
 from ..printing import PrintingCommand
 
-TOLD_SECONDS = 5.0
-"""How often the command tells how far it is."""
 WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 
 
@@ -83,7 +81,7 @@ class Command(PrintingCommand):
         pruner.begin(using)
         while (place := pruner.place) is not None:
             done = pruner.step(using)
-            if not quiet and time.monotonic() - told_at >= TOLD_SECONDS:
+            if not quiet and time.monotonic() - told_at >= 5.0:
                 told_at = time.monotonic()
                 self.stdout.write(f"… {place[0]}, page {place[1]:,}: {self._sum(pruner)}")
                 self.stdout.flush()

@@ -21,18 +21,16 @@ from ...conf import get_settings
 from ...exceptions import InvalidOption, Unsupported
 from ...executors import load_executor
 from ...metrics.serve import MetricsPort
+from ...models.worker import THREADS
 from ...operations.declared import add_rates, sync_schedules
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
 from ...status.clock import CLOCK_SECONDS, clock_text
 from ...status.queue_loads import unknown_queues
 from ...text import number_of
-from ...worker.config import WorkerConfig
+from ...worker.config import ASYNC_SLOTS, WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
-
-THREADS = 8
-ASYNC_SLOTS = 100
 
 
 def _at_least(least: int) -> Any:

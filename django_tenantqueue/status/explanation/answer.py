@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-NAMED = 5
-"""Jobs that a cause names."""
-COUNTED_TO = 1000
-"""Jobs before a job are counted up to here."""
-
 
 class Code(StrEnum):
     """What keeps a job from running, worst first: causes are listed in this order."""

@@ -12,9 +12,10 @@ from django.utils.translation import gettext
 from ...execution.outcome import UNKNOWN_CLASS
 from ...gates import EXCLUSIVE, MONITOR, ORDER, SESSION, TASK, USER
 from ...models import Change, Job, TenantQueue, Worker
-from ...models.worker import Role
+from ...models.worker import RESEND_SECONDS, Role
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
+from ..amounts import LATE_SECONDS
 from ..figures import duration_text
 from ..workers import WorkerState, state_of
 from .answer import Cause, Code, Explanation, Target, sorted_causes
@@ -25,10 +26,7 @@ from .who import who_did
 from .words import gate_name, moment_text, until_text
 from .worker_causes import worker_causes
 
-RESEND_SECONDS = 5.0
-"""How long a job waits in the broker before that is called a cause. Its message may then be sent
-again."""
-PROMOTION_SECONDS = 10.0
+PROMOTION_SECONDS = LATE_SECONDS / 6
 """After this time a due job that is still scheduled is called late. Half of it: a busy fleet is
 blamed. Twice as much: a broken maintenance is named later."""
 

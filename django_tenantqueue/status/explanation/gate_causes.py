@@ -15,8 +15,9 @@ from ...queries.explain import GateJob, list_gate_jobs
 from ...queries.gates import count_sessions
 from ...queries.tasks import count_tasks, seconds_to_start
 from ...states import State
+from ..amounts import NAMED
 from ..figures import duration_text
-from .answer import NAMED, Cause, Code, Target
+from .answer import Cause, Code, Target
 from .who import who_set
 from .words import numbers, target_of, until_text
 

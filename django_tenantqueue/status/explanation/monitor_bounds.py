@@ -16,9 +16,10 @@ from ...queries.explain import MonitorGate, read_monitor_gate
 from ...queries.lists import read_in_order
 from ...queries.monitor_page import DetailGroup, group_details
 from ...queries.monitors import find_monitors_ahead
+from ..amounts import COUNTED_TO, PAGE
 from ..figures import duration_text
 from ..monitor_progress import Progress
-from .answer import COUNTED_TO, Cause, Code, Target, sorted_causes
+from .answer import Cause, Code, Target, sorted_causes
 from .explain import explain
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import stops
@@ -26,11 +27,10 @@ from .queue_causes import queue_causes
 from .words import numbers, target_of
 from .worker_causes import worker_causes
 
-GROUPS = 50
-"""Groups of details that are told apart."""
 EXPLAINED = 2
 """Groups of ready details whose causes are looked for, the largest first. Each one more costs up to
-eight reads. Of those that a gate holds, the largest group is explained."""
+eight reads. Halved: the second cause is not told. Of those that a gate holds, the largest group is
+explained."""
 
 WHOLE = 0
 """The number of details of a cause that concerns the monitor itself."""
@@ -107,7 +107,7 @@ def _found(using: str, gate: MonitorGate, now: Progress) -> Iterator[Bound]:
             remedy = gettext("Code closes it with close().")
             yield Bound(Cause(Code.MONITOR_OPEN, told, remedy, target), WHOLE)
         return
-    groups = group_details(using, gate.id, most=COUNTED_TO, groups=GROUPS)
+    groups = group_details(using, gate.id, most=COUNTED_TO, groups=PAGE)
     outside = list(_outside(using, gate, groups, moment))
     yield from outside
     yield from _own(gate, target, now, is_alone=not outside)

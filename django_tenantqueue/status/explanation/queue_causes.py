@@ -8,9 +8,10 @@ from django.utils.translation import gettext, ngettext
 
 from ...models import Job, TenantQueue
 from ...queries.explain import count_jobs_before, list_taken_slots
+from ..amounts import COUNTED_TO, NAMED
 from ..figures import duration_text
 from ..queue_loads import seconds_to_start
-from .answer import COUNTED_TO, NAMED, Cause, Code, Target
+from .answer import Cause, Code, Target
 from .who import who_set
 from .words import numbers, target_of
 

@@ -7,11 +7,9 @@ from typing import Any
 from django.db.models import Model
 
 from ...models import Change
+from ..amounts import LISTED
 from ..changes import changes_of
 from .answer import Operator
-
-LOOKED_AT = 20
-"""Newest changes of a row that are looked at."""
 
 
 def who_set(row: Model, column: str, value: Any) -> Operator | None:
@@ -31,7 +29,7 @@ def who_did(row: Model, action: Change.Action) -> Operator | None:
 
 
 def _changes(row: Model) -> list[Change]:
-    return changes_of(row._state.db or "default", row, most=LOOKED_AT)
+    return changes_of(row._state.db or "default", row, most=LISTED)
 
 
 def _operator(change: Change) -> Operator:

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from django.utils.translation import gettext, ngettext
 
 from ...models import Job, TenantQueue, Worker
-from ...models.worker import Role
+from ...models.worker import SILENT, Role
 from ...queries.explain import count_executor_load
-from ..workers import SILENT, WorkerState, state_of
+from ..workers import WorkerState, state_of
 from .answer import Cause, Code, Target
 
 _LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)

@@ -22,6 +22,7 @@ from ninja import Query, Router
 from ...conf import get_settings
 from ...exceptions import RequestRefused
 from ...models import Job
+from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
 from ...status.callback_progress import show_details
 from ..tokens import token_of
 from . import schemas, shown
@@ -31,15 +32,15 @@ from .jobs import JobId, find_job, job_text
 
 router = Router(tags=["jobs"])
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks at a row: they grow from the first to the longest. Half of the longest:
-clients learn of the end earlier by a quarter of a second on average, for twice as many queries."""
 MOST_WAIT = 60.0
-STREAM_SECONDS = 300.0
+"""Seconds that one request may wait. Halved: twice as many requests of a client that waits for
+long. Doubled: proxies end more of them."""
+SILENT_SECONDS = 15.0
+"""After this time without news a stream sends a comment, so that no proxy closes it. Halved: twice
+as many comments. Doubled: some proxies close it."""
+STREAM_SECONDS = SILENT_SECONDS * 20
 """After this time a stream ends, and its client asks for another one. Twice as long: an idle
 connection is held twice as long by a client that has gone unnoticed."""
-SILENT_SECONDS = 15.0
-"""After this time without news a stream sends a comment, so that no proxy closes it."""
 
 
 def _pauses(seconds: float) -> Iterator[float]:

@@ -14,7 +14,7 @@ from ninja import Path, Query, Router
 
 from ...conf import get_settings
 from ...exceptions import RequestRefused
-from ...models import Job
+from ...models import IdempotencyKey, Job
 from ...operations import control
 from ...operations.idempotency import Answer, do_once
 from ...queries.lists import NEWEST
@@ -32,7 +32,7 @@ router = Router(tags=["jobs"])
 
 JobId = Annotated[int, Path(ge=1, le=schemas.MOST_ID)]
 Name = Annotated[str | None, Query(min_length=1, max_length=500)]
-LONGEST_KEY = 255
+LONGEST_KEY = IdempotencyKey._meta.get_field("key").max_length or 0
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ...operations.enqueue import BULK_ROWS
+from ...queries.lists import NEWEST
 from ...states import State
 
-MOST_JOBS = 5000
+MOST_JOBS = BULK_ROWS
 """Jobs of one batch. They are one INSERT, if all of them are of one task with the same options."""
-MOST_ID = 2**63 - 1
+MOST_ID = NEWEST
 
 
 _DATE = re.compile(r"\d{4}-")

@@ -12,7 +12,9 @@ from urllib.parse import unquote
 
 from django.http import HttpRequest, HttpResponse
 
+from ...batches import BATCH
 from ...calls.options import Options
+from ...conf import LONGEST_REQUEST
 from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired
 from ...http import http_job
 from ...models import Job
@@ -21,6 +23,7 @@ from ...operations import fireworq as operations
 from ...operations.enqueue import enqueue
 from ...operations.queues import find_target
 from ...queries.fireworq import ListedJob, find_of_queue
+from ...states import MOST_ATTEMPTS
 from ...status import fireworq as status
 from ...text import is_storable
 from .answers import (
@@ -36,12 +39,10 @@ from .answers import (
 )
 
 FIELDS = ("url", "payload", "run_after", "max_retries", "retry_delay", "timeout")
-MOST_RETRIES = 32_766
-MOST_JOBS = 1000
-"""Jobs of one page of a list."""
 USUAL_JOBS = 100
 SPARE_SECONDS = 60
-"""Time that a run has besides its request, before it is told to stop."""
+"""Time that a run has besides its request, before it is told to stop. Halved: a run whose result is
+stored slowly is stopped. Doubled: one that hangs keeps its slot for a minute more."""
 
 
 @answers(POST="http")
@@ -56,9 +57,9 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
         "url": url,
         "payload": body.get("payload"),
         "run_after": whole(body, "run_after"),
-        "timeout": whole(body, "timeout", status.NO_TIMEOUT),
+        "timeout": whole(body, "timeout", LONGEST_REQUEST),
         "retry_delay": whole(body, "retry_delay"),
-        "max_retries": whole(body, "max_retries", MOST_RETRIES),
+        "max_retries": whole(body, "max_retries", MOST_ATTEMPTS - 1),
     }
     try:
         job, queue_name = _enqueue(caller, category, call)
@@ -71,7 +72,7 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
 
 def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Job, str]:
     """Enqueue a job in the queue to which its category is routed; return it and the queue."""
-    seconds = call["timeout"] or status.NO_TIMEOUT
+    seconds = call["timeout"] or LONGEST_REQUEST
     url, headers = without_user(call["url"])
     kwargs = {
         "rule": "fireworq",
@@ -140,7 +141,7 @@ def _page(
     given = request.GET.get("limit", "")
     limit = USUAL_JOBS
     if given.isascii() and given.isdecimal():
-        limit = min(int(given[:10]), MOST_JOBS)
+        limit = min(int(given[:10]), BATCH)
     cursor = request.GET.get("cursor", "")
     page = status.read_page(caller.using, queue.pk, what, order, limit=limit, cursor=cursor)
     return as_json({key: [describe(job) for job in page.jobs], "next_cursor": page.next_cursor})

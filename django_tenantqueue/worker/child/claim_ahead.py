@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-AHEAD_SECONDS = 0.05
-"""Most expected work that waits in a process. Halved: threads wait for short jobs on a busy server.
+from ...queries.claim import BATCH_SECONDS
+
+AHEAD_SECONDS = BATCH_SECONDS
+"""Most expected work that waits in a process: like the starts of a queue with a rate, jobs wait for
+this time so that one claim takes several. Halved: threads wait for short jobs on a busy server.
 Doubled: jobs that another process could run wait for longer."""
 MOST_AHEAD_SECONDS = AHEAD_SECONDS * 4
 """The same when the server takes that long to answer and the queues have many free slots. Otherwise

@@ -13,6 +13,7 @@ import psycopg
 from ...execution.current_job import RunningJob
 from ...execution.outcome import Outcome
 from ...executors import RemoteExecutor
+from ...operations.places import DISPATCH_SECONDS
 from ...queries import finish as finish_queries
 from ..config import WorkerConfig
 from .claimed_jobs import ClaimedJobs
@@ -20,9 +21,10 @@ from .completions import Completions
 from .loop import ClaimLoop
 from .running_jobs import RunningJobs
 
-TAKEN_SECONDS = 0.05
-"""Time between two looks at which jobs were taken over, cancelled or paused. Halved: twice as many
-reads. Doubled: a dispatcher whose window is full waits for longer before it sends more."""
+TAKEN_SECONDS = DISPATCH_SECONDS
+"""Time between two looks at which jobs were taken over, cancelled or paused: that is also how a
+dispatcher learns of free slots. Halved: twice as many reads. Doubled: a dispatcher whose window is
+full waits for longer before it sends more."""
 
 
 class SentJobs(RunningJobs):

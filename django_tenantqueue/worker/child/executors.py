@@ -25,16 +25,19 @@ from ...execution.outcome import Outcome, judge
 from ...execution.run import run_async, run_sync
 from ...executors import Executor
 from ...states import State
+from ..connection import PROBE_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
 
 BLOCKED_SECONDS = 0.2
-"""An event loop without an answer for this time is blocked by one of its coroutines."""
+"""An event loop without an answer for this time is blocked by one of its coroutines. Halved: on a
+busy machine a coroutine that does not block is interrupted in its thread. Doubled: the claim loop
+waits for twice as long."""
 MOST_FAILURES = 10
 """A thread in which this many jobs in a row fail within a second is replaced. Half as many: threads
 are replaced more often while a tenant's jobs fail. Twice as many: what a job has left in its thread
 harms up to twice as many others."""
-TRY_SECONDS = 1.0
+TRY_SECONDS = PROBE_SECONDS
 """How often the connections of the ORM's thread are tried while coroutine jobs start."""
 
 Report = Callable[[RunningJob, Outcome], None]

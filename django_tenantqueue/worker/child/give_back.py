@@ -10,6 +10,7 @@ import psycopg
 
 from ...conf import get_settings
 from ...execution.job_log import about_id
+from ...models.worker import SILENT
 from ...queries import finish as finish_queries
 from ...queries.enqueue import wake_any_workers
 from .claimed_jobs import ClaimedJobs
@@ -17,7 +18,7 @@ from .completions import RETRY_SECONDS, Completions
 
 logger = logging.getLogger("django_tenantqueue")
 
-DOUBT_SECONDS = 90.0
+DOUBT_SECONDS = SILENT.total_seconds() * 3
 """How long after a failed statement a worker looks for claims that it does not know of. Longer than
 a statement may run on after its connection was lost. Halved: such jobs would wait until their
 worker ends. Doubled: one more statement with each heartbeat."""

@@ -8,6 +8,7 @@ import time
 
 import psycopg
 
+from ...models.worker import HEARTBEAT_SECONDS
 from ...queries import workers as queries
 from ...status.clock import CLOCK_SECONDS, clock_text
 from ...text import clean_text, number_of
@@ -15,10 +16,6 @@ from ..memory import rss_bytes
 from .figures import Figures
 
 logger = logging.getLogger("django_tenantqueue")
-
-HEARTBEAT_SECONDS = 5.0
-"""Time between two heartbeats. Halved: twice as many writes. Doubled: operators see a worker's
-figures later, and their orders take effect later."""
 
 
 class Disowned(Exception):

@@ -20,6 +20,7 @@ from ...execution.outcome import Outcome
 from ...gates import JobGates
 from ...operations.claim import Claimer
 from ...queries import workers as worker_queries
+from ...queries.claim import MOST_ROOM
 from ..config import WorkerConfig
 from ..connection import is_lost
 from ..shared_memory import SharedMemory
@@ -34,7 +35,7 @@ from .running_jobs import RunningJobs
 
 logger = logging.getLogger("django_tenantqueue")
 
-GROUP_SIZE = 100
+GROUP_SIZE = MOST_ROOM // 2
 """Most completions that wait for each other. Halved: more transactions under load. Doubled: more
 are stored singly when the server refuses one."""
 

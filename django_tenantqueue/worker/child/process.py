@@ -22,7 +22,7 @@ from ...execution.job_log import name_worker
 from ...executors import load_executor
 from ...queries import workers as queries
 from ...text import number_of
-from ..config import WorkerConfig
+from ..config import KILL_SECONDS, WorkerConfig
 from ..connection import connect
 from ..shared_memory import SharedMemory
 from . import orm_thread
@@ -41,7 +41,7 @@ DRAIN = signal.SIGUSR1
 """The signal that makes a child drain without a time limit, by an operator's order."""
 HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
 """Signals that are held back while a child is forked, until it can handle them."""
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = KILL_SECONDS * 0.4
 """How long a child that ends waits for what closes its connections. Halved: more peers see a reset.
 Doubled: a stuck one delays the end."""
 FAILED = os.EX_SOFTWARE

@@ -15,17 +15,19 @@ from typing import Any
 import psycopg
 
 from ...conf import get_settings
+from ...operations import places
 from ...operations.enqueue import QUICK_SECONDS
 from ...operations.surveys import Surveys
 from ...queries import workers as queries
 from ...queries.enqueue import wake_any_workers
+from .claim_ahead import AHEAD_SECONDS
 
 SLEEP_SECONDS = 10.0
 """Longest sleep of an idle worker that can be notified. Halved: an idle fleet makes twice as many
 claims. Doubled: a job whose enqueuer died before it could notify a worker waits for longer."""
 ANNOUNCED_SECONDS = SLEEP_SECONDS * 6
 """How long an announcement of a sleep holds. It is renewed when a quarter of that is left."""
-QUICK_LOOKS = (0.002, 0.003)
+QUICK_LOOKS = (QUICK_SECONDS, QUICK_SECONDS * 1.5)
 """Pauses before the looks that precede a sleep. Under load there is soon more to claim, and two
 commits for each short sleep would cost more than a few looks."""
 SETTLE_SECONDS = QUICK_SECONDS * 2.5
@@ -35,12 +37,13 @@ A single INSERT in autocommit mode looks for sleepers in its own snapshot, and d
 took at most QUICK_SECONDS. If it missed this worker's announcement, its snapshot is older. So it
 committed at most QUICK_SECONDS after the announcement, and this look sees its job.
 """
-DISPATCH_SECONDS = 0.1
+DISPATCH_SECONDS = places.DISPATCH_SECONDS * 2
 """Pause between two looks of an idle dispatcher, which is not notified: enqueuers do not know whose
 executor a queue has. Halved: twice as many claims that find nothing. Doubled: its jobs wait."""
-WAKE_SECONDS = 0.05
-"""Shortest time between two wake-ups by a worker that is full. Halved: a burst reaches a large
-fleet in half the time, for twice as many wake-ups."""
+WAKE_SECONDS = AHEAD_SECONDS
+"""Shortest time between two wake-ups by a worker that is full: what it leaves may wait as long as
+what it has claimed ahead. Halved: a burst reaches a large fleet in half the time, for twice as many
+wake-ups."""
 
 
 class Sleep:

@@ -23,12 +23,14 @@ from ...operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from ...queries import rescue as queries
 from ...queries import workers as worker_queries
 from ...queries.workers import Orders
-from ..connection import connect, is_rejecting
+from ..connection import PROBE_SECONDS, connect, is_rejecting
 from .addresses import list_addresses
 
 logger = logging.getLogger("django_tenantqueue")
 
 CONNECT_SECONDS = 2
+"""Longest attempt to connect. Halved: a busy server is taken for one that is gone. Doubled: there
+is no time for an attempt before others rescue the jobs."""
 USER_TIMEOUT = 9
 KEEPALIVE = {
     "connect_timeout": CONNECT_SECONDS,
@@ -40,15 +42,14 @@ KEEPALIVE = {
 SERVER_KEEPALIVE = {"idle": 8, "interval": 2, "count": 3}
 SERVER_SECONDS = SERVER_KEEPALIVE["idle"] + SERVER_KEEPALIVE["count"] * SERVER_KEEPALIVE["interval"]
 """On a dead path the client gives up USER_TIMEOUT seconds after the first unanswered probe, at most
-13 s after the last answer. The server gives up after SERVER_SECONDS."""
-PROBE_SECONDS = 1.0
-"""How often the connection is probed. An end by the server is noticed at once. Halved: an idle
-fleet costs the server more. Doubled: orders of operators act a second later."""
-RETRY_SECONDS = 0.25
+13 s after the last answer. The server gives up after SERVER_SECONDS. Halved: a short loss of the
+network ends all children of a machine. Doubled: jobs of a machine that is gone start later."""
+RETRY_SECONDS = PROBE_SECONDS / 4
 """Pause between two attempts to connect again."""
-GRACE_SECONDS = 0.8
+GRACE_SECONDS = (LOOK_SECONDS - CONNECT_SECONDS) * 0.8
 """Time after the loss of the connection at which the children are killed. An attempt to connect
-that begins before ends at most CONNECT_SECONDS later."""
+that begins before ends at most CONNECT_SECONDS later. Halved: a server that restarts quickly costs
+more running jobs. Doubled: their jobs could be rescued while they run."""
 
 SIGNS_OF_STANDBY = (
     "is a standby",

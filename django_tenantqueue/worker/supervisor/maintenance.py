@@ -15,27 +15,29 @@ from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
 from ...alerts import check as alerts
+from ...batches import BATCH
 from ...operations import firing, idempotency, maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
-from ...operations.pruning import LOOK_SECONDS, Pruner
+from ...operations.pruning import Pruner
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
-from ...operations.task_gate import ROWS_PER_STEP
-from ...operations.unique import PRUNE_KEYS, KeyPruning
+from ...operations.unique import KeyPruning
+from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import LockKey
 from ...queries.workers import take_lead
+from ..connection import PROBE_SECONDS
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-STANDBY_SECONDS = 1.0
+STANDBY_SECONDS = PROBE_SECONDS
 """How often the other supervisors try to take the lock. Doubled: a dead leader is replaced a second
 later. Halved: an idle fleet costs the server about a third more."""
-LOCKED_SECONDS = 0.05
+LOCKED_SECONDS = LOCK_MILLISECONDS / 1000
 """How often due jobs are tried again while their rows are locked."""
-LOCK_MILLISECONDS = 500
+DUTY_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 10
 """Longest wait of a duty for a lock: the same thread looks after the children."""
 
 
@@ -91,20 +93,20 @@ class Maintenance:
             Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
             Duty("fire_schedules", self._fire, 1.0, pause_after=self._until_next_tick),
             Duty("check_alerts", self._check_alerts, 5.0, pause_after=self._until_next_check),
-            Duty("expire", self._expire, 1.0, maintain.EXPIRE_ROWS),
-            Duty("let_through", self._let_through, 0.5, ROWS_PER_STEP),
+            Duty("expire", self._expire, 1.0, BATCH),
+            Duty("let_through", self._let_through, 0.5, BATCH),
             Duty("feed", self._feed, 0.5),
             Duty("rescue", self._rescue, 0.7, pause_after=self._until_rescue),
             Duty("prune_sessions", Pruning().step, 30.0),
-            Duty("prune_keys", KeyPruning().step, 5.0, PRUNE_KEYS),
-            Duty("prune_changes", maintain.prune_changes, 60.0, maintain.PRUNE_CHANGES),
-            Duty("prune_requests", idempotency.prune_idempotency_keys, 60.0, idempotency.PRUNED),
-            Duty("prune_alerts", alerts.prune_alerts, 600.0, alerts.PRUNED),
+            Duty("prune_keys", KeyPruning().step, 5.0, BATCH),
+            Duty("prune_changes", maintain.prune_changes, 60.0, BATCH),
+            Duty("prune_requests", idempotency.prune_idempotency_keys, 60.0, BATCH),
+            Duty("prune_alerts", alerts.prune_alerts, 600.0, BATCH),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
-            Duty("thin_figures", maintain.thin_figures, 60.0, maintain.THINNED),
+            Duty("thin_figures", maintain.thin_figures, 60.0, BATCH),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
-            Duty("prune_history", self._pruner.step, LOOK_SECONDS, pause_after=self._pruner.rest),
+            Duty("prune_history", self._pruner.step, 60.0, pause_after=self._pruner.rest),
         ]
 
     def run_once(self) -> float:
@@ -166,13 +168,13 @@ class Maintenance:
             wrapper.ensure_connection()
             if wrapper.connection is not self._limited:
                 with wrapper.cursor() as cursor:
-                    cursor.execute(f"SET lock_timeout = {LOCK_MILLISECONDS}")
+                    cursor.execute(f"SET lock_timeout = {DUTY_LOCK_MILLISECONDS}")
                 self._limited = wrapper.connection
             yield
             return
         with transaction.atomic(using=self.alias):
             with wrapper.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+                cursor.execute(f"SET LOCAL lock_timeout = {DUTY_LOCK_MILLISECONDS}")
             yield
 
     def _is_usable(self) -> bool:
@@ -221,7 +223,7 @@ class Maintenance:
         if self._due_in is None or self._due_in > 0.0:
             return 0
         promoted = maintain.promote(alias)
-        if promoted < maintain.PROMOTE_ROWS:
+        if promoted < BATCH:
             self._due_in = maintain.seconds_to_next_due(look)
         return promoted
 

@@ -19,21 +19,17 @@ from ...metrics.serve import MetricsPort
 from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
 from ..child.process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
-from ..config import WorkerConfig
+from ..config import KILL_SECONDS, WorkerConfig
+from ..connection import PROBE_SECONDS
 from ..waiting import pipe, wait_readable
 from .child import Child
 from .children import Children
 from .heartbeat_file import HeartbeatFile
-from .lease import PROBE_SECONDS, Lease
+from .lease import Lease
 from .maintenance import Maintenance
 from .process_limits import ProcessLimits
 
 logger = logging.getLogger("django_tenantqueue")
-
-KILL_SECONDS = 5.0
-"""A child that is still there this long after its shutdown timeout is killed. A stopping supervisor
-says as often what it waits for. Halved: a child that is slow to store its last ends is cut off.
-Doubled: a stop that hangs takes longer."""
 
 
 class Supervisor:

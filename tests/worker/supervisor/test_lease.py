@@ -14,10 +14,10 @@ from django.test import override_settings
 from django_tenantqueue.operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from django_tenantqueue.queries import rescue, workers
 from django_tenantqueue.queries.workers import NewWorker
+from django_tenantqueue.worker.connection import PROBE_SECONDS
 from django_tenantqueue.worker.supervisor import lease as module
 from django_tenantqueue.worker.supervisor.lease import (
     GRACE_SECONDS,
-    PROBE_SECONDS,
     RETRY_SECONDS,
     Lease,
 )

@@ -14,6 +14,7 @@ from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.connection import connect
+from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
 from django_tenantqueue.worker.supervisor.maintenance import (
     LOCKED_SECONDS,
@@ -84,7 +85,7 @@ def test_due_jobs_are_promoted_when_it_is_run(pair):
 
 
 def test_expired_jobs_are_cancelled_when_it_is_run(pair, monkeypatch):
-    monkeypatch.setattr(maintain, "EXPIRE_ROWS", 1)
+    monkeypatch.setattr(maintain, "BATCH", 1)
     (duty,) = (duty for duty in pair[0]._duties if duty.name == "expire")
     duty.full_step = 1
     queue = make_queue(paused=True)
@@ -265,7 +266,8 @@ def test_another_takes_over_when_the_leaders_connection_breaks(pair):
 
 
 def test_steps_are_bounded_when_many_jobs_are_due(pair, monkeypatch):
-    monkeypatch.setattr(maintain, "PROMOTE_ROWS", 3)
+    monkeypatch.setattr(maintain, "BATCH", 3)
+    monkeypatch.setattr(maintenance, "BATCH", 3)
     for _ in range(4):
         make_job(state="scheduled", run_at=timezone.now())
 
