@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -74,21 +75,12 @@ class JobActions(TenantQueueModelAdmin[Job]):
             text = gettext("priority → %d") % priority
             self._say(request, len(ids), text, len(jobs) - len(ids))
             return None
-        title = gettext("Change priority")
-        return ask(
-            self,
-            request,
-            jobs,
-            form=form,
-            title=title,
-            yes=title,
-            text=ngettext(
-                "Give this job a new priority, if it still waits:",
-                "Give these %(count)d jobs a new priority, those that still wait:",
-                len(jobs),
-            )
-            % {"count": len(jobs)},
+        text = ngettext(
+            "Give this job a new priority, if it still waits:",
+            "Give these %(count)d jobs a new priority, those that still wait:",
+            len(jobs),
         )
+        return self._ask_values(request, jobs, form, gettext("Change priority"), text)
 
     @admin.action(permissions=["change"], description=_("Move selected jobs to another queue…"))
     def move_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
@@ -120,21 +112,12 @@ class JobActions(TenantQueueModelAdmin[Job]):
                 )
                 self.message_user(request, text % left, messages.WARNING)
             return None
-        title = gettext("Move to another queue")
-        return ask(
-            self,
-            request,
-            jobs,
-            form=form,
-            title=title,
-            yes=title,
-            text=ngettext(
-                "Move this job to another queue, if it still waits:",
-                "Move these %(count)d jobs to another queue, those that still wait:",
-                len(jobs),
-            )
-            % {"count": len(jobs)},
+        text = ngettext(
+            "Move this job to another queue, if it still waits:",
+            "Move these %(count)d jobs to another queue, those that still wait:",
+            len(jobs),
         )
+        return self._ask_values(request, jobs, form, gettext("Move to another queue"), text)
 
     @admin.action(permissions=["delete_finished"], description=_("Delete selected finished jobs…"))
     def delete_finished_selected(
@@ -168,6 +151,13 @@ class JobActions(TenantQueueModelAdmin[Job]):
         ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
         ids = [number for value in ticked if (number := read_number(value)) is not None]
         return list(self.get_queryset(request).filter(pk__in=ids).only("id", "name", "queue_id"))
+
+    def _ask_values(
+        self, request: HttpRequest, jobs: Sequence[Job], form: Form, title: str, text: str
+    ) -> HttpResponse:
+        """Return the page that asks for values. `text` says %(count)d for the number of jobs."""
+        text %= {"count": len(jobs)}
+        return ask(self, request, jobs, form=form, title=title, yes=title, text=text)
 
     def _move(self, jobs: Sequence[Job], queue: TenantQueue | None, name: str) -> list[int]:
         """Move jobs to the queue of that name of the same tenant as `queue`."""

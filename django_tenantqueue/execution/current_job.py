@@ -16,7 +16,8 @@ from ..exceptions import Cancelled, ClaimLost, InvalidArgument
 from ..models import Job
 from ..queries.claim import ClaimedJob
 from ..queries.follow_ups import PreviousResult
-from .job_monitor import JobMonitor, MonitorSummary, monitor_of, summary_of
+from ..queries.monitor_summary import JobMonitor
+from .job_monitor import MonitorSummary, monitor_of, summary_of
 from .previous_job import previous_of
 
 _current: ContextVar[RunningJob | None] = ContextVar("tenantqueue_job", default=None)

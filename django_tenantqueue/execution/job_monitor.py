@@ -13,29 +13,11 @@ from ..batches import BATCH, SMALL_BATCH
 from ..conf import get_settings
 from ..models import Job
 from ..queries.lists import NEWEST
-from ..queries.monitor_summary import MonitorRow, read_monitor_of_job, sum_up_monitor
+from ..queries.monitor_summary import JobMonitor, read_monitor_of_job, sum_up_monitor
 from ..queries.monitors import list_ended_details
 from ..states import FINAL, State
 
 _Place = tuple[datetime | None, int]
-
-
-@dataclass(frozen=True, slots=True)
-class JobMonitor:
-    """The monitor of a job, as it was when the job asked for it.
-
-    `is_callback`: the job is the callback, and no detail.
-    """
-
-    id: int
-    name: str
-    label: str
-    tenant: str
-    priority: int
-    parallel: int
-    created_by: str | None
-    created_at: datetime
-    is_callback: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +120,9 @@ class EagerSummary(MonitorSummary):
 
 def monitor_of(job_id: int) -> JobMonitor | None:
     """Return the monitor of a job that runs; None: it has none."""
-    row = None
-    if job_id > 0:  # eager mode stores nothing
-        row = read_monitor_of_job(get_settings().database, job_id)
-    return None if row is None else _monitor(row)
-
-
-def _monitor(row: MonitorRow) -> JobMonitor:
-    return JobMonitor(
-        id=row.id,
-        name=row.name,
-        label=f"{row.name} #{row.id}",
-        tenant=row.tenant,
-        priority=row.priority,
-        parallel=row.parallel,
-        created_by=row.created_by,
-        created_at=row.created_at,
-        is_callback=row.is_callback,
-    )
+    if job_id <= 0:  # eager mode stores nothing
+        return None
+    return read_monitor_of_job(get_settings().database, job_id)
 
 
 def summary_of(monitor_id: int) -> MonitorSummary | None:

@@ -16,13 +16,13 @@ from .monitor import (
     MonitorPace,
 )
 from .queue import TenantQueue
-from .rate import QueueRate
+from .rate import QueueRate, TaskRate
 from .retention_rule import RetentionRule
 from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
 from .status_link import StatusLinkRevocation
-from .task_control import TaskControl, TaskRate
+from .task_control import TaskControl
 from .unique_key import UniqueKey
 from .worker import Worker
 

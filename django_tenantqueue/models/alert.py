@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from ..calls.recurrence import read_zone
 from ..exceptions import InvalidOption
 from ..webhooks import SECRET_PREFIX, read_secret
+from . import columns
 
 COUNTED_JOBS = 100_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
@@ -119,13 +120,7 @@ class AlertRule(models.Model):
         blank=True,
         help_text=_("What opens in quiet hours is told after them."),
     )
-    time_zone = models.CharField(
-        _("time zone"),
-        max_length=100,
-        blank=True,
-        default="",
-        help_text=_("An IANA name such as “Europe/Berlin”. Empty: that of the project."),
-    )
+    time_zone = columns.time_zone()
     enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
     next_at = models.DateTimeField(_("next check"), db_default=Now(), editable=False)

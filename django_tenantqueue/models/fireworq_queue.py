@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from . import columns
 from .queue import TenantQueue
 
 
@@ -15,14 +16,7 @@ class FireworqQueue(models.Model):
     the first push or definition.
     """
 
-    queue = models.OneToOneField(
-        TenantQueue,
-        on_delete=models.CASCADE,
-        primary_key=True,
-        db_constraint=False,
-        related_name="+",
-        verbose_name=_("queue"),
-    )
+    queue = columns.key_of(TenantQueue, _("queue"))
     polling_interval = models.IntegerField(_("polling interval"), null=True)
     """Milliseconds, as a client has put it. Nothing acts on it."""
     pushes = models.BigIntegerField(_("pushes"), default=0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+from . import columns
 
 
 class TenantQueue(models.Model):
@@ -22,14 +22,10 @@ class TenantQueue(models.Model):
         _("tenant"), max_length=200, blank=True, help_text=_("Empty: jobs without a tenant.")
     )
     name = models.CharField(_("queue"), max_length=100, default="default")
-    num_slots = models.IntegerField(
-        _("slots"),
-        null=True,
-        blank=True,
+    num_slots = columns.num_slots(
+        _("How many of its jobs may run at once, on all machines. Empty: no limit."),
         default=5,
         db_default=5,
-        validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
-        help_text=_("How many of its jobs may run at once, on all machines. Empty: no limit."),
     )
     weight = models.SmallIntegerField(
         _("weight"),
@@ -38,20 +34,10 @@ class TenantQueue(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1000)],
         help_text=_("Turns this queue gets for each turn of a queue of weight 1."),
     )
-    max_per_second = models.FloatField(
-        _("starts per second"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(0.0001), MaxValueValidator(1_000_000)],
-        help_text=_("How many jobs may start in a second, on all machines. Empty: no limit."),
+    max_per_second = columns.max_per_second(
+        _("How many jobs may start in a second, on all machines. Empty: no limit.")
     )
-    burst = models.IntegerField(
-        _("burst"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
-        help_text=_("How many may start at once after a pause. Empty: those of one second."),
-    )
+    burst = columns.burst()
     max_waiting = models.IntegerField(
         _("max waiting"),
         null=True,
@@ -113,6 +99,4 @@ class TenantQueue(models.Model):
     @property
     def burst_size(self) -> int | None:
         """How many may start at once; None without `max_per_second`. The claim's SQL agrees."""
-        if self.max_per_second is None:
-            return None
-        return self.burst or max(1, math.ceil(self.max_per_second))
+        return columns.burst_size(self.max_per_second, self.burst)

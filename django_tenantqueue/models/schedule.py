@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from ..calls.recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 from ..exceptions import InvalidOption
 from ..states import Priority
+from . import columns
 
 
 class Schedule(models.Model):
@@ -94,13 +95,7 @@ class Schedule(models.Model):
             "cron: “30 3 * * mon-fri”. Interval: “15m” or “1h 30m”. Once: “2026-12-24 18:00”."
         ),
     )
-    time_zone = models.CharField(
-        _("time zone"),
-        max_length=100,
-        blank=True,
-        default="",
-        help_text=_("An IANA name such as “Europe/Berlin”. Empty: that of the project."),
-    )
+    time_zone = columns.time_zone()
     jitter_seconds = models.FloatField(
         _("jitter"),
         default=0.0,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Self
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..gates import EVERYBODY, gate_key
+from . import columns
 from .job import Job
 
 
@@ -57,12 +57,8 @@ class Session(models.Model):
     tenant = models.CharField(_("tenant"), max_length=200, blank=True)
     key = models.CharField(_("key"), max_length=200, blank=True)
     gate_key = models.TextField(editable=False)
-    num_slots = models.IntegerField(
-        _("slots"),
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(0), MaxValueValidator(1_000_000)],
-        help_text=_("How many of the user's jobs may run at once. Empty: the tenant's default."),
+    num_slots = columns.num_slots(
+        _("How many of the user's jobs may run at once. Empty: the tenant's default.")
     )
     paused = models.BooleanField(
         _("paused"),

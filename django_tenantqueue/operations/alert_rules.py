@@ -12,8 +12,8 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..models import Alert, AlertRule, Change
 from ..status.masking import MASK
-from .changes import Edit, merged, record_edits, record_rows
-from .tuning import check_columns, row_of
+from .changes import Edit, record_edits, record_rows
+from .tuning import check_columns, delete_rows, row_of
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
@@ -139,8 +139,4 @@ def delete_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules with their alerts; return how many there were. Messages on their way fail."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids)))
-        edits = [Edit({"kind": row.kind}, {}) for row in found]
-        record_rows(alias, Change.Action.DELETE, found, merged(edits))
-        AlertRule.objects.using(alias).filter(pk__in=[row.pk for row in found]).delete()
-    return len(found)
+        return len(delete_rows(alias, AlertRule.objects.filter(pk__in=list(ids)), ["kind"]))

@@ -29,7 +29,7 @@ from .changes import Edit, record_jobs
 from .gates import cancel_waiting, keys_of, release_and_wake
 from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
-from .tuning import check_columns, row_of, switch_rows, write_columns
+from .tuning import check_columns, switch_rows, tune_row
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
@@ -256,9 +256,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
         )
     if not changes:
         return
-    with transaction.atomic(using=alias):
-        rows = TenantQueue.objects.using(alias).select_for_update(no_key=True)
-        write_columns(alias, row_of(rows, queue_id), changes)
+    tune_row(alias, TenantQueue, queue_id, changes)
     if changes.get("paused") is False or changes.keys() & OPENING:
         _wake(alias, 1)
 

@@ -24,7 +24,7 @@ from . import control
 from .changes import Edit, record_rows
 from .gates import release_and_wake
 from .monitor_retry import FailedRetry
-from .tuning import check_columns, row_of, switch_rows, write_columns
+from .tuning import check_columns, switch_rows, tune_row
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -52,9 +52,7 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    with transaction.atomic(using=alias):
-        rows = ConcurrentJobMonitor.objects.using(alias).select_for_update(no_key=True)
-        write_columns(alias, row_of(rows, monitor_id), changes)
+    tune_row(alias, ConcurrentJobMonitor, monitor_id, changes)
     _release(alias, [monitor_id])
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from django.db import transaction
 
 from ..conf import get_settings
-from ..models import Change, RetentionRule
+from ..models import RetentionRule
 from ..models.retention_rule import DAYS
-from .changes import Edit, merged, record_rows
-from .tuning import add_row, check_columns, row_of, write_columns
+from .tuning import add_row, check_columns, delete_rows, tune_row
 
 TUNABLE = DAYS
 """Columns of a rule that operators change."""
@@ -59,18 +58,12 @@ def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    with transaction.atomic(using=alias):
-        rows = RetentionRule.objects.using(alias).select_for_update(no_key=True)
-        write_columns(alias, row_of(rows, rule_id), changes)
+    tune_row(alias, RetentionRule, rule_id, changes)
 
 
 def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules; return how many there were."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rules = RetentionRule.objects.using(alias)
-        found = list(rules.filter(pk__in=list(ids)).order_by("pk").select_for_update())
-        edits = [Edit({name: getattr(rule, name) for name in DAYS}, {}) for rule in found]
-        record_rows(alias, Change.Action.DELETE, found, merged(edits))
-        rules.filter(pk__in=[rule.pk for rule in found]).delete()
-    return len(found)
+        chosen = RetentionRule.objects.filter(pk__in=list(ids))
+        return len(delete_rows(alias, chosen, DAYS))

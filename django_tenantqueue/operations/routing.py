@@ -14,11 +14,10 @@ from django.db import IntegrityError, transaction
 
 from ..conf import get_settings
 from ..exceptions import QueueRetired, UnknownQueue
-from ..models import Change, Routing, TenantQueue
-from .changes import Edit, merged, record_rows
+from ..models import Routing, TenantQueue
 from .queues import is_declared, near_names
 from .routes import forget_routes
-from .tuning import add_row, check_columns, row_of, write_columns
+from .tuning import add_row, check_columns, delete_rows, row_of, write_columns
 
 TUNABLE = ("queue",)
 """Columns of a routing that operators change."""
@@ -97,11 +96,7 @@ def delete_routings(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete routings; return how many there were."""
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        rows = Routing.objects.using(alias)
-        found = list(rows.filter(pk__in=list(ids)).order_by("pk").select_for_update())
-        edits = [Edit({name: getattr(row, name) for name in _ADDED}, {}) for row in found]
-        record_rows(alias, Change.Action.DELETE, found, merged(edits))
-        rows.filter(pk__in=[row.pk for row in found]).delete()
+        found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
         _act(alias)
     return len(found)
 

@@ -16,9 +16,9 @@ from ..calls.recurrence import ONCE, Cron, Every, read_when
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Change, Job, Schedule
-from .changes import Edit, merged, record_edits, record_rows
+from .changes import Edit, record_edits, record_rows
 from .firing import enqueue_tick, next_look
-from .tuning import check_columns, row_of
+from .tuning import check_columns, delete_rows, row_of
 
 TUNABLE = (
     "name",
@@ -228,9 +228,5 @@ def delete_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
     """
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids)))
-        shown = ("task", "kind", "expression")
-        edits = [Edit({n: getattr(row, n) for n in shown}, {}) for row in found]
-        record_rows(alias, Change.Action.DELETE, found, merged(edits))
-        Schedule.objects.using(alias).filter(pk__in=[row.pk for row in found]).delete()
-    return len(found)
+        chosen = Schedule.objects.filter(pk__in=list(ids))
+        return len(delete_rows(alias, chosen, ("task", "kind", "expression")))

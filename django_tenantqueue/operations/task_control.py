@@ -11,13 +11,19 @@ from django.db import transaction
 from ..calls.sources import registered_tasks
 from ..conf import get_settings
 from ..exceptions import InvalidOption
-from ..models import Change, TaskControl
+from ..models import TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
-from .changes import Edit, merged, record_rows
-from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
+from .tuning import (
+    check_columns,
+    delete_rows,
+    lock_or_make,
+    row_of,
+    switch_rows,
+    write_columns,
+)
 
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
@@ -147,14 +153,9 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
     """
     alias = _alias(using)
     with transaction.atomic(using=alias):
-        controls = TaskControl.objects.using(alias)
-        found = list(controls.filter(pk__in=list(ids)).order_by("pk").select_for_update())
-        names = [control.name for control in found]
-        edits = [Edit({n: getattr(control, n) for n in TUNABLE}, {}) for control in found]
-        record_rows(alias, Change.Action.DELETE, found, merged(edits))
-        controls.filter(pk__in=[control.pk for control in found]).delete()
-    _take_effect(alias, names)
-    return len(names)
+        found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
+    _take_effect(alias, [control.name for control in found])
+    return len(found)
 
 
 def _take_effect(using: str, names: Sequence[str]) -> None:

@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ..conf import get_settings
-from ..models import ApiToken, Change
+from ..models import ApiToken
 from ..queries.tokens import touch_token
 from .actor import current_actor
-from .changes import Edit, record_edits, record_rows
-from .tuning import check_columns, row_of, write_columns
+from .changes import Edit, record_edits
+from .tuning import add_row, check_columns, tune_row
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -82,10 +82,7 @@ def add_token(row: ApiToken, *, using: str | None = None) -> str:
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
     with transaction.atomic(using=alias):
-        row.save(using=alias, force_insert=True)
-        values = {name: getattr(row, name) for name in (*SETTABLE, "start")}
-        given = {name: value for name, value in values.items() if value not in (None, "", False)}
-        record_rows(alias, Change.Action.ADD, [row], Edit({}, given))
+        add_row(alias, row, (*SETTABLE, "start"))
     return secret
 
 
@@ -99,9 +96,7 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     check_columns(changes, TUNABLE)
     if not changes:
         return
-    with transaction.atomic(using=alias):
-        rows = ApiToken.objects.using(alias).select_for_update(no_key=True)
-        write_columns(alias, row_of(rows, token_id), changes)
+    tune_row(alias, ApiToken, token_id, changes)
     _known.clear()
 
 

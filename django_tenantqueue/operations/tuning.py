@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from django.db import transaction
 from django.db.models import Model, QuerySet
 
 from ..exceptions import InvalidOption
 from ..models import Change
-from .changes import Edit, record_edits, record_rows
+from .changes import Edit, merged, record_edits, record_rows
 
 if TYPE_CHECKING:
     from django.db.models import Field
@@ -50,6 +51,16 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
         raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
 
 
+def tune_row(using: str, model: type[Model], row_id: int, changes: Mapping[str, Any]) -> None:
+    """Lock a row, write columns of it, and record what changed, in a transaction.
+
+    Raises the model's DoesNotExist, and Django's ValidationError for a bad value.
+    """
+    with transaction.atomic(using=using):
+        rows = model._default_manager.using(using).select_for_update(no_key=True)
+        write_columns(using, row_of(rows, row_id), changes)
+
+
 def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
     """Write columns of a row that the open transaction has locked, and record what changed.
 
@@ -74,6 +85,19 @@ def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> li
     chosen.update(**changes)
     edits = [Edit({name: getattr(row, name) for name in changes}, changes) for row in found]
     record_edits(using, found, edits)
+    return found
+
+
+def delete_rows(using: str, rows: QuerySet[M], columns: Sequence[str]) -> list[M]:
+    """Delete the chosen rows, record it with these columns, and return the rows.
+
+    Inside a transaction. Locks the rows in the order of their ids.
+    """
+    found = list(rows.using(using).order_by("pk").select_for_update())
+    edits = [Edit({name: getattr(row, name) for name in columns}, {}) for row in found]
+    record_rows(using, Change.Action.DELETE, found, merged(edits))
+    chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
+    chosen.delete()
     return found
 
 

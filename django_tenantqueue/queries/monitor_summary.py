@@ -9,8 +9,11 @@ from .base import fetch
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorRow:
-    """The monitor of a job. `is_callback`: the job runs after the details."""
+class JobMonitor:
+    """The monitor of a job, as it was when the job asked for it.
+
+    `is_callback`: the job is the callback, and no detail.
+    """
 
     id: int
     name: str
@@ -20,6 +23,11 @@ class MonitorRow:
     created_by: str | None
     created_at: datetime
     is_callback: bool
+
+    @property
+    def label(self) -> str:
+        """Its name and number."""
+        return f"{self.name} #{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +42,10 @@ class Sums:
     last_at: datetime | None
 
 
-def read_monitor_of_job(using: str, job_id: int) -> MonitorRow | None:
+def read_monitor_of_job(using: str, job_id: int) -> JobMonitor | None:
     """Return the monitor of an unfinished job; None: it has none."""
     rows = fetch(using, "read_monitor_of_job", {"job_id": job_id})
-    return MonitorRow(*rows[0]) if rows else None
+    return JobMonitor(*rows[0]) if rows else None
 
 
 def sum_up_monitor(using: str, monitor_id: int) -> Sums | None:

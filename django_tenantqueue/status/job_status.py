@@ -10,6 +10,16 @@ from .masking import mask_of_job
 from .open_links import public_error
 
 
+def job_progress(job: Job) -> dict[str, Any]:
+    """Return what a job has reported of its progress."""
+    return {
+        "done": job.progress_done,
+        "total": job.progress_total,
+        "percent": job.progress_percent,
+        "message": job.progress_message,
+    }
+
+
 def describe_job(job: Job) -> dict[str, Any]:
     """Return what a client may know of a job: no arguments, no traceback, no internals.
 
@@ -33,12 +43,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "final": job.is_final,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
-        "progress": {
-            "done": job.progress_done,
-            "total": job.progress_total,
-            "percent": job.progress_percent,
-            "message": job.progress_message,
-        },
+        "progress": job_progress(job),
         "result": result,
         "result_missing": missing,
         "error": public_error(job),

@@ -8,16 +8,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import DatabaseError, connections
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
-from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Job
 from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
+from ..database import jobs_database, telling_database_errors
 from ..printing import PrintingCommand
 
 
@@ -58,21 +57,10 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the answer."""
-        using = options["database"] or get_settings().database
-        if using not in connections.settings:
-            raise CommandError(
-                f"--database={using!r} is not in DATABASES, which has "
-                f"{', '.join(sorted(connections.settings))}",
-                returncode=2,
-            )
+        using = jobs_database(options["database"])
         read = _read_monitor if options["monitor"] else _read_job
-        try:
+        with telling_database_errors(using):
             answer = read(using, options["id"])
-        except DatabaseError as error:
-            raise CommandError(
-                f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
-                "Is PostgreSQL running, and has `manage.py migrate` been run?"
-            ) from error
         if answer is None:
             what, why = ("job", ": it was never committed, or its month of the history was dropped")
             if options["monitor"]:

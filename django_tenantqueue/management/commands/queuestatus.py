@@ -6,11 +6,10 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import CommandError, no_translations
-from django.db import DatabaseError, connections
+from django.core.management.base import no_translations
 
-from ...conf import get_settings
 from ...status.fleet_report import read_report
+from ..database import jobs_database, telling_database_errors
 from ..printing import PrintingCommand
 from ..status_text import report_lines
 
@@ -43,20 +42,9 @@ class Command(PrintingCommand):
     @no_translations  # its words are English, and those of the report with them
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the report."""
-        using = options["database"] or get_settings().database
-        if using not in connections.settings:
-            raise CommandError(
-                f"--database={using!r} is not in DATABASES, which has "
-                f"{', '.join(sorted(connections.settings))}",
-                returncode=2,
-            )
-        try:
+        using = jobs_database(options["database"])
+        with telling_database_errors(using):
             report = read_report(using, jobs=options["jobs"])
-        except DatabaseError as error:
-            raise CommandError(
-                f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
-                "Is PostgreSQL running, and has `manage.py migrate` been run?"
-            ) from error
         if self.wants_json(options):
             self.print_json(
                 {**asdict(report), "problems": [problem.text for problem in report.problems]}

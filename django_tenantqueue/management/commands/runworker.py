@@ -31,6 +31,7 @@ from ...text import number_of
 from ...worker.config import ASYNC_SLOTS, WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor, close_inherited
+from ..database import jobs_database, telling_database_errors
 
 
 def _at_least(least: int) -> Any:
@@ -228,12 +229,7 @@ class Command(BaseCommand):
                 f"--queues and --exclude-queues both name {', '.join(sorted(both))}: leave out one",
                 returncode=2,
             )
-        if config.database not in connections.settings:
-            raise CommandError(
-                f"--database={config.database!r} is not in DATABASES, which has "
-                f"{', '.join(sorted(connections.settings))}",
-                returncode=2,
-            )
+        jobs_database(config.database)
         ours = get_settings().database
         if config.database != ours:
             raise CommandError(
@@ -246,13 +242,8 @@ class Command(BaseCommand):
         problems = check_database(databases=[config.database])
         if problems:
             raise CommandError("\n".join(f"{p.msg}\n{p.hint} ({p.id})" for p in problems))
-        try:
+        with telling_database_errors(config.database):
             unknown = unknown_queues(config.database, (*config.queues, *config.exclude_queues))
-        except DatabaseError as error:
-            raise CommandError(
-                f"the jobs' database {config.database!r} cannot be used: {str(error).strip()}\n"
-                "Is PostgreSQL running, and has `manage.py migrate` been run?"
-            ) from error
         for name in unknown:
             self.stderr.write(
                 self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")

@@ -97,16 +97,7 @@ WITH
         job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
         job.name, job.source_type, job.source_id, job.source_method, job.args::text,
         job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
-        CASE
-            WHEN coalesce(
-                job.session_key, job.user_key, job.exclusive_key, job.unique_key,
-                job.monitor_id::text
-            ) IS NOT NULL
-            THEN jsonb_build_array(
-                job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
-                job.session_halt, job.unique_key
-            )::text
-        END AS gates,
+-- include: gates_of_job
         EXISTS (
             SELECT
             FROM tenantqueue_taskcontrol c

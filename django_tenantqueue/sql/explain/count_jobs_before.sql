@@ -6,18 +6,10 @@ WITH RECURSIVE
 SELECT count(*)
 FROM (
     SELECT
-    FROM level
-    CROSS JOIN LATERAL (
-        SELECT
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = %(queue_id)s::integer
-            AND (
-                level.lane < %(lane)s::smallint
-                OR (j.priority, j.id) < (%(priority)s::smallint, %(id)s::bigint)
-            )
-        ORDER BY j.lane, j.queue_id, j.priority, j.id
-        LIMIT %(most)s::integer
-    ) job
-    WHERE level.lane <= %(lane)s::smallint
+    FROM tenantqueue_job_hot j
+    WHERE j.state = 'created' AND j.queue_id = %(queue_id)s::integer
+        AND j.lane = ANY (ARRAY(SELECT level.lane FROM level))
+        AND (j.lane, j.queue_id, j.priority, j.id)
+            < (%(lane)s::smallint, %(queue_id)s::integer, %(priority)s::smallint, %(id)s::bigint)
     LIMIT %(most)s::integer
 ) before

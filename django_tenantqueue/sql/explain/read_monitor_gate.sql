@@ -28,10 +28,5 @@ SELECT
     END AS feeds_in_seconds
 FROM tenantqueue_concurrentjobmonitor m
 LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
-LEFT JOIN LATERAL (
-    SELECT j.held_by
-    FROM tenantqueue_job_hot j
-    WHERE j.id = m.anchor_id
-    OFFSET 0
-) anchor ON true
+-- include: anchor
 WHERE m.id = %(monitor_id)s::bigint

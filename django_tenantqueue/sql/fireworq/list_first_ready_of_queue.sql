@@ -2,8 +2,6 @@
 -- Index: tenantqueue_job_ready, lane by lane and priority by priority, since its order is by id
 -- only within these; `most` of each are read.
 WITH RECURSIVE
--- include: ready_lanes
-,
 -- include: ready_groups
 SELECT job.*
 FROM step

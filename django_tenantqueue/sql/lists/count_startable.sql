@@ -13,7 +13,7 @@ WITH RECURSIVE
     FROM visit
     CROSS JOIN LATERAL (
         SELECT
-            q.num_slots, q.max_per_second,
+            q.id, q.num_slots, q.max_per_second, statement_timestamp() AS as_of,
             coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
         FROM tenantqueue_tenantqueue q
         WHERE q.id = visit.queue_id AND NOT q.paused AND q.executor IS NULL
@@ -22,26 +22,7 @@ WITH RECURSIVE
     CROSS JOIN LATERAL (
         SELECT least(
             coalesce(queue.num_slots, %(most)s::integer) - count(*),
-            CASE
-                WHEN queue.max_per_second IS NOT NULL
-                THEN floor(
-                    queue.burst - coalesce(
-                        (
-                            SELECT greatest(
-                                0,
-                                least(rate.debt, queue.burst) - queue.max_per_second * greatest(
-                                    0,
-                                    extract(epoch FROM statement_timestamp() - rate.as_of)::float8
-                                )
-                            )
-                            FROM tenantqueue_queuerate rate
-                            WHERE rate.queue_id = visit.queue_id
-                                AND rate.as_of <= statement_timestamp() + interval '1 second'
-                        ),
-                        0
-                    )
-                )::bigint
-            END
+-- include: starts_left
         ) AS jobs
         FROM (
             SELECT
@@ -54,27 +35,14 @@ WITH RECURSIVE
     ) room
     CROSS JOIN LATERAL (
         SELECT
-            CASE
-                WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
-                    AND j.monitor_id IS NULL
-                THEN greatest(
-                    0,
-                    extract(epoch FROM statement_timestamp() - greatest(j.created_at, j.run_at))
-                )::float8
-            END AS waits
+-- include: seconds_ready
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id = visit.queue_id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT greatest(0, room.jobs)
     ) job
     LIMIT %(most)s::integer
-), of_queue AS (
-    -- a queue with jobs in several lanes has its free slots once
-    SELECT least(count(*), max(startable.room)) AS jobs, max(startable.waits) AS waits
-    FROM startable
-    GROUP BY startable.queue_id
-)
-SELECT
-    coalesce(sum(of_queue.jobs), 0)::integer AS jobs,
-    max(of_queue.waits) AS oldest_wait_seconds
-FROM of_queue
+),
+-- include: total_startable
+SELECT total.jobs, total.waits AS oldest_wait_seconds
+FROM total

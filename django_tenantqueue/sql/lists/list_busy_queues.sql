@@ -18,16 +18,8 @@ WITH RECURSIVE
         LIMIT 1
     ) job
     GROUP BY visit.queue_id
-), busy AS (
-    SELECT one.queue_id, count(*) AS active
-    FROM (
-        SELECT j.queue_id
-        FROM tenantqueue_job_hot j
-        WHERE j.state IN ('queued', 'running')
-        LIMIT %(active)s
-    ) one
-    GROUP BY one.queue_id
-)
+),
+-- include: busy
 SELECT
     found.queue_id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
     coalesce(found.active, 0)::integer,

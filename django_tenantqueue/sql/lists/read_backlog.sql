@@ -29,13 +29,8 @@ WITH RECURSIVE
     CROSS JOIN LATERAL (
         SELECT
             queue.num_slots - count(*) AS slots,
-            CASE
-                WHEN queue.max_per_second IS NOT NULL
-                THEN floor(
-                    queue.burst -
--- include: debt
-                )::bigint
-            END AS starts
+-- include: starts_left
+            AS starts
         FROM (
             SELECT
             FROM tenantqueue_job_hot j
@@ -78,14 +73,7 @@ WITH RECURSIVE
     FROM seen s
     CROSS JOIN LATERAL (
         SELECT
-            CASE
-                WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
-                    AND j.monitor_id IS NULL
-                THEN greatest(
-                    0,
-                    extract(epoch FROM statement_timestamp() - greatest(j.created_at, j.run_at))
-                )::float8
-            END AS waits
+-- include: seconds_ready
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created' AND j.lane = s.lane AND j.queue_id = s.queue_id
         ORDER BY j.lane, j.queue_id, j.priority, j.id
@@ -93,25 +81,15 @@ WITH RECURSIVE
     ) job
     WHERE s.reason IS NULL AND s.executor IS NULL
     LIMIT %(startable)s::integer
-), of_queue AS (
-    -- a queue with jobs in several lanes has its free slots once
-    SELECT least(count(*), max(startable.room)) AS jobs, max(startable.waits) AS waits
-    FROM startable
-    GROUP BY startable.queue_id
-), late AS (
+),
+-- include: total_startable
+, late AS (
     SELECT s.queue_id, max(s.waits) AS waits
     FROM seen s
     GROUP BY s.queue_id
-), busy AS (
-    SELECT one.queue_id, count(*) AS active
-    FROM (
-        SELECT j.queue_id
-        FROM tenantqueue_job_hot j
-        WHERE j.state IN ('queued', 'running')
-        LIMIT %(active)s
-    ) one
-    GROUP BY one.queue_id
-), longest AS (
+),
+-- include: busy
+, longest AS (
     SELECT queue_id, late.waits, coalesce(busy.active, 0)::integer AS active
     FROM late
     FULL JOIN busy USING (queue_id)
@@ -121,10 +99,7 @@ WITH RECURSIVE
 SELECT
     ARRAY(SELECT b.queues FROM blocked b) AS queues, ARRAY(SELECT b.jobs FROM blocked b) AS jobs,
     total.jobs, total.waits, listed.*
-FROM (
-    SELECT coalesce(sum(o.jobs), 0)::integer AS jobs, max(o.waits) AS waits
-    FROM of_queue o
-) total
+FROM total
 LEFT JOIN (
     SELECT
         queue.*, longest.active,

@@ -3,37 +3,10 @@
 -- Locks: none. Indexes: tenantqueue_job_monitor_line, tenantqueue_job_monitor_inside,
 -- tenantqueue_job_monitor_aside, tenantqueue_history_monitor, without the rows.
 SELECT
-    m.created_at,
-    (
-        SELECT coalesce(sum(a.details), 0)
-        FROM tenantqueue_monitoraddition a
-        WHERE a.monitor_id = m.id
-    ) AS added,
-    line.jobs + inside.jobs + aside.jobs AS unfinished, ended.failed, ended.cancelled,
-    newest.finished_at
-FROM tenantqueue_concurrentjobmonitor m
-CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
-    FROM tenantqueue_job_hot j
-    WHERE j.held_by = 'monitor' AND j.monitor_id = m.id
-) line
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.id <> m.anchor_id) AS jobs
-    FROM tenantqueue_job_hot j
-    WHERE j.monitor_id = m.id AND (j.held_by IS NULL OR j.held_by NOT IN ('monitor', 'task'))
-) inside
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE j.id <> m.anchor_id) AS jobs
-    FROM tenantqueue_job_hot j
-    WHERE j.held_by = 'task' AND j.monitor_id = m.id
-) aside
-CROSS JOIN LATERAL (
-    SELECT
-        count(*) FILTER (WHERE j.state = 'error') AS failed,
-        count(*) FILTER (WHERE j.state = 'cancelled') AS cancelled
-    FROM tenantqueue_job_history j
-    WHERE j.monitor_id = m.id AND j.state IN ('error', 'cancelled') AND j.id <> m.anchor_id
-) ended
+    m.created_at, added.details AS added,
+    line.jobs + inside.ready + inside.running + inside.waiting + aside.jobs AS unfinished,
+    ended.failed, ended.cancelled, newest.finished_at
+-- include: details
 CROSS JOIN LATERAL (
     SELECT max(last.finished_at) AS finished_at
     FROM unnest(ARRAY['success', 'error', 'cancelled']) AS state (name)

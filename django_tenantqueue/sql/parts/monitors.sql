@@ -25,12 +25,7 @@ gate AS MATERIALIZED (
     FROM given
     JOIN tenantqueue_concurrentjobmonitor m ON m.id = given.key
     LEFT JOIN tenantqueue_monitorpace pace ON pace.monitor_id = m.id
-    LEFT JOIN LATERAL (
-        SELECT j.held_by
-        FROM tenantqueue_job_hot j
-        WHERE j.id = m.anchor_id
-        OFFSET 0
-    ) anchor ON true
+-- include: anchor
     CROSS JOIN LATERAL (
         -- not EXISTS, which may be answered by reading the lines of all monitors
         SELECT (

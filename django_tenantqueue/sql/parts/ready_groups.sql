@@ -1,6 +1,7 @@
 -- The lanes and priorities in which the queue `queue_id` has ready jobs, one probe of
--- tenantqueue_job_ready for each. After ready_lanes.sql.
-step AS (
+-- tenantqueue_job_ready for each.
+-- include: ready_lanes
+, step AS (
     SELECT level.lane, best.priority
     FROM level
     CROSS JOIN LATERAL (

@@ -25,16 +25,7 @@ RETURNING
     job.name, job.source_type, job.source_id, job.source_method, job.args::text,
     job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
     0 AS nth_served, 0 AS turn, 0 AS used, 1 AS weight, 0 AS slots_left,
-    CASE
-        WHEN coalesce(
-            job.session_key, job.user_key, job.exclusive_key, job.unique_key,
-            job.monitor_id::text
-        ) IS NOT NULL
-        THEN jsonb_build_array(
-            job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key,
-            job.session_halt, job.unique_key
-        )::text
-    END AS gates,
+-- include: gates_of_job
     false AS is_controlled,
     date_part('epoch', clock_timestamp() - greatest(job.run_at, job.created_at)) AS waited,
     queue.tenant, queue.name

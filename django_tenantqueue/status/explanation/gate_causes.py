@@ -18,7 +18,7 @@ from ...states import State
 from ..amounts import NAMED
 from ..figures import duration_text
 from .answer import Cause, Code, Target
-from .who import who_set
+from .who import set_cause, who_set
 from .words import numbers, target_of, until_text
 
 _TENANT = re.compile(r"(?:[^\\/]|\\.)*/", re.DOTALL)
@@ -35,13 +35,8 @@ def session_causes(using: str, key: str, job_id: int, now: datetime) -> Iterator
         remedy = gettext("Look at that job, then resume the session.")
         yield Cause(Code.SESSION_HALTED, told % halted_by, remedy, target, [halted_by])
     if row is not None and row.paused:
-        yield Cause(
-            Code.SESSION_PAUSED,
-            gettext("Its session is paused."),
-            gettext("Resume the session."),
-            target,
-            done_by=who_set(row, "paused", True),
-        )
+        told, remedy = gettext("Its session is paused."), gettext("Resume the session.")
+        yield set_cause(Code.SESSION_PAUSED, row, "paused", told, remedy)
     yield from _busy(using, key, row, job_id, now)
 
 
@@ -85,15 +80,12 @@ def user_causes(using: str, key: str, *, busy: bool) -> Iterator[Cause]:
     of_all = caps.filter(gate_key=prefix[0]).first() if prefix and prefix[0] != key else None
     for row in (own, of_all):
         if row is not None and row.paused:
-            yield Cause(
-                Code.USER_PAUSED,
+            told = (
                 gettext("The cap of its user is paused.")
                 if row is own
-                else gettext("The cap of all users of its tenant is paused."),
-                gettext("Resume the cap."),
-                target_of(row),
-                done_by=who_set(row, "paused", True),
+                else gettext("The cap of all users of its tenant is paused.")
             )
+            yield set_cause(Code.USER_PAUSED, row, "paused", told, gettext("Resume the cap."))
     found = [cap for cap in (own, of_all) if cap is not None]
     row = next((cap for cap in found if cap.num_slots is not None), None)
     most = get_settings().default_user_slots if row is None else row.num_slots or 0
@@ -134,21 +126,11 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
         return
     target = target_of(control)
     if control.paused:
-        yield Cause(
-            Code.TASK_PAUSED,
-            gettext("Its task is paused."),
-            gettext("Resume the task."),
-            target,
-            done_by=who_set(control, "paused", True),
-        )
+        told, remedy = gettext("Its task is paused."), gettext("Resume the task.")
+        yield set_cause(Code.TASK_PAUSED, control, "paused", told, remedy)
     if control.num_slots == 0:
-        yield Cause(
-            Code.TASK_WITHOUT_SLOTS,
-            gettext("Its task may run 0 jobs at once."),
-            gettext("Give the task slots."),
-            target,
-            done_by=who_set(control, "num_slots", 0),
-        )
+        told, remedy = gettext("Its task may run 0 jobs at once."), gettext("Give the task slots.")
+        yield set_cause(Code.TASK_WITHOUT_SLOTS, control, "num_slots", told, remedy)
     elif busy and not control.paused and control.num_slots and _is_full(using, control):
         told = ngettext(
             "Its task has reached its cap: %d job may run at once, of all tenants.",

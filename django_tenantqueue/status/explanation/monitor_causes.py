@@ -12,7 +12,7 @@ from ...queries.explain import MonitorGate, read_monitor_gate
 from ..figures import duration_text
 from .answer import Cause, Code, Target
 from .gate_causes import session_causes
-from .who import who_did, who_set
+from .who import set_cause, who_did
 from .words import target_of
 
 
@@ -38,7 +38,9 @@ def monitor_causes(
 
 def stops(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
     """Yield why a monitor feeds nothing, in the words about one of its jobs."""
-    row = ConcurrentJobMonitor(pk=gate.id)
+    row = ConcurrentJobMonitor(
+        pk=gate.id, name=gate.name, paused=gate.paused, parallel=gate.parallel
+    )
     row._state.db = using  # where its changes are
     if gate.cancelled_at is not None:
         yield Cause(
@@ -49,13 +51,8 @@ def stops(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
             done_by=who_did(row, Change.Action.CANCEL),
         )
     if gate.paused:
-        yield Cause(
-            Code.MONITOR_PAUSED,
-            gettext("Its monitor is paused."),
-            gettext("Resume the monitor."),
-            target,
-            done_by=who_set(row, "paused", True),
-        )
+        told, remedy = gettext("Its monitor is paused."), gettext("Resume the monitor.")
+        yield set_cause(Code.MONITOR_PAUSED, row, "paused", told, remedy)
     if gate.is_stopped and gate.stop_after_failures is not None:
         told = ngettext(
             "Its monitor has stopped after %d failed detail.",
@@ -65,13 +62,9 @@ def stops(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
         remedy = gettext("Retry the failed details, or raise “stop after failures”.")
         yield Cause(Code.MONITOR_STOPPED, told % gate.stop_after_failures, remedy, target)
     if gate.parallel == 0:
-        yield Cause(
-            Code.MONITOR_WITHOUT_SLOTS,
-            gettext("Its monitor feeds 0 details at once."),
-            gettext("Raise “parallel” of the monitor."),
-            target,
-            done_by=who_set(row, "parallel", 0),
-        )
+        told = gettext("Its monitor feeds 0 details at once.")
+        remedy = gettext("Raise “parallel” of the monitor.")
+        yield set_cause(Code.MONITOR_WITHOUT_SLOTS, row, "parallel", told, remedy)
 
 
 def _details(gate: MonitorGate, target: Target) -> Iterator[Cause]:

@@ -12,29 +12,18 @@ from ..amounts import COUNTED_TO, NAMED
 from ..figures import duration_text
 from ..queue_loads import seconds_to_start
 from .answer import Cause, Code, Target
-from .who import who_set
+from .who import set_cause
 from .words import numbers, target_of
 
 
 def queue_causes(using: str, job: Job, queue: TenantQueue, *, ready: bool) -> Iterator[Cause]:
     """Yield what its queue does about a job. `ready`: full slots are a reason, too."""
-    target = target_of(queue)
     if queue.paused:
-        yield Cause(
-            Code.QUEUE_PAUSED,
-            gettext("Its queue is paused."),
-            gettext("Resume the queue."),
-            target,
-            done_by=who_set(queue, "paused", True),
-        )
+        told, remedy = gettext("Its queue is paused."), gettext("Resume the queue.")
+        yield set_cause(Code.QUEUE_PAUSED, queue, "paused", told, remedy)
     if queue.num_slots == 0:
-        yield Cause(
-            Code.QUEUE_WITHOUT_SLOTS,
-            gettext("Its queue has 0 slots."),
-            gettext("Give the queue slots."),
-            target,
-            done_by=who_set(queue, "num_slots", 0),
-        )
+        told, remedy = gettext("Its queue has 0 slots."), gettext("Give the queue slots.")
+        yield set_cause(Code.QUEUE_WITHOUT_SLOTS, queue, "num_slots", told, remedy)
     if ready:
         yield from _full(using, queue)
         yield from _rate(using, queue)

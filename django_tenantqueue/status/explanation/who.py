@@ -9,7 +9,8 @@ from django.db.models import Model
 from ...models import Change
 from ..amounts import LISTED
 from ..changes import changes_of
-from .answer import Operator
+from .answer import Cause, Code, Operator
+from .words import Named, target_of
 
 
 def who_set(row: Model, column: str, value: Any) -> Operator | None:
@@ -21,6 +22,12 @@ def who_set(row: Model, column: str, value: Any) -> Operator | None:
         if column in change.after:
             return _operator(change) if change.after[column] == value else None
     return None
+
+
+def set_cause(code: Code, row: Named, column: str, told: str, remedy: str) -> Cause:
+    """Return the cause that a column of a row has its value, with who has set it."""
+    done_by = who_set(row, column, getattr(row, column))
+    return Cause(code, told, remedy, target_of(row), done_by=done_by)
 
 
 def who_did(row: Model, action: Change.Action) -> Operator | None:

@@ -13,6 +13,8 @@ from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue
 from ..figures import duration_text
 from .answer import Target
 
+Named = TenantQueue | Session | TaskControl | ConcurrentJobMonitor
+"""Rows that an answer names."""
 _KINDS: dict[str, str] = {
     "tenantqueue": "queue",
     "concurrentjobmonitor": "monitor",
@@ -29,7 +31,7 @@ _GATES = {
 }
 
 
-def target_of(row: TenantQueue | Session | TaskControl | ConcurrentJobMonitor) -> Target:
+def target_of(row: Named) -> Target:
     """Return the target that a row is."""
     if isinstance(row, Session):
         kind = "usercap" if row.kind == Session.Kind.USER else "session"

@@ -9,10 +9,10 @@ from typing import Any
 from ...calls.arguments import MARK, read_float
 from ...models import ConcurrentJobMonitor, Job, Schedule, Session, TenantQueue
 from ...operations.sessions import session_loads
+from ...status.job_status import describe_job, job_progress
 from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of
 from ...status.queue_loads import loads
-from ..views import describe_job
 
 HEAVY = ("args", "context", "result_data", "errors", "stats")
 """Columns that lists and streams do not read: they may be large."""
@@ -54,12 +54,7 @@ def job_summary(job: Job) -> dict[str, Any]:
         "priority": job.priority,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
-        "progress": {
-            "done": job.progress_done,
-            "total": job.progress_total,
-            "percent": job.progress_percent,
-            "message": job.progress_message,
-        },
+        "progress": job_progress(job),
         "labels": job.labels or [],
         "created_by": job.created_by,
         "created_at": job.created_at,

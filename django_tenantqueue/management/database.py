@@ -1,0 +1,38 @@
+"""The jobs' database of a command, and its errors as a command tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connections
+
+from ..conf import get_settings
+
+
+def jobs_database(alias: str | None) -> str:
+    """Return the alias of the jobs' database: the one given, or else that of the settings.
+
+    Raises CommandError when DATABASES has no such alias.
+    """
+    using = alias or get_settings().database
+    if using not in connections.settings:
+        raise CommandError(
+            f"--database={using!r} is not in DATABASES, which has "
+            f"{', '.join(sorted(connections.settings))}",
+            returncode=2,
+        )
+    return using
+
+
+@contextmanager
+def telling_database_errors(using: str) -> Iterator[None]:
+    """Raise CommandError for an error of the database, with what to look at."""
+    try:
+        yield
+    except DatabaseError as error:
+        raise CommandError(
+            f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
+            "Is PostgreSQL running, and has `manage.py migrate` been run?"
+        ) from error
