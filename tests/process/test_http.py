@@ -37,7 +37,7 @@ def test_every_job_ends_as_the_rule_says_when_answers_fail(workers: Workers):
         *[Reply(after=0.01)] * 983,
     ]
     random.Random(4).shuffle(replies)
-    said: dict[str, list[int]] = {}
+    said: dict[str, list[bool]] = {}
 
     def answer(received: Received) -> Reply:
         if received.path == "/gone":
@@ -62,7 +62,11 @@ def test_every_job_ends_as_the_rule_says_when_answers_fail(workers: Workers):
     assert set(said) == {f"job_{job_id}" for job_id in ids}
     for job in jobs:
         sent = said[f"job_{job.pk}"]
-        assert sent == [0] * (job.attempt - 1) + [200]  # nothing was posted after the success
+        assert len(sent) == job.attempt  # nothing was posted after the success
+        assert sent[-1]
+        # an answer that was sent may have come too late on a busy machine
+        messages = [error["message"] for error in job.errors or []]
+        assert all("no answer within" in messages[n] for n, whole in enumerate(sent[:-1]) if whole)
     assert sum(len(sent) > 1 for sent in said.values()) == 17
     assert 20 < receiver.most["/hook"] <= 200
 
