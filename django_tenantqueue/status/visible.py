@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job
-from ..models.job import JobQuerySet
+from ..models.job_query import JobQuerySet
 
 
 @cache

@@ -11,7 +11,7 @@ from django.db.models import Model
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
 from ..models import Job
-from ..models.job import source_types, user_text
+from ..models.job_query import source_types, user_text
 from ..queries import owners
 from ..queries.lists import NEWEST
 from .job_pages import WINDOW, JobFilter, find_jobs, queue_ids
