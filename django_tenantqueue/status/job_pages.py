@@ -7,12 +7,12 @@ applied to its newest WINDOW entries; the page says so, and its link to older jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
 from ..queries import lists as queries
-from ..queries.lists import NEWEST, Found, Wanted
+from ..queries.lists import NEWEST, Found, Statement, Wanted
 from ..states import ACTIVE, FINAL, State
 from .amounts import PAGE, READ
 
@@ -167,33 +167,23 @@ def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list
     if not chosen:
         return []
     wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
-    if by_id:
-        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
-    all_of_few = replace(wanted, most=SMALL_WINDOW)
-    if set(chosen) <= ACTIVE:
-        return [queries.list_jobs(using, "list_active_jobs", all_of_few)]
-    if chosen == [State.SCHEDULED]:
-        return [queries.list_jobs(using, "list_scheduled_jobs", all_of_few)]
-    if asked.queues is None or len(asked.queues) > QUEUES_APART:
+    is_one_part = set(chosen) <= ACTIVE or chosen == [State.SCHEDULED]
+    if by_id or not (is_one_part or _are_few(asked.queues)):
         if len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None:
             wanted = replace(wanted, most=page, states=None)
         return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
-    found = []
-    if State.CREATED in chosen:
-        most = page if asked.name is None else max(page, READY_WINDOW // len(asked.queues))
-        found.append(queries.list_jobs(using, "list_ready_of_queues", replace(wanted, most=most)))
-    if active := [state for state in chosen if state in ACTIVE]:
-        found.append(
-            queries.list_jobs(using, "list_active_jobs", replace(all_of_few, states=active))
-        )
-    if State.SCHEDULED in chosen:
-        due = replace(all_of_few, states=[State.SCHEDULED])
-        found.append(queries.list_jobs(using, "list_scheduled_jobs", due))
-    if State.HELD in chosen:
-        found.append(
-            queries.list_jobs(using, "list_unfinished_jobs", replace(wanted, states=[State.HELD]))
-        )
-    return found
+    ready = page if asked.name is None else _share(READY_WINDOW, asked.queues, page)
+    streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
+        ("list_ready_of_queues", ready, (State.CREATED,)),
+        ("list_active_jobs", SMALL_WINDOW, ACTIVE),
+        ("list_scheduled_jobs", SMALL_WINDOW, (State.SCHEDULED,)),
+        ("list_unfinished_jobs", WINDOW, (State.HELD,)),
+    )
+    return [
+        queries.list_jobs(using, name, replace(wanted, most=most, states=own))
+        for name, most, states in streams
+        if (own := [state for state in chosen if state in states])
+    ]
 
 
 def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
@@ -207,43 +197,38 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     wanted = Wanted(asked.before, page, WINDOW, states, asked.queues, asked.name)
     filters = sum(part is not None for part in (states, asked.queues, asked.name))
     fitting = WINDOW if filters > 1 else page
-    streams: list[Callable[[], Found]] = []
+    streams: list[tuple[Statement, int]] = []
     if asked.name is not None:
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_of_name", replace(wanted, most=fitting))
-        )
-    if asked.queues is not None and len(asked.queues) <= QUEUES_APART:
-        most = page if filters == 1 else _share(asked.queues, page)
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_of_queues", replace(wanted, most=most))
-        )
-    if len(chosen) == 1 and chosen[0] in (State.ERROR, State.CANCELLED):
-        streams.append(
-            lambda: queries.list_jobs(
-                using, "list_history_in_state", replace(wanted, most=fitting), chosen[0]
-            )
-        )
+        streams.append(("list_history_of_name", fitting))
+    if _are_few(asked.queues):
+        most = page if filters == 1 else _share(WINDOW, asked.queues, page)
+        streams.append(("list_history_of_queues", most))
+    if chosen in ([State.ERROR], [State.CANCELLED]):
+        streams.append(("list_history_in_state", fitting))
     if not streams:
-        most = WINDOW if filters else page
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_jobs", replace(wanted, most=most))
-        )
-    return [_deepest(streams, page)]
+        streams.append(("list_history_jobs", WINDOW if filters else page))
+    return [_deepest(using, wanted, streams, chosen[0])]
 
 
-def _deepest(streams: Iterable[Callable[[], Found]], page: int) -> Found:
+def _deepest(
+    using: str, wanted: Wanted, streams: Iterable[tuple[Statement, int]], state: State
+) -> Found:
     """Return what one of several equivalent streams found: a full page, or the lowest floor."""
     best: Found | None = None
-    for stream in streams:
-        found = stream()
+    for name, most in streams:
+        found = queries.list_jobs(using, name, replace(wanted, most=most), state)
         if best is None or found.floor < best.floor:
             best = found
-        if len(found.ids) == page or not found.floor:
+        if len(found.ids) == wanted.page or not found.floor:
             return found
     assert best is not None
     return best
 
 
-def _share(queues: Sequence[int], page: int) -> int:
+def _are_few(queues: Sequence[int] | None) -> bool:
+    return queues is not None and len(queues) <= QUEUES_APART
+
+
+def _share(window: int, queues: Sequence[int] | None, page: int) -> int:
     """Return how much of each queue is looked at when another filter is applied to it."""
-    return max(page, WINDOW // len(queues))
+    return max(page, window // max(len(queues or ()), 1))
