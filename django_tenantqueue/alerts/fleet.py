@@ -12,8 +12,8 @@ from ..models.alert import COUNTED_JOBS
 from ..queries.fleet import StuckLine, list_stuck_lines
 from ..queries.tasks import TaskWait, list_ready_tasks
 from ..status.amounts import VISITED
-from ..status.queue_troubles import Busy, read_takers, walk_busy
-from ..status.workers import Takers
+from ..status.queue_troubles import Busy, walk_busy
+from ..status.workers import Takers, read_takers
 
 T = TypeVar("T")
 

@@ -23,7 +23,6 @@ from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
 from .problems import (
-    LEAVING,
     Problem,
     problem_of_clocks,
     problem_of_connections,
@@ -42,7 +41,15 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
-from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
+from .workers import (
+    LEAVING,
+    DutyReport,
+    Takers,
+    WorkerState,
+    list_duties,
+    list_running,
+    state_of,
+)
 
 FAILING = timedelta(hours=min(PERIODS))
 """The time in which failures of a task are a problem: the shortest range of a page."""
@@ -146,14 +153,8 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         share=FAILING_SHARE,
         most=NAMED,
     )
-    going_on = [worker for worker in workers if worker.state not in LEAVING_OR_SILENT]
-    takers = Takers(
-        [
-            (w.queues, w.exclude_queues, w.tenants, w.executor)
-            for w in going_on
-            if w.role != Role.RUNNER
-        ]
-    )
+    going_on = [row for row in rows if state_of(row, counts.read_at) not in LEAVING_OR_SILENT]
+    takers = Takers.of(row for row in going_on if row.role != Role.RUNNER)
     ready = {(queue.tenant, queue.name) for queue in stuck}
     unserved = untaken_queues(using, takers, most=VISITED) if going_on else []
     return FleetReport(

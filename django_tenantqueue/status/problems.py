@@ -14,9 +14,7 @@ from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .amounts import LATE_SECONDS, NAMED
 from .figures import rough_text
 from .schedules import ScheduleTroubles
-from .workers import DutyReport, WorkerState
-
-LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
+from .workers import LEAVING, DutyReport, WorkerState
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import TextChoices
+from django.db.models import QuerySet, TextChoices
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from ..models import Duty, Worker
+from ..models import Duty, TenantQueue, Worker
 from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
@@ -25,6 +25,9 @@ class WorkerState(TextChoices):
     DRAINING = "draining", _("draining")
     STOPPING = "stopping", _("stopping")
     SILENT = "silent", _("silent")
+
+
+LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ class Takers:
 
     filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str], str]]
 
+    @classmethod
+    def of(cls, workers: Iterable[Worker]) -> Takers:
+        """Return what these workers and dispatchers serve."""
+        return cls([(w.queues, w.exclude_queues, w.tenants, w.executor) for w in workers])
+
     @property
     def take_all(self) -> bool:
         """Whether some worker takes the jobs of all queues without an executor."""
@@ -69,6 +77,23 @@ class Takers:
             and executor in (None, own)
             for queues, excluded, tenants, own in self.filters
         )
+
+    def serve(self, queue: TenantQueue) -> bool:
+        """Return whether some worker takes the jobs of a queue."""
+        return self.take(queue.tenant, queue.name, queue.executor or "")
+
+
+def going_on(using: str) -> QuerySet[Worker]:
+    """Return the workers and dispatchers that are alive and take jobs."""
+    alive = Worker.objects.using(using).filter(heartbeat_at__gt=Now() - SILENT)
+    return alive.filter(draining=False, stopping=False).exclude(role=Role.RUNNER)
+
+
+def read_takers(using: str) -> Takers:
+    """Read which queues the workers serve; filters that several have are kept once."""
+    rows = going_on(using).order_by()
+    filters = rows.values_list("queues", "exclude_queues", "tenants", "executor")
+    return Takers(list({(tuple(a), tuple(b), tuple(c), own) for a, b, c, own in filters}))
 
 
 def state_of(worker: Worker, now: datetime, claims: int | None = None) -> WorkerState:
