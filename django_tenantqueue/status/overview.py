@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
-from django.db.models import Q, Sum
+from datetime import datetime
 
 from ..histogram import percentile
-from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import (
     Counts,
@@ -21,10 +18,17 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .amounts import COUNTED_TO, LISTED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from .amounts import (
+    COUNTED_TO,
+    LISTED,
+    PERIODS,
+    TOTAL_COUNTED_TO,
+    VISITED,
+    starts_of_periods,
+)
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
-from .queue_loads import loads
+from .queue_loads import loads, sum_of_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +130,8 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
             queues = list_busy_of_queues(using, seen, most=LISTED, active=COUNTED_TO)
     ids = [queue.id for queue in queues]
     seconds = PERIODS[hours]
-    now = report.read_at.timestamp()
-    since = datetime.fromtimestamp(now - now % seconds - hours * 3600, UTC)
-    periods = round(hours * 3600 / seconds) + 1
-    places = [since + timedelta(seconds=seconds * n) for n in range(periods)]
+    places = starts_of_periods(hours, report.read_at)
+    since = places[0]
     if seen is None:
         of_all = list_figures(using, since=since, seconds=seconds)
         of_tasks = list_task_figures(using, since=since, seconds=seconds, most=LISTED)
@@ -143,10 +145,6 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     for counts in series:
         total.add(counts)
     of_queues = sum_of_queues(using, ids, since=since)
-    limited = Q(paused=False, num_slots__isnull=False)
-    if seen is not None:
-        limited &= Q(pk__in=seen)
-    slots = TenantQueue.objects.using(using).filter(limited).aggregate(all=Sum("num_slots"))["all"]
     return Overview(
         read_at=report.read_at,
         hours=hours,
@@ -157,10 +155,9 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         ended=[counts.ended for counts in series],
         failed=[counts.failed + counts.retried for counts in series],
         waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
-        slots=slots or 0,
+        slots=sum_of_slots(using, seen),
         queues=[
-            QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
-            for q in queues
+            QueueLine(queue, found[queue.id], of_queues.get(queue.id, Counts())) for queue in queues
         ],
         tasks=_tasks(of_tasks, places),
     )

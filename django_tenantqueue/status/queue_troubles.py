@@ -77,8 +77,7 @@ def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
     takers = read_takers(using)
     found = {}
     for row in rows:
-        load = counted.get(row.pk, QueueLoad(row.pk, 0, 0))
-        counts = figures.get(row.pk, Counts())
+        load, counts = counted[row.pk], figures.get(row.pk, Counts())
         found[row.pk] = QueueNow(load, counts, troubles_of(row, load, counts, takers))
     return found
 
