@@ -12,7 +12,8 @@ from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.explain import count_executor_load
 from ..workers import LEAVING, Takers, WorkerState, state_of
-from .answer import Cause, Code, Target
+from .answer import Cause, Code
+from .words import target_of
 
 
 def worker_causes(
@@ -55,8 +56,7 @@ def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
     if len(troubled) == len(dispatchers):
         told = gettext("Its dispatcher cannot send jobs: %s") % troubled[0].last_error[:200]
         remedy = gettext("Look at the broker. It is tried again every few seconds.")
-        where = Target("worker", troubled[0].pk, troubled[0].name)
-        yield Cause(Code.NOT_SENT, told, remedy, where)
+        yield Cause(Code.NOT_SENT, told, remedy, target_of(troubled[0]))
 
 
 def is_down(dispatcher: Worker) -> bool:
@@ -65,15 +65,11 @@ def is_down(dispatcher: Worker) -> bool:
     return at is not None and dispatcher.heartbeat_at - at < timedelta(seconds=1)
 
 
-def _no_dispatcher(executor: str) -> Cause:
-    told = gettext("No dispatcher of the executor “%s” takes its queue.") % executor
-    command = f"manage.py runworker --dispatch {shlex.quote(executor)}"
-    return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
-
-
 def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQueue) -> Cause:
     if queue.executor is not None:
-        return _no_dispatcher(queue.executor)
+        told = gettext("No dispatcher of the executor “%s” takes its queue.") % queue.executor
+        command = f"manage.py runworker --dispatch {shlex.quote(queue.executor)}"
+        return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
     told = ngettext(
         "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
         "(its --queues, --exclude-queues or --tenants).",
