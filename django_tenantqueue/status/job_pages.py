@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
 from ..queries import lists as queries
-from ..queries.lists import NEWEST, Found, Statement, Wanted
+from ..queries.lists import Found, JobFilter, Statement
 from ..states import ACTIVE, FINAL, State
 from .amounts import PAGE, READ
 
@@ -33,22 +33,6 @@ QUEUES_MOST = READ
 
 UNFINISHED = tuple(state for state in State if state not in FINAL)
 FINISHED = tuple(state for state in State if state in FINAL)
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """What the jobs of a list have in common; None is no filter.
-
-    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
-    source_type and source_id of an object. `before` is the id below which the page begins.
-    """
-
-    states: frozenset[State] | None = None
-    queues: tuple[int, ...] | None = None
-    name: str | None = None
-    before: int = NEWEST
-    text: str | None = None
-    source: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +102,18 @@ def _page(parts: Sequence[Found], size: int) -> JobPage:
 
 def _searched(using: str, asked: JobFilter, page: int) -> list[Found]:
     """Return jobs of an object, or those with a text among the newest."""
-    states = None if asked.states is None else sorted(asked.states)
-    wanted = Wanted(
-        asked.before, page, WINDOW, states, asked.queues, asked.name, asked.text, asked.source
-    )
-    with queries.read_in_order(using):
-        if asked.source is not None:
-            return [queries.list_jobs(using, "list_jobs_of_source", wanted)]
-        found = []
+    statements: list[Statement] = []
+    if asked.source is not None:
+        statements.append("list_jobs_of_source")
+    else:
         if _chosen(asked.states, UNFINISHED):
-            found.append(queries.list_jobs(using, "search_unfinished_jobs", wanted))
+            statements.append("search_unfinished_jobs")
         if _chosen(asked.states, FINISHED):
-            found.append(queries.list_jobs(using, "search_history_jobs", wanted))
-        return found
+            statements.append("search_history_jobs")
+    with queries.read_in_order(using):
+        return [
+            queries.list_jobs(using, name, asked, page=page, most=WINDOW) for name in statements
+        ]
 
 
 def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:
@@ -158,31 +141,30 @@ def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
         asked = replace(asked, before=page.older)
 
 
-def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> list[State]:
-    return [state for state in among if states is None or state in states]
+def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> frozenset[State]:
+    return frozenset(among) if states is None else states.intersection(among)
 
 
 def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list[Found]:
     chosen = _chosen(asked.states, UNFINISHED)
     if not chosen:
         return []
-    wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
-    is_one_part = set(chosen) <= ACTIVE or chosen == [State.SCHEDULED]
+    is_one_part = chosen <= ACTIVE or chosen == {State.SCHEDULED}
     if by_id or not (is_one_part or _are_few(asked.queues)):
-        if len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None:
-            wanted = replace(wanted, most=page, states=None)
-        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
+        is_all = len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None
+        asked, most = replace(asked, states=None if is_all else chosen), page if is_all else WINDOW
+        return [queries.list_jobs(using, "list_unfinished_jobs", asked, page=page, most=most)]
     ready = page if asked.name is None else _share(READY_WINDOW, asked.queues, page)
     streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
-        ("list_ready_of_queues", ready, (State.CREATED,)),
+        ("list_ready_of_queues", ready, {State.CREATED}),
         ("list_active_jobs", SMALL_WINDOW, ACTIVE),
-        ("list_scheduled_jobs", SMALL_WINDOW, (State.SCHEDULED,)),
-        ("list_unfinished_jobs", WINDOW, (State.HELD,)),
+        ("list_scheduled_jobs", SMALL_WINDOW, {State.SCHEDULED}),
+        ("list_unfinished_jobs", WINDOW, {State.HELD}),
     )
     return [
-        queries.list_jobs(using, name, replace(wanted, most=most, states=own))
-        for name, most, states in streams
-        if (own := [state for state in chosen if state in states])
+        queries.list_jobs(using, name, replace(asked, states=own), page=page, most=most)
+        for name, most, among in streams
+        if (own := chosen.intersection(among))
     ]
 
 
@@ -190,12 +172,11 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     chosen = _chosen(asked.states, FINISHED)
     if not chosen:
         return []
-    if set(chosen) == {State.ERROR, State.CANCELLED}:  # each has its part of an index
+    if chosen == {State.ERROR, State.CANCELLED}:  # each has its part of an index
         apart = (replace(asked, states=frozenset({state})) for state in chosen)
         return [found for one in apart for found in _finished(using, one, page)]
-    states = None if len(chosen) == len(FINISHED) else chosen
-    wanted = Wanted(asked.before, page, WINDOW, states, asked.queues, asked.name)
-    filters = sum(part is not None for part in (states, asked.queues, asked.name))
+    asked = replace(asked, states=None if len(chosen) == len(FINISHED) else chosen)
+    filters = sum(part is not None for part in (asked.states, asked.queues, asked.name))
     fitting = WINDOW if filters > 1 else page
     streams: list[tuple[Statement, int]] = []
     if asked.name is not None:
@@ -203,23 +184,23 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     if _are_few(asked.queues):
         most = page if filters == 1 else _share(WINDOW, asked.queues, page)
         streams.append(("list_history_of_queues", most))
-    if chosen in ([State.ERROR], [State.CANCELLED]):
+    if chosen <= {State.ERROR, State.CANCELLED}:
         streams.append(("list_history_in_state", fitting))
     if not streams:
         streams.append(("list_history_jobs", WINDOW if filters else page))
-    return [_deepest(using, wanted, streams, chosen[0])]
+    return [_deepest(using, asked, streams, page)]
 
 
 def _deepest(
-    using: str, wanted: Wanted, streams: Iterable[tuple[Statement, int]], state: State
+    using: str, asked: JobFilter, streams: Iterable[tuple[Statement, int]], page: int
 ) -> Found:
     """Return what one of several equivalent streams found: a full page, or the lowest floor."""
     best: Found | None = None
     for name, most in streams:
-        found = queries.list_jobs(using, name, replace(wanted, most=most), state)
+        found = queries.list_jobs(using, name, asked, page=page, most=most)
         if best is None or found.floor < best.floor:
             best = found
-        if len(found.ids) == wanted.page or not found.floor:
+        if len(found.ids) == page or not found.floor:
             return found
     assert best is not None
     return best

@@ -13,8 +13,8 @@ from ..exceptions import InvalidArgument
 from ..models import Job
 from ..models.job import source_types, user_text
 from ..queries import owners
-from ..queries.lists import NEWEST
-from .job_pages import WINDOW, JobFilter, find_jobs, queue_ids
+from ..queries.lists import NEWEST, JobFilter
+from .job_pages import WINDOW, find_jobs, queue_ids
 
 HEAVY = ("args", "context", "result_data")
 """Columns that the list does not read: they may be large."""

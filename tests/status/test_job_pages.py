@@ -9,9 +9,10 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue.models import Job
+from django_tenantqueue.queries.lists import JobFilter
 from django_tenantqueue.states import ACTIVE, State
 from django_tenantqueue.status import job_pages
-from django_tenantqueue.status.job_pages import FINISHED, UNFINISHED, JobFilter, find_jobs
+from django_tenantqueue.status.job_pages import FINISHED, UNFINISHED, find_jobs
 from tests.factories import make_job, make_jobs, make_queue
 
 pytestmark = pytest.mark.django_db

@@ -18,11 +18,11 @@ from ...exceptions import RequestRefused
 from ...models import IdempotencyKey, Job
 from ...operations import control
 from ...operations.idempotency import Answer, do_once
-from ...queries.lists import NEWEST
+from ...queries.lists import NEWEST, JobFilter
 from ...states import State
 from ...status.callback_progress import show_details
 from ...status.job_filters import STATE_GROUPS
-from ...status.job_pages import JobFilter, find_jobs, queue_ids
+from ...status.job_pages import find_jobs, queue_ids
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
