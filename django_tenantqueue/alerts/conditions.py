@@ -75,10 +75,7 @@ def _failing(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         periods = list_figures_of_queues(
             fleet.using, queues, since=since, seconds=2 * 60.0 * rule.range_minutes
         )
-        found = [
-            (period.name, period.counts.failed + period.counts.retried, period.counts.ended)
-            for period in periods
-        ]
+        found = [(period.name, period.counts.failures, period.counts.ended) for period in periods]
     for name, failures, ended in found:
         is_high = failures >= FAILING_LEAST and failures >= share * ended
         if is_high and _is_watched(rule, name):

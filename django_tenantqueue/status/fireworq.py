@@ -188,7 +188,7 @@ def _totals(counts: Counts, pushed: FireworqQueue | None) -> dict[str, int]:
         "total_pushes": 0 if pushed is None else pushed.pushes,
         "total_pops": counts.started,
         "total_successes": counts.succeeded,
-        "total_failures": counts.failed + counts.retried,
+        "total_failures": counts.failures,
         "total_permanent_failures": counts.failed,
         "total_completes": counts.succeeded + counts.failed,
         "total_elapsed": round(1000 * (counts.wait_seconds + counts.run_seconds)),

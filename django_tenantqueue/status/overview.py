@@ -39,11 +39,6 @@ class QueueLine:
     load: QueueLoad
     counts: Counts
 
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs that failed; None without any."""
-        return failure_rate(self.counts)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
@@ -53,11 +48,6 @@ class TaskLine:
     counts: Counts
     points: Sequence[int]
     """Ends in each period."""
-
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs that failed; None without any."""
-        return failure_rate(self.counts)
 
     @property
     def mean_run_seconds(self) -> float | None:
@@ -97,19 +87,9 @@ class Overview:
         """Ends per second in the last whole period."""
         return self.ended[-2] / self.period_seconds
 
-    @property
-    def failing(self) -> float | None:
-        """Share of all runs that failed; None without any."""
-        return failure_rate(self.counts)
-
     def wait(self, share: float) -> float | None:
         """Return the wait below which this share of the starts lay."""
         return percentile(self.counts.waits, share)
-
-
-def failure_rate(counts: Counts) -> float | None:
-    """Return the share of runs that failed, those that another attempt follows included."""
-    return (counts.failed + counts.retried) / counts.ended if counts.ended else None
 
 
 def read_overview(using: str, hours: int, tenants: Collection[str] | None = None) -> Overview:
@@ -153,7 +133,7 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         counts=total,
         started=[counts.started for counts in series],
         ended=[counts.ended for counts in series],
-        failed=[counts.failed + counts.retried for counts in series],
+        failed=[counts.failures for counts in series],
         waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
         slots=sum_of_slots(using, seen),
         queues=[

@@ -17,7 +17,6 @@ from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
 from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
-from .overview import failure_rate
 from .queue_loads import loads
 from .workers import Takers, read_takers
 
@@ -40,11 +39,6 @@ class QueueNow:
     load: QueueLoad
     counts: Counts
     troubles: Sequence[Trouble] = field(default=())
-
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs of the last hour that failed; None without any."""
-        return failure_rate(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
