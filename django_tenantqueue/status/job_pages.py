@@ -116,15 +116,8 @@ def _searched(using: str, asked: JobFilter, page: int) -> list[Found]:
         ]
 
 
-def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ids of all jobs, the newest first, at most `size` at a time."""
-    for page in walk_pages(using, asked, size=size):
-        if page.ids:
-            yield page.ids
-
-
 def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
-    """Yield all pages of a list. One may be empty, where its window has no job that fits.
+    """Yield all pages of a list, the newest first. One may be empty where its window has no match.
 
     Each step ends its transaction before its page is yielded. Where the list may leave jobs out
     (`capped`), the walk goes on by their ids.
