@@ -11,7 +11,7 @@ from ..queries.fleet import StuckLine, list_stuck_lines
 from ..queries.tasks import TaskWait, list_ready_tasks
 from ..status.amounts import VISITED
 from ..status.queue_troubles import Busy, walk_busy
-from ..status.workers import Takers, read_takers
+from ..status.takers import Takers, read_takers
 
 
 @dataclass(frozen=True, slots=True)

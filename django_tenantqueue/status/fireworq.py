@@ -21,7 +21,7 @@ from ..queries.lists import NEWEST
 from ..states import EARLIEST, LATEST
 from .amounts import COUNTED_TO, READ
 from .masking import masked
-from .workers import Takers, going_on, read_takers
+from .takers import Takers, going_on, read_takers
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 """The task of jobs that have a URL. Other jobs of a queue are listed without one."""

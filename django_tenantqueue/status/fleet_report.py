@@ -41,15 +41,8 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
-from .workers import (
-    LEAVING,
-    DutyReport,
-    Takers,
-    WorkerState,
-    list_duties,
-    list_running,
-    state_of,
-)
+from .takers import Takers
+from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
 """The time in which failures of a task are a problem: the shortest range of a page."""

@@ -12,7 +12,7 @@ from ..conf import get_settings
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from .amounts import COUNTED_TO
-from .workers import Takers
+from .takers import Takers
 
 
 def unknown_queues(using: str, names: Iterable[str]) -> list[str]:

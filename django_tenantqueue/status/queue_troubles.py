@@ -18,7 +18,7 @@ from ..queries.lists import read_in_order
 from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
 from .queue_loads import loads
-from .workers import Takers, read_takers
+from .takers import Takers, read_takers
 
 
 class Trouble(TextChoices):

@@ -11,7 +11,8 @@ from django.utils.translation import gettext, ngettext
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.explain import count_executor_load
-from ..workers import LEAVING, Takers, WorkerState, state_of
+from ..takers import Takers
+from ..workers import LEAVING, WorkerState, state_of
 from .answer import Cause, Code
 from .words import target_of
 
