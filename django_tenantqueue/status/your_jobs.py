@@ -14,6 +14,7 @@ from ..models import Job
 from ..models.job import source_types, user_text
 from ..queries import owners
 from ..queries.lists import NEWEST, JobFilter
+from ..text import read_number
 from .job_pages import WINDOW, find_jobs, queue_ids
 
 HEAVY = ("args", "context", "result_data")
@@ -76,7 +77,8 @@ def your_jobs(
             "An anonymous visitor has none."
         )
     using = get_settings().database
-    below = _read_before(before)
+    number = read_number(str(before))
+    below = NEWEST if number is None else number
     if source is not None:
         ids, older = _of_source(using, source, below, size)
     elif user is None:
@@ -92,14 +94,6 @@ def your_jobs(
         for job in sorted(jobs.values(), key=lambda job: -job.pk)
     )
     return YourJobs(tuple(rows), older, below == NEWEST, errors, stats)
-
-
-def _read_before(before: str | int | None) -> int:
-    """Return the id; NEWEST for what names none. Python refuses to read thousands of digits."""
-    text = str(before)
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(NEWEST))):
-        return NEWEST
-    return min(int(text), NEWEST)
 
 
 def _of_source(

@@ -25,7 +25,7 @@ from ...operations.queues import find_target
 from ...queries.fireworq import ListedJob, find_of_queue
 from ...states import MOST_ATTEMPTS
 from ...status import fireworq as status
-from ...text import is_storable
+from ...text import is_storable, read_number
 from .answers import (
     Caller,
     answers,
@@ -173,9 +173,10 @@ def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:
     if not job_id.isascii() or not job_id.isdecimal():
         raise bad_request(f"{job_id!r} is no id of a job")
     queue = caller.find_queue(name)
+    number = read_number(job_id)
     found = None
-    if len(job_id) <= len(str(2**63)) and int(job_id) < 2**63:
-        found = find_of_queue(caller.using, queue.pk, int(job_id), failed=failed)
+    if number is not None:
+        found = find_of_queue(caller.using, queue.pk, number, failed=failed)
     if found is None:
         raise RequestRefused(HTTPStatus.NOT_FOUND)
     return found
