@@ -24,7 +24,7 @@ TASK_PREFIX = "django_tenantqueue.alerts."
 """What the names of the tasks of alerts begin with. Their own failures open no alert."""
 
 
-def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> Iterator[Sighting]:
+def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
     """Yield what a rule finds wrong. `known`: the keys of its open alerts, which come first."""
     kind = AlertRule.Kind
     match rule.kind:
@@ -126,7 +126,7 @@ def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sig
     )
     scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
     rows = rows.filter(**{name: value for name, value in scope.items() if value})
-    found = [*rows.filter(pk__in=[int(key) for key in known])] if known else []
+    found = [*rows.filter(pk__in=[int(key) for key in known])]
     found += rows.order_by("next_at")[:COUNTED_TO]
     for row in dict.fromkeys(found):
         assert row.next_at is not None
