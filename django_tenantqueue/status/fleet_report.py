@@ -41,6 +41,7 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
+from .stored_rows import columns_of
 from .takers import Takers
 from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
@@ -270,27 +271,10 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
 
     held = claims[0].of_worker if claims else 0
     return WorkerReport(
-        id=row.pk,
-        name=row.name,
-        host=row.host,
-        pid=row.pid,
-        version=row.version,
+        **columns_of(row, WorkerReport),
         state=state_of(row, now, held),
         uptime_seconds=ago(row.started_at),
         heartbeat_seconds_ago=ago(row.heartbeat_at),
-        queues=row.queues,
-        exclude_queues=row.exclude_queues,
-        tenants=row.tenants,
-        threads=row.threads,
-        async_slots=row.async_slots,
-        role=row.role,
-        executor=row.executor,
-        jobs_running=row.jobs_running,
-        rss_bytes=row.rss_bytes,
-        claims_per_second=row.claims_per_second,
-        jobs_per_second=row.jobs_per_second,
-        clock_ahead_seconds=row.clock_ahead_seconds,
-        last_error=row.last_error,
         last_error_seconds_ago=None if row.last_error_at is None else ago(row.last_error_at),
         claims=held,
         jobs=claims[:jobs],

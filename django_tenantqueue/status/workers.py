@@ -14,6 +14,7 @@ from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
 from .amounts import PAGE
+from .stored_rows import columns_of
 
 
 class WorkerState(TextChoices):
@@ -78,18 +79,11 @@ def list_duties(using: str) -> list[DutyReport]:
     """Return what each duty of the maintenance did last, by name."""
     return [
         DutyReport(
-            name=duty.name,
-            worker=duty.worker,
-            ran_at=duty.ran_at,
+            **columns_of(duty, DutyReport),
             ran_seconds_ago=_seconds(duty.read_at - duty.ran_at),
-            duration_seconds=duty.duration_seconds,
-            runs=duty.runs,
-            outcome=duty.outcome,
-            acted_at=duty.acted_at,
             acted_seconds_ago=None
             if duty.acted_at is None
             else _seconds(duty.read_at - duty.acted_at),
-            error=duty.error,
         )
         for duty in Duty.objects.using(using).annotate(read_at=Now()).order_by("name")
     ]
