@@ -236,7 +236,7 @@ class _Module:
             yield self._found(node, attribute, retry(node))
         elif attribute == "send_task":
             yield self._found(node, attribute, "import the task, and call its .delay()")
-        elif attribute in ("get", "join", "join_native") and (kind or _waits(node)):
+        elif attribute in names.WAITING and (kind or _waits(node)):
             yield self._found(node, "get", self.waits[kind or "job"])
         elif attribute == "revoke":
             self.told.add(func)
