@@ -145,7 +145,8 @@ def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list
     is_one_part = chosen <= ACTIVE or chosen == {State.SCHEDULED}
     if by_id or not (is_one_part or _are_few(asked.queues)):
         is_all = len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None
-        asked, most = replace(asked, states=None if is_all else chosen), page if is_all else WINDOW
+        asked = replace(asked, states=None if is_all else chosen)
+        most = page if is_all else WINDOW
         return [queries.list_jobs(using, "list_unfinished_jobs", asked, page=page, most=most)]
     ready = page if asked.name is None else _share(READY_WINDOW, asked.queues, page)
     streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
