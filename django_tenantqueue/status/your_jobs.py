@@ -88,7 +88,7 @@ def your_jobs(
     else:
         ids, older = _of_user(using, user_text(user), tenant, below, size)
     heavy = HEAVY if errors else (*HEAVY, "errors")
-    jobs = Job.objects.using(using).defer(*heavy).find_many(ids) if ids else {}
+    jobs = Job.objects.using(using).defer(*heavy).find_many(ids)
     rows = (
         YourJob(job, (titles or {}).get(job.name, ""), url_of(job) if url_of else "")
         for job in sorted(jobs.values(), key=lambda job: -job.pk)

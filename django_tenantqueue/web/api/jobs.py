@@ -158,7 +158,7 @@ def list_jobs(
     if page.capped:
         page = find_jobs(using, asked, size=limit, by_id=True)
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
-    found = rows.find_many(page.ids) if page.ids else {}
+    found = rows.find_many(page.ids)
     items = [shown.job_summary(found[i]) for i in page.ids if i in found]
     return answer({"items": items, "next": page.older})
 
