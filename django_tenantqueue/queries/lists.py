@@ -18,19 +18,17 @@ NEWEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a list shows: ids below `before`, at most `page` of them, the newest first.
+class JobFilter:
+    """What the jobs of a list have in common; None is no filter.
 
-    `most` bounds what is looked at. The others are filters; None is no filter. `text` is a part of
-    a name, a label or the arguments; `source` is the source_type and source_id of an object.
+    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
+    source_type and source_id of an object. `before` is the id below which the page begins.
     """
 
-    before: int
-    page: int
-    most: int
-    states: Sequence[State] | None = None
-    queues: Sequence[int] | None = None
+    states: frozenset[State] | None = None
+    queues: tuple[int, ...] | None = None
     name: str | None = None
+    before: int = NEWEST
     text: str | None = None
     source: tuple[str, str] | None = None
 
@@ -98,30 +96,32 @@ Statement = Literal[
     "list_history_jobs",  # finished jobs among the newest
     "list_history_of_queues",  # finished jobs among the newest of each of `queues`
     "list_history_of_name",  # finished jobs among the newest of `name`
-    "list_history_in_state",  # finished jobs among the newest of `state`: error or cancelled
+    "list_history_in_state",  # finished jobs among the newest of one state: error or cancelled
     "list_jobs_of_source",  # jobs among the newest of `source`
     "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
     "search_history_jobs",  # finished jobs with `text`, among the newest
 ]
 
 
-def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None = None) -> Found:
-    """Run one of the statements, which read different indexes.
+def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most: int) -> Found:
+    """Run one of the statements, which read different indexes: `page` ids at most, newest first.
 
-    Its values are sent inside it, so that PostgreSQL plans it for these values.
+    `most` bounds what is looked at. The values are sent inside the statement, so that PostgreSQL
+    plans it for them.
     """
+    states = None if asked.states is None else sorted(state.value for state in asked.states)
     params = {
-        "before": wanted.before,
-        "page": wanted.page,
-        "most": wanted.most,
-        "states": None if wanted.states is None else [state.value for state in wanted.states],
-        "queues": None if wanted.queues is None else list(wanted.queues),
-        "name": wanted.name,
-        "state": None if state is None else state.value,
-        "text": wanted.text,
+        "before": asked.before,
+        "page": page,
+        "most": most,
+        "states": states,
+        "queues": None if asked.queues is None else list(asked.queues),
+        "name": asked.name,
+        "state": states[0] if states else None,
+        "text": asked.text,
     }
-    if wanted.source is not None:
-        params["source_type"], params["source_id"] = wanted.source
+    if asked.source is not None:
+        params["source_type"], params["source_id"] = asked.source
     with connections[using].cursor() as cursor:
         cursor.execute(statement(name).decode(), params)
         rows = cursor.fetchall()
