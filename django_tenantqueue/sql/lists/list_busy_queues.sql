@@ -21,7 +21,8 @@ WITH RECURSIVE
 ),
 -- include: busy
 SELECT
-    found.queue_id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
+    found.queue_id, queue.tenant, queue.name, queue.executor, queue.num_slots, queue.weight,
+    queue.paused,
     coalesce(found.active, 0)::integer,
     CASE WHEN found.waits IS NOT NULL THEN greatest(0, found.waits)::float8 END,
     (SELECT count(*) FROM visit) >= %(visits)s::integer
@@ -32,7 +33,8 @@ FROM (
     FULL JOIN busy USING (queue_id)
 ) found
 CROSS JOIN LATERAL (
-    SELECT q.tenant, q.name, q.num_slots, q.weight, q.paused
+    SELECT
+        q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight, q.paused
     FROM tenantqueue_tenantqueue q
     WHERE q.id = found.queue_id
     OFFSET 0
