@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from ..conf import get_settings
 from ..models import Alert, AlertRule, Change
+from ..queries.base import alias_of
 from ..status.masking import MASK
 from .changes import Edit, record_edits, record_rows
 from .tuning import check_columns, delete_rows, row_of
@@ -22,10 +22,6 @@ TUNABLE = (
     *("quiet_from", "quiet_until", "time_zone", "enabled"),
 )
 """Columns of a rule that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns: Any) -> AlertRule:
@@ -42,7 +38,7 @@ def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns
 
 def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
     """Check a new row, write it, and record it. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at", "next_at"))
     with transaction.atomic(using=alias):
@@ -59,7 +55,7 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
     are resolved, and no message tells it. Raises InvalidOption for another column and Django's
     ValidationError for bad values; AlertRule.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     with transaction.atomic(using=alias):
         row = row_of(_locked(alias), rule_id)
@@ -122,7 +118,7 @@ def disable_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         found = list(_locked(alias).filter(pk__in=list(ids), enabled=not enabled))
         keys = [row.pk for row in found]
@@ -137,6 +133,6 @@ def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
 
 def delete_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules with their alerts; return how many there were. Messages on their way fail."""
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         return len(delete_rows(alias, AlertRule.objects.filter(pk__in=list(ids)), ["kind"]))

@@ -24,6 +24,7 @@ from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
+from ..queries.base import alias_of
 from ..queries.control import Changed
 from .changes import Edit, record_jobs
 from .gates import cancel_waiting, keys_of, release_and_wake
@@ -47,10 +48,6 @@ TUNABLE = (
 """Columns of a tenant queue that operators change."""
 OPENING = {"num_slots", "max_per_second", "burst"}
 """Columns whose new value may let more jobs start."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def _ids(ids: Iterable[int]) -> list[int]:
@@ -99,7 +96,7 @@ def cancel(
     A monitor's callback that waits for details is left: cancel the monitor. `recorded`: False when
     the caller records it as a part of something larger.
     """
-    alias, left = _alias(using), set(_ids(ids))
+    alias, left = alias_of(using), set(_ids(ids))
     entry = CancelEntry(alias, left) if recorded else None
     cancelled: Changed = {}
     asked: set[int] = set()
@@ -139,7 +136,7 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
     and the callback of a cancelled monitor are left as they are, and so are jobs whose arguments a
     rule of retention has removed: see find_without_arguments(). `recorded`: see cancel().
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     by_tenant = get_settings().priority_scope == "tenant"
     with transaction.atomic(using=alias):
         edits = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
@@ -152,7 +149,8 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
 
 def find_without_arguments(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Return those of `ids` whose arguments a rule of retention has removed."""
-    rows = Job.objects.using(_alias(using)).finished().filter(pk__in=_ids(ids), args__has_key=MARK)
+    jobs = Job.objects.using(alias_of(using)).finished()
+    rows = jobs.filter(pk__in=_ids(ids), args__has_key=MARK)
     return sorted(rows.values_list("pk", flat=True))
 
 
@@ -163,7 +161,7 @@ def delete_finished(
 
     Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
     """
-    alias, chosen = _alias(using), _ids(ids)
+    alias, chosen = alias_of(using), _ids(ids)
     with transaction.atomic(using=alias):
         entry = DeleteEntry(alias, chosen) if recorded else None
         deleted = queries.delete_jobs(alias, chosen)
@@ -174,7 +172,7 @@ def delete_finished(
 
 def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready that wait for their time. `recorded`: see cancel()."""
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), None)
         if recorded:
@@ -190,7 +188,7 @@ def change_priority(
     `recorded`: see cancel(). Raises InvalidOption.
     """
     check_priority("priority", priority)
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
         if recorded:
@@ -207,7 +205,7 @@ def change_run_at(
     """
     moment = check_moment("run_at", run_at)
     run_at = timezone.now() + moment if isinstance(moment, timedelta) else moment
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), run_at)
         _record(alias, Change.Action.SET_RUN_AT, "run_at", edits, run_at)
@@ -229,7 +227,7 @@ def change_queue(
     A job with a session, user, exclusive or unique key, or a monitor, does not move to a queue of
     another tenant. `recorded`: see cancel(). Raises QueueRetired, InvalidOption.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
     queue_id = queue_id_of(target, refresh=True)
     with transaction.atomic(using=alias):
@@ -246,7 +244,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     Only the named columns are written. Raises InvalidOption for another column or an unknown
     executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     executor, known = changes.get("executor"), get_settings().executors
     if executor is not None and executor not in known:
@@ -263,12 +261,12 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
 
 def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start no more jobs of these queues; return how many were not paused before."""
-    return _switch(queue_ids, _alias(using), "paused", True)
+    return _switch(queue_ids, alias_of(using), "paused", True)
 
 
 def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start jobs of these queues again; return how many were paused before."""
-    alias = _alias(using)
+    alias = alias_of(using)
     changed = _switch(queue_ids, alias, "paused", False)
     _wake(alias, changed)
     return changed
@@ -276,12 +274,12 @@ def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
 
 def retire(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Let these queues take no new jobs; return how many did until now."""
-    return _switch(queue_ids, _alias(using), "retired", True)
+    return _switch(queue_ids, alias_of(using), "retired", True)
 
 
 def reopen(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Let retired queues take new jobs again; return how many were retired."""
-    return _switch(queue_ids, _alias(using), "retired", False)
+    return _switch(queue_ids, alias_of(using), "retired", False)
 
 
 def _switch(queue_ids: Iterable[int], alias: str, column: str, value: bool) -> int:

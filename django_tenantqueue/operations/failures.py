@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from ..batches import BATCH
-from ..conf import get_settings
 from ..models import Change, TenantQueue
+from ..queries.base import alias_of
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry
@@ -45,7 +45,7 @@ def retry_failed(
     changes. A job that fails again meanwhile is not retried again. See control.retry() for jobs
     that are left as they are.
     """
-    alias = using or get_settings().database
+    alias = alias_of(using)
     group = _group(task, error_class, since, queues)
     tenant = _tenant_of(alias, group)
     entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.name, tenant)
@@ -72,7 +72,7 @@ def cancel_failed(
 
     A job that starts meanwhile is left as it is. The rest is as in retry_failed().
     """
-    alias = using or get_settings().database
+    alias = alias_of(using)
     group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)
     tenant = _tenant_of(alias, group)
     entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.name, tenant)

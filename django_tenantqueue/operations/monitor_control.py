@@ -17,6 +17,7 @@ from ..conf import get_settings
 from ..gates import MONITOR
 from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
+from ..queries.base import alias_of
 from ..queries.gates import Where
 from ..states import State
 from ..status.amounts import PAGE
@@ -28,10 +29,6 @@ from .tuning import check_columns, switch_rows, tune_row
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def _release(using: str, ids: Iterable[int]) -> None:
@@ -48,7 +45,7 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     no slot follow at once, the others when they are fed. Raises InvalidOption for another column
     and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -67,7 +64,7 @@ def resume_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     chosen = sorted(set(ids))
     monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
     with transaction.atomic(using=alias):
@@ -104,7 +101,7 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     crash the maintenance cancels the rest. Nothing happens when it has ended already.
     Inside a transaction all of it happens at the commit or not at all.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     if not mark_cancelled(monitor_id, alias):
         return 0
     ended = 0
@@ -115,7 +112,7 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
 
 def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Return those of these jobs that cannot be retried since their monitor was cancelled."""
-    alias = _alias(using)
+    alias = alias_of(using)
     monitors = ConcurrentJobMonitor.objects.using(alias).exclude(cancelled_at=None)
     jobs = Job.objects.using(alias).finished().filter(pk__in=list(ids))
     jobs = jobs.filter(state__in=(State.ERROR, State.CANCELLED))
@@ -166,7 +163,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     in a session again, and its callback does not run again. Raises TransitionRefused for a
     cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
-    retry = FailedRetry.start(_alias(using), monitor_id)
+    retry = FailedRetry.start(alias_of(using), monitor_id)
     while not retry.is_done:
         retry.step()
     return retry.retried

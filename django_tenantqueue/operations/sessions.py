@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from ..conf import get_settings
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
+from ..queries.base import alias_of
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
 from .gates import release_and_wake
@@ -19,10 +19,6 @@ from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_colu
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def _release(using: str, sessions: Iterable[Session]) -> None:
@@ -43,7 +39,7 @@ def make_user_cap(
 
     Makes the row, or changes the one there is, and returns it. Raises Django's ValidationError.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     key = gate_key(tenant, user)
     values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
     with transaction.atomic(using=alias):
@@ -59,7 +55,7 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     were let through and that no worker has claimed go back into the line. Raises InvalidOption for
     another column and Django's ValidationError for a bad value; Session.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -93,7 +89,7 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         found = switch_rows(alias, Session.objects.filter(wanted, pk__in=list(ids)), changes)
         _release(alias, found)

@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 
 from ..calls.sources import registered_tasks
-from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import TaskControl
+from ..queries.base import alias_of
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
@@ -29,10 +29,6 @@ TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
 def pause_task(name: str, *, unknown: bool = False, using: str | None = None) -> TaskControl:
     """Start no more jobs of a task, of any tenant, on any machine; return its control.
 
@@ -44,7 +40,7 @@ def pause_task(name: str, *, unknown: bool = False, using: str | None = None) ->
 
 def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
     """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
         control = rows.filter(name=name, paused=True).first()
@@ -83,7 +79,7 @@ def rate_task(
 
 
 def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskControl:
-    alias = _alias(using)
+    alias = alias_of(using)
     if not unknown:
         check_name(name, using=alias)
     with transaction.atomic(using=alias):
@@ -96,7 +92,7 @@ def check_name(name: str, *, using: str | None = None) -> None:
     """Raise InvalidOption when no task, control or ended job has that name."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
-    if not is_known(_alias(using), name):
+    if not is_known(alias_of(using), name):
         close = get_close_matches(name, registered_tasks(), 3, 0.7)
         hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
@@ -111,7 +107,7 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; TaskControl.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -137,7 +133,7 @@ def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
         found = switch_rows(alias, rows, {"paused": paused})
@@ -151,7 +147,7 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
     Jobs in their lines become ready in steps, some thousand jobs a second.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
     _take_effect(alias, [control.name for control in found])

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
-from ..conf import get_settings
 from ..models import ApiToken
+from ..queries.base import alias_of
 from ..queries.tokens import touch_token
 from .actor import current_actor
 from .changes import Edit, record_edits
@@ -30,10 +30,6 @@ SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
 """Columns of a new token."""
 
 _known: dict[tuple[str, str], tuple[ApiToken, float]] = {}
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def _digest(secret: str) -> str:
@@ -75,7 +71,7 @@ def ordered_scopes(scopes: Iterable[str]) -> str:
 
 def add_token(row: ApiToken, *, using: str | None = None) -> str:
     """Check a new row, write it, and return its token. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     secret = PREFIX + secrets.token_urlsafe(32)
     row.digest, row.start = _digest(secret), secret[:SHOWN]
     row.created_by = current_actor().name
@@ -92,7 +88,7 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     Raises InvalidOption for another column and Django's ValidationError for a bad value;
     ApiToken.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -110,7 +106,7 @@ def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
 
     This process refuses them at once, others within a second of the commit.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     now = timezone.now()
     with transaction.atomic(using=alias):
         tokens = ApiToken.objects.using(alias).order_by("pk").select_for_update(no_key=True)
@@ -131,7 +127,7 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
     """
     if not secret.startswith(PREFIX):
         return None
-    alias = _alias(using)
+    alias = alias_of(using)
     key, now = (alias, _digest(secret)), time.monotonic()
     found = _known.get(key)
     if found is None or found[1] < now:

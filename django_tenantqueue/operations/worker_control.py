@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from ..conf import get_settings
 from ..models import Worker
 from ..models.worker import Role
+from ..queries.base import alias_of
 from .tuning import switch_rows
 
 
@@ -29,7 +29,7 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
-    alias = using or get_settings().database
+    alias = alias_of(using)
     chosen = Worker.objects.filter(pk__in=list(worker_ids), **{column: False}).exclude(
         role=Role.RUNNER  # the executor's own means end it
     )
