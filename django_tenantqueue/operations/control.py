@@ -30,7 +30,7 @@ from .changes import Edit, record_jobs
 from .gates import cancel_waiting, keys_of, release_and_wake
 from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
-from .tuning import check_columns, switch_rows, tune_row
+from .tuning import switch_rows, tune_row
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
@@ -245,16 +245,13 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
     """
     alias = alias_of(using)
-    check_columns(changes, TUNABLE)
     executor, known = changes.get("executor"), get_settings().executors
     if executor is not None and executor not in known:
         raise InvalidOption(
             f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
             f"has {', '.join(map(repr, known)) or 'none'}"
         )
-    if not changes:
-        return
-    tune_row(alias, TenantQueue, queue_id, changes)
+    tune_row(alias, TenantQueue, queue_id, changes, TUNABLE)
     if changes.get("paused") is False or changes.keys() & OPENING:
         _wake(alias, 1)
 

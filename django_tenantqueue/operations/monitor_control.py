@@ -15,17 +15,16 @@ from django.utils import timezone
 from ..batches import BATCH
 from ..conf import get_settings
 from ..gates import MONITOR
-from ..models import Change, ConcurrentJobMonitor, Job
+from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.base import alias_of
 from ..queries.gates import Where
 from ..states import State
 from ..status.amounts import PAGE
 from . import control
-from .changes import Edit, record_rows
 from .gates import release_and_wake
 from .monitor_retry import FailedRetry
-from .tuning import check_columns, switch_rows, tune_row
+from .tuning import switch_rows, tune_row
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -46,11 +45,8 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
     """
     alias = alias_of(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, ConcurrentJobMonitor, monitor_id, changes)
-    _release(alias, [monitor_id])
+    if tune_row(alias, ConcurrentJobMonitor, monitor_id, changes, TUNABLE):
+        _release(alias, [monitor_id])
 
 
 def pause_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -126,14 +122,9 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
     """
     if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
-    now = timezone.now()
-    edit = Edit({"cancelled_at": None}, {"cancelled_at": now})
     with transaction.atomic(using=using):
-        monitors = ConcurrentJobMonitor.objects.using(using)
-        rows = monitors.filter(pk=monitor_id, cancelled_at=None)
-        marked = list(rows.select_for_update(no_key=True))
-        rows.update(cancelled_at=now)
-        record_rows(using, Change.Action.CANCEL, marked, edit)
+        rows = ConcurrentJobMonitor.objects.filter(pk=monitor_id, cancelled_at=None)
+        marked = switch_rows(using, rows, {"cancelled_at": timezone.now()})
     _release(using, [monitor_id])
     return bool(marked)
 

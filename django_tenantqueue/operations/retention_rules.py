@@ -50,11 +50,7 @@ def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; RetentionRule.DoesNotExist.
     """
-    alias = alias_of(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, RetentionRule, rule_id, changes)
+    tune_row(alias_of(using), RetentionRule, rule_id, changes, TUNABLE)
 
 
 def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:

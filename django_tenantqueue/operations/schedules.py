@@ -18,7 +18,7 @@ from ..models import Change, Job, Schedule
 from ..queries.base import alias_of
 from .changes import Edit, record_edits, record_rows
 from .firing import enqueue_tick, next_look
-from .tuning import check_columns, delete_rows, row_of
+from .tuning import add_row, check_columns, delete_rows, row_of, switch_rows
 
 TUNABLE = (
     "name",
@@ -104,15 +104,12 @@ def add_schedule(row: Schedule, *, using: str | None = None) -> None:
     row.full_clean(exclude=("id", "created_at"))
     set_next(row)
     with transaction.atomic(using=alias):
-        row.save(using=alias, force_insert=True)
-        given = {n: getattr(row, n) for n in TUNABLE if n not in HIDDEN}
-        shown = {n: value for n, value in given.items() if value not in (None, "", False, 0.0)}
-        record_rows(alias, Change.Action.ADD, [row], Edit({}, shown))
+        add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
 
 
-def set_next(row: Schedule, now: datetime | None = None) -> None:
+def set_next(row: Schedule) -> None:
     """Set when a schedule is due next, from now on. Raises InvalidOption."""
-    row.tick_at = row.recurrence.next(now or timezone.now())
+    row.tick_at = row.recurrence.next(timezone.now())
     row.next_at = next_look(row, row.tick_at)
     row.after_tenant = None
 
@@ -182,12 +179,8 @@ def disable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
 def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids), enabled=not enabled))
-        chosen = Schedule.objects.using(alias).filter(pk__in=[row.pk for row in found])
-        chosen.update(enabled=enabled)
-        edits = [Edit({"enabled": not enabled}, {"enabled": enabled}) for _ in found]
-        record_edits(alias, found, edits)
-    return len(found)
+        chosen = Schedule.objects.filter(pk__in=list(ids), enabled=not enabled)
+        return len(switch_rows(alias, chosen, {"enabled": enabled}))
 
 
 def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:

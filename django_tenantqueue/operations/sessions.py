@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
@@ -15,7 +15,7 @@ from ..queries.base import alias_of
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
 from .gates import release_and_wake
-from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
+from .tuning import lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -44,7 +44,8 @@ def make_user_cap(
     values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
     with transaction.atomic(using=alias):
         row = lock_or_make(Session.objects.using(alias), ["gate_key", "kind"], values)
-        _write(alias, row, {"num_slots": num_slots})
+        write_columns(alias, row, {"num_slots": num_slots})
+        _release(alias, [row])
     return row
 
 
@@ -56,22 +57,8 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     another column and Django's ValidationError for a bad value; Session.DoesNotExist.
     """
     alias = alias_of(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    with transaction.atomic(using=alias):
-        _write(alias, row_of(_locked(alias), session_id), changes)
-
-
-def _locked(using: str) -> QuerySet[Session]:
-    """Return the rows, to be locked: the maintenance removes those of idle sessions."""
-    return Session.objects.using(using).order_by("pk").select_for_update(no_key=True)
-
-
-def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
-    """Change columns of a row that the open transaction has locked."""
-    write_columns(using, session, changes)
-    _release(using, [session])
+    if session := tune_row(alias, Session, session_id, changes, TUNABLE):
+        _release(alias, [session])
 
 
 def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:

@@ -16,14 +16,7 @@ from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
-from .tuning import (
-    check_columns,
-    delete_rows,
-    lock_or_make,
-    row_of,
-    switch_rows,
-    write_columns,
-)
+from .tuning import delete_rows, lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
@@ -108,12 +101,8 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
     ValidationError for a bad value; TaskControl.DoesNotExist.
     """
     alias = alias_of(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        _write(alias, row_of(rows, control_id), **changes)
+    if control := tune_row(alias, TaskControl, control_id, changes, TUNABLE):
+        _take_effect(alias, [control.name])
 
 
 def _write(using: str, control: TaskControl, **changes: Any) -> None:

@@ -17,8 +17,7 @@ from ..models import ApiToken
 from ..queries.base import alias_of
 from ..queries.tokens import touch_token
 from .actor import current_actor
-from .changes import Edit, record_edits
-from .tuning import add_row, check_columns, tune_row
+from .tuning import add_row, switch_rows, tune_row
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -88,11 +87,7 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     Raises InvalidOption for another column and Django's ValidationError for a bad value;
     ApiToken.DoesNotExist.
     """
-    alias = alias_of(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, ApiToken, token_id, changes)
+    tune_row(alias_of(using), ApiToken, token_id, changes, TUNABLE)
     _known.clear()
 
 
@@ -107,14 +102,9 @@ def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
     This process refuses them at once, others within a second of the commit.
     """
     alias = alias_of(using)
-    now = timezone.now()
     with transaction.atomic(using=alias):
-        tokens = ApiToken.objects.using(alias).order_by("pk").select_for_update(no_key=True)
-        found = list(tokens.filter(pk__in=list(ids), revoked_at__isnull=True))
-        chosen = ApiToken.objects.using(alias).filter(pk__in=[row.pk for row in found])
-        chosen.update(revoked_at=now)
-        edits = [Edit({"revoked_at": None}, {"revoked_at": now}) for _ in found]
-        record_edits(alias, found, edits)
+        tokens = ApiToken.objects.filter(pk__in=list(ids), revoked_at=None)
+        found = switch_rows(alias, tokens, {"revoked_at": timezone.now()})
     _known.clear()
     return len(found)
 

@@ -51,14 +51,21 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
         raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
 
 
-def tune_row(using: str, model: type[Model], row_id: int, changes: Mapping[str, Any]) -> None:
-    """Lock a row, write columns of it, and record what changed, in a transaction.
+def tune_row(
+    using: str, model: type[M], row_id: int, changes: Mapping[str, Any], tunable: Sequence[str]
+) -> M | None:
+    """Lock a row, write columns of it, record what changed, and return the row, in a transaction.
 
-    Raises the model's DoesNotExist, and Django's ValidationError for a bad value.
+    None: there are no changes, and nothing was done. Raises InvalidOption for a column that is not
+    in `tunable`, the model's DoesNotExist, and Django's ValidationError for a bad value.
     """
+    check_columns(changes, tunable)
+    if not changes:
+        return None
     with transaction.atomic(using=using):
-        rows = model._default_manager.using(using).select_for_update(no_key=True)
-        write_columns(using, row_of(rows, row_id), changes)
+        row = row_of(model._default_manager.using(using).select_for_update(no_key=True), row_id)
+        write_columns(using, row, changes)
+    return row
 
 
 def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
