@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,15 +15,13 @@ from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
-from ..conf import get_settings
 from ..exceptions import QueueFull
 from ..gates import JobGates
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
-from .after_commit import last_hook, open_savepoints, register
 from .follow_ups import encode_follow_ups
-from .gates import release_later
+from .gates import release_later, wake_later
 from .new_job import gated_row, gates_of, keyed_call, new_job
 from .queues import Target, find_target, queue_id_of
 from .room import is_limited, take_room
@@ -41,33 +39,6 @@ Halved: more enqueues look for sleepers in a second statement. Doubled: workers 
 """
 
 T = TypeVar("T")
-
-
-class _Wake:
-    """Wakes sleeping workers once the transaction that enqueued has committed."""
-
-    __slots__ = ("counts", "savepoints", "using")
-
-    def __init__(self, using: str) -> None:
-        self.using = using
-        self.savepoints = open_savepoints(using)
-        self.counts: dict[tuple[str, str], int] = {}
-
-    def send(self) -> None:
-        """Wake them: the hook."""
-        queries.wake_workers(self.using, self.counts)
-
-
-def _wake_later(target: Target, count: int) -> None:
-    """Wake workers after the commit; many enqueues of one transaction share one hook."""
-    if not get_settings().notify:
-        return
-    key = (target.tenant, target.queue)
-    last = last_hook(_Wake, target.using)
-    wake = last or _Wake(target.using)
-    wake.counts[key] = wake.counts.get(key, 0) + count
-    if last is None:
-        register(wake, target.using)
 
 
 def enqueue(
@@ -127,7 +98,7 @@ def _enqueue(
         or connection.in_atomic_block
         or time.monotonic() - sent_at > QUICK_SECONDS
     ):
-        _wake_later(target, 1)
+        wake_later(target.using, target.tenant, target.queue, 1)
     job = _as_job(new, inserted, target)
     _call_enqueue_hook(task, job)
     return job
@@ -215,7 +186,7 @@ def _place(
         release_later(target.using, gates)
     ready = sum(job.is_new and job.state == "created" for job in placed)
     if ready:
-        _wake_later(target, ready)
+        wake_later(target.using, target.tenant, target.queue, ready)
     return placed
 
 
@@ -331,12 +302,5 @@ def _enqueue_many(
             row["args"] = f"[{','.join(texts)}]"
             ids += _insert(row, target, len(texts)).ids
         if ids:
-            _wake_later(target, len(ids))
+            wake_later(target.using, target.tenant, target.queue, len(ids))
     return ids
-
-
-def load_jobs(ids: Sequence[int]) -> list[Job]:
-    """Return the jobs of these ids that exist, in the order of `ids`."""
-    using = get_settings().database
-    found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ids)}
-    return [found[i] for i in ids if i in found]
