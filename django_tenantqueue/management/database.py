@@ -9,10 +9,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
+from ..conf import alias_of
 from ..exceptions import TenantQueueError
 from ..models import Change
 from ..operations.actor import acting_as, shell_user
-from ..queries.base import alias_of
 
 
 def jobs_database(alias: str | None) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from ..conf import alias_of
 from ..models import Alert, AlertRule, Change
-from ..queries.base import alias_of
 from ..status.masking import MASK
 from .changes import Edit, record_edits, record_rows
 from .tuning import check_columns, delete_rows, row_of, switch_rows

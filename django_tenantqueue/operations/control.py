@@ -17,14 +17,13 @@ from django.utils import timezone
 
 from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption
 from ..gates import JobGates
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
-from ..queries.base import alias_of
 from ..queries.control import Changed
 from .changes import Edit, record_jobs
 from .gates import cancel_waiting, keys_of, release_and_wake

@@ -41,7 +41,7 @@ from ..models import (
     UniqueKey,
     Worker,
 )
-from ..models.job import JobQuerySet
+from ..models.job_query import JobQuerySet
 from ..states import ACTIVE
 from ..status.amounts import READ
 from . import control

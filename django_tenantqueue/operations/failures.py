@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from ..batches import BATCH
+from ..conf import alias_of
 from ..models import Change, TenantQueue
-from ..queries.base import alias_of
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry

@@ -13,11 +13,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..batches import BATCH
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..gates import MONITOR
 from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
-from ..queries.base import alias_of
 from ..queries.gates import Where
 from ..states import State
 from ..status.amounts import PAGE

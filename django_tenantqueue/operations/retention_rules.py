@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
+from ..conf import alias_of
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
-from ..queries.base import alias_of
 from .tuning import add_row, check_columns, delete_rows, tune_row
 
 TUNABLE = DAYS

@@ -12,10 +12,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import QueueRetired, UnknownQueue
 from ..models import Routing, TenantQueue
-from ..queries.base import alias_of
 from .queues import is_declared, near_names
 from .routes import forget_routes
 from .tuning import add_row, check_columns, delete_rows, row_of, write_columns

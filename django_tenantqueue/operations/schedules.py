@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from ..calls.arguments import encode_args
 from ..calls.recurrence import ONCE, Cron, Every, read_when
+from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import Change, Job, Schedule
-from ..queries.base import alias_of
 from .changes import Edit, record_edits, record_rows
 from .firing import enqueue_tick, next_look
 from .tuning import add_row, check_columns, delete_rows, row_of, switch_rows

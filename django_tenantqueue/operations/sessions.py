@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from ..conf import alias_of
 from ..gates import SESSION, USER, gate_key
 from ..models import Session
-from ..queries.base import alias_of
 from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
 from .gates import release_and_wake

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption, JobNotFound
 from ..models import Change, Job, StatusLinkRevocation, TenantQueue
 from ..models.job_query import user_text
-from ..queries.base import alias_of
 from .changes import Edit, record_rows
 from .tuning import lock_or_make
 

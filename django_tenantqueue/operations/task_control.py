@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 
 from ..calls.sources import registered_tasks
+from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import TaskControl
-from ..queries.base import alias_of
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known

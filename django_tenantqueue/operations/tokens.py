@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
+from ..conf import alias_of
 from ..models import ApiToken
-from ..queries.base import alias_of
 from ..queries.tokens import touch_token
 from .actor import current_actor
 from .tuning import add_row, switch_rows, tune_row

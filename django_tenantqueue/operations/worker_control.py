@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
+from ..conf import alias_of
 from ..models import Worker
 from ..models.worker import Role
-from ..queries.base import alias_of
 from .tuning import switch_rows
 
 

@@ -13,7 +13,6 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
-from ..conf import get_settings
 from ..exceptions import Unsupported
 
 SQL_FOLDER = Path(__file__).parent.parent / "sql"
@@ -57,11 +56,6 @@ def numbered(name: str) -> tuple[bytes, tuple[str, ...]]:
 def _whole(path: Path) -> bytes:
     parts = SQL_FOLDER / "parts"
     return _INCLUDE.sub(lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes())
-
-
-def alias_of(using: str | None) -> str:
-    """Return the alias of the jobs' database: `using`, or that of the settings when it is None."""
-    return using or get_settings().database
 
 
 Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]
