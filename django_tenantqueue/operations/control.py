@@ -8,7 +8,7 @@ leaves one entry in the list of changes, see acting_as().
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,14 +19,12 @@ from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
 from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption
-from ..gates import JobGates
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
-from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
 from .changes import Edit, record_jobs
-from .gates import cancel_waiting, keys_of, release_and_wake
+from .gates import cancel_waiting, release_later
 from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
 from .tuning import switch_rows, tune_row
@@ -53,30 +51,11 @@ def _ids(ids: Iterable[int]) -> list[int]:
     return sorted({int(i) for i in ids})
 
 
-def _wake(using: str, count: int) -> None:
-    settings = get_settings()
-    if count and settings.notify:
-        transaction.on_commit(
-            lambda: enqueue_queries.wake_any_workers(using, most=count), using=using, robust=True
-        )
-
-
-def _look_at_gates(using: str, changed: Mapping[int, JobGates]) -> list[int]:
-    """Release the gates of these jobs after the commit; return the ids."""
-    keys = keys_of(changed.values())
-    if keys:
-        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
-    return sorted(changed)
-
-
-def _let_through(using: str, changed: Mapping[int, JobGates]) -> list[int]:
-    """Release the gates of these jobs, and wake workers for them; return the ids."""
-    _wake(using, len(changed))
-    return _look_at_gates(using, changed)
-
-
-def _gates(edits: queries.Edits) -> dict[int, JobGates]:
-    return {job_id: edit.gates for job_id, edit in edits.items()}
+def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> list[int]:
+    """Release the gates of these jobs, and wake workers if they are ready; return the ids."""
+    gates = [edit.gates for edit in edits.values()]
+    release_later(using, gates, ready=len(edits) if ready else 0)
+    return sorted(edits)
 
 
 def _record(using: str, action: str, column: str, edits: queries.Edits, value: object) -> None:
@@ -124,7 +103,8 @@ def cancel(
                 .values_list("pk", flat=True)
             )
         if not left or time.monotonic() > end:
-            return _look_at_gates(alias, cancelled), sorted(asked)
+            release_later(alias, cancelled.values())
+            return sorted(cancelled), sorted(asked)
         time.sleep(CLAIM_SECONDS / 100)
 
 
@@ -143,7 +123,7 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
             unique_queries.retake_keys(alias, sorted(edits))
         if recorded:
             record_retry(alias, edits)
-    return _let_through(alias, _gates(edits))
+    return _let_through(alias, edits)
 
 
 def find_without_arguments(ids: Iterable[int], *, using: str | None = None) -> list[int]:
@@ -176,7 +156,7 @@ def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = Tr
         edits = queries.set_run_at(alias, _ids(ids), None)
         if recorded:
             _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
-    return _let_through(alias, _gates(edits))
+    return _let_through(alias, edits)
 
 
 def change_priority(
@@ -192,7 +172,7 @@ def change_priority(
         edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
         if recorded:
             _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
-    return _look_at_gates(alias, _gates(edits))
+    return _let_through(alias, edits, ready=False)
 
 
 def change_run_at(
@@ -208,9 +188,8 @@ def change_run_at(
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), run_at)
         _record(alias, Change.Action.SET_RUN_AT, "run_at", edits, run_at)
-    if run_at > timezone.now():  # nothing has become ready, but others of its sessions may
-        return _look_at_gates(alias, _gates(edits))
-    return _let_through(alias, _gates(edits))
+    # where nothing has become ready, others of its sessions may
+    return _let_through(alias, edits, ready=run_at <= timezone.now())
 
 
 def change_queue(
@@ -233,7 +212,7 @@ def change_queue(
         former = queries.set_queue(alias, _ids(ids), queue_id)
         if recorded:
             record_move(alias, former, queue_id)
-    _wake(alias, len(former))
+    release_later(alias, (), ready=len(former))
     return sorted(former)
 
 
@@ -252,7 +231,7 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
         )
     tune_row(alias, TenantQueue, queue_id, changes, TUNABLE)
     if changes.get("paused") is False or changes.keys() & OPENING:
-        _wake(alias, 1)
+        release_later(alias, (), ready=1)
 
 
 def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
@@ -264,7 +243,7 @@ def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start jobs of these queues again; return how many were paused before."""
     alias = alias_of(using)
     changed = _switch(queue_ids, alias, "paused", False)
-    _wake(alias, changed)
+    release_later(alias, (), ready=changed)
     return changed
 
 

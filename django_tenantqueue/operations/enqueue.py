@@ -178,12 +178,12 @@ def _place(
             row["exclusive_keys"] = [call.key for call in calls]
         made = _insert(row, target, len(calls))
         placed = [Placed(job_id, made.state, True, False) for job_id in made.ids]
-    for gates in {
+    held = {
         gates_of(options, target.tenant, call.key)
         for call, job in zip(calls, placed, strict=True)
         if job.is_new and job.state == "held"
-    }:
-        release_later(target.using, gates)
+    }
+    release_later(target.using, held)
     ready = sum(job.is_new and job.state == "created" for job in placed)
     if ready:
         wake_later(target.using, target.tenant, target.queue, ready)

@@ -14,7 +14,7 @@ from ..models import Change, TenantQueue
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry
-from .gates import cancel_waiting, keys_of, release_and_wake
+from .gates import cancel_waiting, release_later
 
 MOST = BATCH * 5
 """Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
@@ -82,11 +82,7 @@ def cancel_failed(
         with transaction.atomic(using=alias):
             cancelled = cancel_waiting(alias, ids)
             entry.add(cancelled, before=before, after={"cancelled": len(cancelled)})
-            keys = keys_of(cancelled.values())
-            if keys:
-                transaction.on_commit(
-                    lambda: release_and_wake(alias, keys), using=alias, robust=True
-                )
+            release_later(alias, cancelled.values())
         return len(cancelled)
 
     return _in_steps(walk_waiting, alias, group, most, cancel)

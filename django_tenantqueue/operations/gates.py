@@ -164,7 +164,7 @@ def release_and_wake(using: str, keys: Keys) -> int:
 
 
 class _AfterCommit:
-    """Wakes workers and releases gates for new jobs once their transaction has committed.
+    """Wakes workers and releases gates for jobs once the transaction that changed them commits.
 
     `filled`: how many jobs have become ready, by tenant and queue. `ready`: how many others.
     """
@@ -199,11 +199,17 @@ def _last_hook(using: str) -> _AfterCommit | None:
     return None
 
 
-def release_later(using: str, gates: JobGates, *, ready: int = 0) -> None:
-    """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
+def release_later(using: str, jobs: Collection[JobGates], *, ready: int = 0) -> None:
+    """Release the gates of jobs, and wake workers for `ready` others, after the commit.
+
+    All of a transaction share one hook.
+    """
+    if not jobs and not ready:
+        return
     last = _last_hook(using)
     hook = last or _AfterCommit(using)
-    add_gates(hook.keys, gates.keys().items())
+    for gates in jobs:
+        add_gates(hook.keys, gates.keys().items())
     hook.ready += ready
     if last is None:
         transaction.on_commit(hook.send, using=using, robust=True)
@@ -227,7 +233,7 @@ def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
     """
     if isinstance(where, str):
         for job in follow_ups:
-            release_later(where, job.gates, ready=not job.waits)
+            release_later(where, [job.gates], ready=not job.waits)
 
 
 def cancel_waiting(where: Where, ids: Sequence[int], *, error: str | None = None) -> Changed:

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from ..batches import BATCH
 from ..conf import alias_of, get_settings
-from ..gates import MONITOR
+from ..gates import MONITOR, JobGates
 from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.gates import Where
 from ..states import State
 from ..status.amounts import PAGE
 from . import control
-from .gates import release_and_wake
+from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
 from .tuning import switch_rows, tune_row
 
@@ -31,9 +31,7 @@ TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 
 def _release(using: str, ids: Iterable[int]) -> None:
     """Feed or take back details of these monitors after the commit."""
-    keys = {MONITOR: {str(monitor_id) for monitor_id in ids}}
-    if keys[MONITOR]:
-        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+    release_later(using, [JobGates(monitor=str(monitor_id)) for monitor_id in ids])
 
 
 def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -> None:

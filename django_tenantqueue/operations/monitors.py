@@ -96,7 +96,7 @@ def start(
         # in the queue of the details, if it has none of its own: their workers come to it
         queue = _queue_of(using, monitor, callback) or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
-        release_later(using, _gates(monitor))
+        release_later(using, [_gates(monitor)])
     return monitor
 
 
@@ -124,7 +124,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
         count, _ = _insert(using, monitor, details, queue)
         note(count=count, monitor=monitor.pk)
         if count:
-            release_later(using, _gates(monitor))
+            release_later(using, [_gates(monitor)])
     return count
 
 
@@ -133,7 +133,7 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     using = get_settings().database
     monitor.keep_open = False
     ConcurrentJobMonitor.objects.using(using).filter(pk=monitor.pk).update(keep_open=False)
-    release_later(using, _gates(monitor))
+    release_later(using, [_gates(monitor)])
 
 
 def _takes_details(using: str, monitor_id: int) -> bool:

@@ -10,26 +10,23 @@ from django.db import transaction
 from django.db.models import Q
 
 from ..conf import alias_of
-from ..gates import SESSION, USER, gate_key
+from ..gates import JobGates, gate_key
 from ..models import Session
-from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
+from ..queries.gates import SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
-from .gates import release_and_wake
+from .gates import release_later
 from .tuning import lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 
 
-def _release(using: str, sessions: Iterable[Session]) -> None:
-    keys: Keys = {SESSION: set(), USER: set()}
-    for session in sessions:
-        if session.kind == Session.Kind.SERIAL:
-            keys[SESSION].add(session.gate_key)
-        elif session.key:
-            keys[USER].add(session.gate_key)
-        # the default of a tenant's users: the sweep comes to each of them within about a second
-    transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+def _release(using: str, sessions: Sequence[Session]) -> None:
+    serial = [row for row in sessions if row.kind == Session.Kind.SERIAL]
+    # without the default of a tenant's users: the sweep comes to each within about a second
+    users = [row for row in sessions if row.kind == Session.Kind.USER and row.key]
+    gates = [JobGates(session=row.gate_key) for row in serial]
+    release_later(using, gates + [JobGates(user=row.gate_key) for row in users])
 
 
 def make_user_cap(
