@@ -23,9 +23,9 @@ from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
-from .changes import Edit, record_jobs
+from .changes import Edit, one_or_list, record_jobs
 from .gates import cancel_waiting, release_later
-from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
+from .job_entries import CancelEntry, delete_entry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
 from .tuning import switch_rows, tune_row
 
@@ -142,10 +142,10 @@ def delete_finished(
     """
     alias, chosen = alias_of(using), _ids(ids)
     with transaction.atomic(using=alias):
-        entry = DeleteEntry(alias, chosen) if recorded else None
+        entry = delete_entry(alias, chosen) if recorded else None
         deleted = queries.delete_jobs(alias, chosen)
         if entry:
-            entry.add(deleted)
+            entry.add(deleted, before={"state": one_or_list(deleted.values())})
     return sorted(deleted)
 
 

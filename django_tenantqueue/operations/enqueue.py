@@ -147,18 +147,13 @@ def _enqueue_gated(
     call: KeyedCall,
     previous_id: int | None,
 ) -> Job:
-    row = gated_row(
-        new,
-        options,
-        gates_of(options, target.tenant, call.key),
-        previous_id=previous_id,
-        follow_ups=encode_follow_ups(options, target),
-    )
+    gates = gates_of(options, target.tenant, call.key)
+    follow_ups = encode_follow_ups(options, target)
+    row = gated_row(new, options, gates, previous_id=previous_id, follow_ups=follow_ups)
     (placed,) = _place(row, options, target, [call])
     if not placed.is_new:
         return _as_twin(placed, target)
     job = _as_job(row, queries.InsertedJob(placed.id, placed.state or "", False), target)
-    gates = gates_of(options, target.tenant, call.key)
     job.held_by = gates.first() if placed.state == "held" else None
     job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
     job.final = job.is_final
@@ -198,28 +193,16 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
-    """Return the job that has the key. Other fields than its state are loaded on access."""
-    state = ModelState()
-    state.adding = False
-    state.db = target.using
-    job = Job.__new__(Job)
-    job.__dict__ = {"_state": state, "id": placed.id, "duplicate": True}
+    """Return the job that has the key."""
+    fields: dict[str, Any] = {"id": placed.id, "duplicate": True}
     if placed.state is not None:
-        job.__dict__ |= {"state": placed.state, "final": False}
-    return job
+        fields |= {"state": placed.state, "final": False}
+    return _with_fields(fields, target)
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    """Return the Job of a new row. Fields that are not known here are loaded on access.
-
-    Made without Model.__init__, which would cost more than all else that Python does here.
-    """
-    state = ModelState()
-    state.adding = False
-    state.db = target.using
-    job = Job.__new__(Job)
-    job.__dict__ = {
-        "_state": state,
+    """Return the Job of a new row."""
+    fields = {
         "id": inserted.id,
         "queue_id": new["queue_id"],
         "lane": new["lane"],
@@ -243,6 +226,20 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
         "labels": new["labels"],
         "created_by": new["created_by"],
     }
+    return _with_fields(fields, target)
+
+
+def _with_fields(fields: dict[str, Any], target: Target) -> Job:
+    """Return the Job of a row of which these fields are known. Others are loaded on access.
+
+    Made without Model.__init__, which would cost more than all else that Python does here.
+    """
+    state = ModelState()
+    state.adding = False
+    state.db = target.using
+    job = Job.__new__(Job)
+    fields["_state"] = state
+    job.__dict__ = fields
     return job
 
 

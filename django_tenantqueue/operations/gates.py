@@ -274,8 +274,8 @@ class Sweep:
         return swept.ready + release_and_wake(using, keys)
 
 
-def let_tasks_through(using: str, names: Collection[str]) -> int:
-    """Let a first batch of jobs of these tasks go, whatever holds them now; return how many.
+def let_tasks_through(using: str, names: Collection[str]) -> None:
+    """Let a first batch of jobs of these tasks go, whatever holds them now.
 
     Workers look at once: jobs that no worker has set aside yet are ready.
     """
@@ -283,4 +283,3 @@ def let_tasks_through(using: str, names: Collection[str]) -> int:
     ready = done.ready + release(using, done.later).ready
     if get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=max(1, ready))
-    return ready

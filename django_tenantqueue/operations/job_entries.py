@@ -37,16 +37,10 @@ class CancelEntry:
         self._entry.add(ids, before=before, after={name: len(ids)})
 
 
-class DeleteEntry:
-    """The entry of jobs that are deleted, whose names are read before."""
-
-    def __init__(self, using: str, ids: Collection[int]) -> None:
-        label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
-        self._entry = Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
-
-    def add(self, states: Mapping[int, str]) -> None:
-        """Write it, with the states that the deleted jobs had."""
-        self._entry.add(states, before={"state": one_or_list(states.values())} if states else {})
+def delete_entry(using: str, ids: Collection[int]) -> Entry:
+    """Return the entry of jobs that are deleted, whose names are read before."""
+    label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
+    return Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
 
 
 def record_retry(using: str, edits: Edits) -> None:

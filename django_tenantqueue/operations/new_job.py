@@ -19,6 +19,12 @@ from ..states import Priority
 from .queues import Target, lane_of
 from .unique import KeyedCall
 
+SHARED = (
+    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
+    *("source_type", "source_id", "source_method", "labels", "created_by"),
+)
+"""Columns that JSON objects of jobs, details and follow-ups, have as new_job() returns them."""
+
 
 def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
     return timezone.now() + moment if isinstance(moment, timedelta) else moment

@@ -135,13 +135,12 @@ def set_aside_held(where: Where, keys: Keys) -> int:
     )
 
 
-def sweep(using: str, look: Where | None = None) -> Released:
+def sweep(using: str, look: Where) -> Released:
     """Count jobs that no cap counts yet, and let jobs go that a release has missed.
 
     `later` of the answer names the earlier gates that jobs have returned to. `look`: see
     Sweep.step().
     """
-    look = look or using
     queries.mark_task_jobs(look)
     found = queries.find_task_lines(look, most=BATCH)
     done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)

@@ -131,7 +131,7 @@ def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> N
     monkeypatch.setattr(task_gate, "BATCH", 4)
     ids = hold(make_queue(), 10)
 
-    assert [task_gate.sweep("default").ready for _ in range(4)] == [4, 4, 2, 0]
+    assert [task_gate.sweep("default", "default").ready for _ in range(4)] == [4, 4, 2, 0]
 
     assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {"created"}
 
