@@ -206,9 +206,8 @@ def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
         raise InvalidOption(
             f"max_per_second={max_per_second!r}: it must be a number from 0.0001 to 1,000,000"
         )
-    return float(max_per_second), None if burst is None else check_whole(
-        "burst", burst, 1, 1_000_000
-    )
+    burst = None if burst is None else check_whole("burst", burst, 1, 1_000_000)
+    return float(max_per_second), burst
 
 
 def _gate(name: str, value: Any) -> str:

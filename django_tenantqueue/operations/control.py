@@ -259,5 +259,4 @@ def reopen(queue_ids: Iterable[int], *, using: str | None = None) -> int:
 
 def _switch(queue_ids: Iterable[int], alias: str, column: str, value: bool) -> int:
     chosen = TenantQueue.objects.filter(pk__in=list(queue_ids), **{column: not value})
-    with transaction.atomic(using=alias):
-        return len(switch_rows(alias, chosen, {column: value}))
+    return len(switch_rows(alias, chosen, {column: value}))

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from ..batches import BATCH
@@ -60,8 +59,7 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
     alias = alias_of(using)
     chosen = sorted(set(ids))
     monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
-    with transaction.atomic(using=alias):
-        changed = switch_rows(alias, monitors, {"paused": paused})
+    changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
     return len(changed)
 
@@ -119,9 +117,8 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
     """
     if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
-    with transaction.atomic(using=using):
-        rows = ConcurrentJobMonitor.objects.filter(pk=monitor_id, cancelled_at=None)
-        marked = switch_rows(using, rows, {"cancelled_at": timezone.now()})
+    rows = ConcurrentJobMonitor.objects.filter(pk=monitor_id, cancelled_at=None)
+    marked = switch_rows(using, rows, {"cancelled_at": timezone.now()})
     _release(using, [monitor_id])
     return bool(marked)
 

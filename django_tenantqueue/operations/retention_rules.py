@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import transaction
-
 from ..conf import alias_of
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
@@ -40,8 +38,7 @@ def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
     alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
-    with transaction.atomic(using=alias):
-        add_row(alias, row, TUNABLE)
+    add_row(alias, row, TUNABLE)
 
 
 def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -55,7 +52,5 @@ def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None
 
 def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules; return how many there were."""
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        chosen = RetentionRule.objects.filter(pk__in=list(ids))
-        return len(delete_rows(alias, chosen, DAYS))
+    chosen = RetentionRule.objects.filter(pk__in=list(ids))
+    return len(delete_rows(alias_of(using), chosen, DAYS))

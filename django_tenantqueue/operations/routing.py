@@ -45,8 +45,7 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
         existing = rows.filter(tenant=tenant, pattern=pattern).first()
         if existing is None:
             try:
-                with transaction.atomic(using=alias):
-                    add_routing(row, using=alias)
+                add_routing(row, using=alias)
                 return row
             except (IntegrityError, ValidationError):  # another one has made it
                 existing = rows.get(tenant=tenant, pattern=pattern)
@@ -61,9 +60,8 @@ def add_routing(row: Routing, *, using: str | None = None) -> None:
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
     check_queue(row.tenant, row.queue, using=alias)
-    with transaction.atomic(using=alias):
-        add_row(alias, row, _ADDED)
-        _act(alias)
+    add_row(alias, row, _ADDED)
+    _act(alias)
 
 
 def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -91,9 +89,8 @@ def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) 
 def delete_routings(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete routings; return how many there were."""
     alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
-        _act(alias)
+    found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
+    _act(alias)
     return len(found)
 
 

@@ -103,8 +103,7 @@ def add_schedule(row: Schedule, *, using: str | None = None) -> None:
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
     set_next(row)
-    with transaction.atomic(using=alias):
-        add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
+    add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
 
 
 def set_next(row: Schedule) -> None:
@@ -177,10 +176,8 @@ def disable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        chosen = Schedule.objects.filter(pk__in=list(ids), enabled=not enabled)
-        return len(switch_rows(alias, chosen, {"enabled": enabled}))
+    chosen = Schedule.objects.filter(pk__in=list(ids), enabled=not enabled)
+    return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
 
 
 def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
@@ -215,7 +212,5 @@ def delete_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
 
     One that code declares comes back with the next start of a worker: disable it instead.
     """
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        chosen = Schedule.objects.filter(pk__in=list(ids))
-        return len(delete_rows(alias, chosen, ("task", "kind", "expression")))
+    chosen = Schedule.objects.filter(pk__in=list(ids))
+    return len(delete_rows(alias_of(using), chosen, ("task", "kind", "expression")))

@@ -123,11 +123,10 @@ def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
 def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
     alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
-        found = switch_rows(alias, rows, {"paused": paused})
-        if found:
-            _take_effect(alias, [control.name for control in found])
+    rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
+    found = switch_rows(alias, rows, {"paused": paused})
+    if found:
+        _take_effect(alias, [control.name for control in found])
     return len(found)
 
 
@@ -137,8 +136,7 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
     Jobs in their lines become ready in steps, some thousand jobs a second.
     """
     alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
+    found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
     _take_effect(alias, [control.name for control in found])
     return len(found)
 

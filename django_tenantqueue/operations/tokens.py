@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
@@ -76,8 +75,7 @@ def add_token(row: ApiToken, *, using: str | None = None) -> str:
     row.created_by = current_actor().name
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
-    with transaction.atomic(using=alias):
-        add_row(alias, row, (*SETTABLE, "start"))
+    add_row(alias, row, (*SETTABLE, "start"))
     return secret
 
 
@@ -101,10 +99,8 @@ def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
 
     This process refuses them at once, others within a second of the commit.
     """
-    alias = alias_of(using)
-    with transaction.atomic(using=alias):
-        tokens = ApiToken.objects.filter(pk__in=list(ids), revoked_at=None)
-        found = switch_rows(alias, tokens, {"revoked_at": timezone.now()})
+    tokens = ApiToken.objects.filter(pk__in=list(ids), revoked_at=None)
+    found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
     _known.clear()
     return len(found)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db import transaction
-
 from ..conf import alias_of
 from ..models import Worker
 from ..models.worker import Role
@@ -33,5 +31,4 @@ def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[in
     chosen = Worker.objects.filter(pk__in=list(worker_ids), **{column: False}).exclude(
         role=Role.RUNNER  # the executor's own means end it
     )
-    with transaction.atomic(using=alias):
-        return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]
+    return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]
