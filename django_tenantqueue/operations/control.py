@@ -83,14 +83,14 @@ def cancel(
         with transaction.atomic(using=alias):
             ended = cancel_waiting(alias, sorted(left))
             if entry:
-                entry.add_cancelled(ended)
+                entry.add("cancelled", ended)
         cancelled |= ended
         left -= ended.keys()
         if left:
             with transaction.atomic(using=alias):
                 reached = queries.request_cancel(alias, sorted(left))
                 if entry:
-                    entry.add_asked(job_id for job_id, is_new in reached.items() if is_new)
+                    entry.add("asked_to_stop", [i for i, is_new in reached.items() if is_new])
             asked |= reached.keys()
             left -= asked
         # the others have ended, or a claim has locked their rows for some milliseconds

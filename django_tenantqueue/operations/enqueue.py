@@ -267,37 +267,25 @@ def enqueue_many(
     for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
     """
     target = find_target(options, source.name)
-    if tracing.active is None:
-        return _enqueue_many(source, options, target, calls)
-    with tracing.active.send(target.tenant, target.queue, source.name, is_batch=True) as note:
-        ids = _enqueue_many(source, options, target, calls)
-        note(count=len(ids))
-    return ids
-
-
-def _enqueue_many(
-    source: Source,
-    options: Options,
-    target: Target,
-    calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
-) -> list[int]:
-    new = new_job(source, options, queue_id_of(target), "")
-    follow_ups = encode_follow_ups(options, target)
-    row = gated_row(new, options, gates_of(options, target.tenant, ""), follow_ups=follow_ups)
     ids: list[int] = []
-    with transaction.atomic(using=target.using):
-        if not options.is_plain:
-            keyed = (
-                keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
-                for args, kwargs in calls
-            )
-            for batch in batches(keyed, lambda call: len(call.args)):
-                ids += [job.id for job in _place(row, options, target, batch)]
-            return ids
-        encoded = (source.encode(args, kwargs) for args, kwargs in calls)
-        for texts in batches(encoded, len):
-            row["args"] = f"[{','.join(texts)}]"
-            ids += _insert(row, target, len(texts)).ids
-        if ids:
-            wake_later(target.using, target.tenant, target.queue, len(ids))
+    with tracing.send_batch(target.tenant, target.queue, source.name) as note:
+        new = new_job(source, options, queue_id_of(target), "")
+        follow_ups = encode_follow_ups(options, target)
+        row = gated_row(new, options, gates_of(options, target.tenant, ""), follow_ups=follow_ups)
+        with transaction.atomic(using=target.using):
+            if options.is_plain:
+                encoded = (source.encode(args, kwargs) for args, kwargs in calls)
+                for texts in batches(encoded, len):
+                    row["args"] = f"[{','.join(texts)}]"
+                    ids += _insert(row, target, len(texts)).ids
+                if ids:
+                    wake_later(target.using, target.tenant, target.queue, len(ids))
+            else:
+                keyed = (
+                    keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
+                    for args, kwargs in calls
+                )
+                for batch in batches(keyed, lambda call: len(call.args)):
+                    ids += [job.id for job in _place(row, options, target, batch)]
+        note(count=len(ids))
     return ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..models import Change, Job, TenantQueue
@@ -23,15 +23,8 @@ class CancelEntry:
         label, tenant = describe_jobs(jobs, ids)
         self._entry = Entry(using, Change.Action.CANCEL, Change.Kind.JOB, label, tenant)
 
-    def add_cancelled(self, ids: Iterable[int]) -> None:
-        """Add jobs that have ended."""
-        self._add("cancelled", list(ids))
-
-    def add_asked(self, ids: Iterable[int]) -> None:
-        """Add jobs whose workers were asked."""
-        self._add("asked_to_stop", list(ids))
-
-    def _add(self, name: str, ids: list[int]) -> None:
+    def add(self, name: str, ids: Collection[int]) -> None:
+        """Add jobs that have ended ("cancelled"), or whose workers were asked ("asked_to_stop")."""
         states = [self._states[job_id] for job_id in ids if job_id in self._states]
         before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
         self._entry.add(ids, before=before, after={name: len(ids)})
