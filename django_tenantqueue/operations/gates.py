@@ -158,9 +158,14 @@ def _end_monitors(where: Where, keys: Sequence[str]) -> int:
 def release_and_wake(using: str, keys: Keys) -> int:
     """Let jobs through these gates and wake workers for them; return how many became ready."""
     ready = release(using, keys).ready
+    _wake(using, ready)
+    return ready
+
+
+def _wake(using: str, ready: int) -> None:
+    """Wake workers for jobs that have become ready, wherever they are."""
     if ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=ready)
-    return ready
 
 
 class _AfterCommit:
@@ -183,8 +188,7 @@ class _AfterCommit:
         """Do it: the hook. (A method, since Django names a hook that fails.)"""
         if self.filled:
             enqueue_queries.wake_workers(self.using, self.filled)
-        if self.ready and get_settings().notify:
-            enqueue_queries.wake_any_workers(self.using, most=self.ready)
+        _wake(self.using, self.ready)
         if self.keys:
             release_and_wake(self.using, self.keys)
 
@@ -271,7 +275,9 @@ class Sweep:
         swept = task_gate.sweep(using, look)
         for kind, found in swept.later.items():
             keys.setdefault(kind, set()).update(found)
-        return swept.ready + release_and_wake(using, keys)
+        ready = swept.ready + release(using, keys).ready
+        _wake(using, ready)
+        return ready
 
 
 def let_tasks_through(using: str, names: Collection[str]) -> None:
@@ -280,6 +286,4 @@ def let_tasks_through(using: str, names: Collection[str]) -> None:
     Workers look at once: jobs that no worker has set aside yet are ready.
     """
     done = task_gate.let_through(using, names)
-    ready = done.ready + release(using, done.later).ready
-    if get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=max(1, ready))
+    _wake(using, max(1, done.ready + release(using, done.later).ready))

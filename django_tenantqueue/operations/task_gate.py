@@ -17,9 +17,7 @@ import psycopg
 from django.db import DatabaseError
 
 from ..batches import BATCH
-from ..conf import get_settings
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
-from ..queries import enqueue as enqueue_queries
 from ..queries import tasks as queries
 from ..queries.claim import ClaimedJob
 from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock_gates
@@ -146,8 +144,6 @@ def sweep(using: str, look: Where) -> Released:
     done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)
     if free := [name for name, is_limited in found if not is_limited]:
         _note(done, queries.open_task_lines(using, free, most=BATCH))
-    if done.ready and get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=done.ready)
     return done
 
 
