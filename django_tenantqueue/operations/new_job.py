@@ -64,7 +64,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
     }
 
 
-def gates_of(options: Options, tenant: str, key: str | None = None) -> JobGates:
+def gates_of(options: Options, tenant: str, key: str) -> JobGates:
     """Return the gates that a job with these options and this unique key passes."""
     return JobGates(
         session=None if options.session is None else gate_key(tenant, options.session),

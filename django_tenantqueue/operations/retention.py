@@ -28,8 +28,6 @@ class Limit:
 
 Limits = tuple[Limit | None, ...]
 """The limits of one kind of job, in the order of DAYS; () if there are none."""
-Key = tuple[int, str, str]
-"""What decides which rules fit a job: its queue, its name and its state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,3 @@ def sweep(using: str, look: Where) -> Released:
     if free := [name for name, is_limited in found if not is_limited]:
         _note(done, queries.open_task_lines(using, free, most=BATCH))
     return done
-
-
-def forget_places() -> None:
-    """Forget whose turn it is, for tests."""
-    _places.clear()

@@ -38,7 +38,7 @@ KEYED = Unique("while_executing", key="the same")
 
 @pytest.fixture(autouse=True)
 def forget_places():
-    task_gate.forget_places()
+    task_gate._places.clear()
 
 
 def states(jobs: list[Job]) -> list[str]:
