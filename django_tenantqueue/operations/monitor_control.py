@@ -19,6 +19,7 @@ from ..queries import monitors as queries
 from ..queries.gates import Where
 from ..states import State
 from ..status.amounts import PAGE
+from ..status.monitor_details import ENDED
 from . import control
 from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
@@ -66,7 +67,6 @@ def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
 
 DETAILS_SHOWN = PAGE * 2
 """Details of a state that list_details() returns at most."""
-_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
 def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
@@ -75,8 +75,8 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     Unfinished ones in their order, finished ones the newest first.
     """
     jobs = Job.objects.using(using)
-    if part in _ENDED:
-        ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
+    if part in ENDED:
+        ended = jobs.finished().filter(monitor_id=monitor.pk, state=ENDED[part])
         newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
         return list(newest[:DETAILS_SHOWN])
     found = queries.list_unfinished_details(using, monitor.pk, most=BATCH)
