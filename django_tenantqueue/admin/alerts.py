@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -22,19 +22,16 @@ from ..models import Alert, AlertRule, Job
 from ..operations import alert_rules as operations
 from ..status.masking import MASK
 from ..text import read_number
-from .base import EmptyList, ModelAdmin, TenantQueueModelAdmin
-from .export import Table
+from .base import EmptyList, TenantQueueModelAdmin
 from .filters import TenantFilter
 from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
 from .links import link_to
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import is_limited, rule_of, visible_alerts, visible_tenants
+from .visible import rule_of, visible_alerts, visible_tenants
 
 TEST = "_send_test"
 """The button of a rule's page."""
-SECRETS = ("webhook_url", "webhook_secret")
-"""Columns that no download has."""
 
 
 class AlertRuleForm(SingleTuneForm):
@@ -93,6 +90,8 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
 
     change_form_template = "admin/tenantqueue/alertrule/change_form.html"
     export_name = "alert-rules"
+    not_exported = ("webhook_url", "webhook_secret")
+    of_all_tenants = Q(tenant="")
     empty_list = EmptyList(
         _("There are no alert rules."),
         _("Add one here. It tells a chat, an address or a log what goes wrong."),
@@ -107,6 +106,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     actions = ("enable_selected", "disable_selected")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_alert_rule)
+    delete = staticmethod(operations.delete_alert_rules)
     readonly_fields = ("now", "checked", "failure", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
@@ -135,11 +135,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         ),
         (_("Now"), {"fields": ("now", "checked", "failure", "created_at")}),
     )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:
-        """Return the rules that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.exclude(tenant="") if is_limited(request) else rows
 
     def load(self, rows: Any) -> None:
         """Give each rule its open alerts: one statement."""
@@ -181,31 +176,9 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         """Write a new rule."""
         operations.add_alert_rule(row, using=self.using)
 
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without secrets."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name not in SECRETS]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there."""
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what is deleted: the rules, with their alerts, which need no permission."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
-
-    def delete_model(self, request: HttpRequest, obj: AlertRule) -> None:
-        """Delete a rule."""
-        operations.delete_alert_rules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
-        """Delete rules."""
-        operations.delete_alert_rules(queryset.values_list("pk", flat=True), using=self.using)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
@@ -327,7 +300,7 @@ class OpenFilter(admin.SimpleListFilter):
 class AlertAdmin(TenantQueueModelAdmin[Alert]):
     """Shows what rules have found; nothing can be set."""
 
-    addable = False
+    addable = changeable = False
     export_name = "alerts"
     refreshes = True
     empty_list = EmptyList(
@@ -339,18 +312,12 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     list_select_related = ("rule",)
     list_per_page = 100
     sortable_by = ()
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fields = ("state", "label", "text", "rule_link", "opened", "lasted", "seen", "told")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
         """Return the alerts that the user may see."""
         return visible_alerts(request, super().get_queryset(request))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: there is nothing to set."""
-        return False
 
     @admin.display(description=_("state"))
     def state(self, alert: Alert) -> SafeString:

@@ -23,7 +23,6 @@ from ..text import read_number
 from .acting import acting
 from .base import EmptyList
 from .confirmation import confirm
-from .export import Table
 from .filters import TenantFilter
 from .formats import badge, moment
 from .live_admin import TunedAdmin
@@ -96,6 +95,8 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
 
     change_form_template = "admin/tenantqueue/apitoken/change_form.html"
     export_name = "api-tokens"
+    not_exported = ("digest",)
+    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("There are no API tokens."),
         _("Add one here, or on the command line:"),
@@ -118,11 +119,6 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         (_("What it may do"), {"fields": ("scopes", "requests_per_minute", "expires_at")}),
         (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
     )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiToken]:
-        """Return the tokens that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.filter(all_tenants=False) if is_limited(request) else rows
 
     def get_form(
         self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **kwargs: Any
@@ -159,16 +155,6 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         page = TemplateResponse(request, "admin/tenantqueue/apitoken/made.html", context)
         page["Cache-Control"] = "no-store"
         return page
-
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without hashes."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name != "digest"]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
@@ -9,7 +10,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -56,17 +57,27 @@ class EmptyList(NamedTuple):
 
 
 class TenantQueueModelAdmin(ModelAdmin[_M]):
-    """Reads from the database of the jobs, and deletes nothing."""
+    """Reads from the database of the jobs, and shows the rows that the user may see."""
 
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    changeable: ClassVar[bool] = True
+    """Whether users may change rows in the admin."""
+    delete: ClassVar[Callable[..., int] | None] = None
+    """Deletes the rows of some ids: a static method, called with `using`. None: rows stay."""
     tenant_path: ClassVar[str] = "tenant"
     """The tenant of a row, as a queryset names it. See also `visible.FLEET_MODELS`."""
+    of_all_tenants: ClassVar[Q] = Q()
+    """Rows that are about all tenants: users who see some tenants do not see these."""
     refreshes: ClassVar[bool] = False
     """Whether the list refreshes itself in a browser."""
     export_name: ClassVar[str]
     """The beginning of the names of downloaded files."""
+    not_exported: ClassVar[tuple[str, ...]] = ()
+    """Columns that no download has."""
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}
@@ -81,6 +92,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         rows = super().get_queryset(request).using(self.using)
         if self.opts.model_name in FLEET_MODELS:
             return rows.none() if is_limited(request) else rows
+        if self.of_all_tenants and is_limited(request):
+            rows = rows.exclude(self.of_all_tenants)
         return only_visible(request, rows, self.tenant_path)
 
     @property
@@ -111,7 +124,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def export_table(self, changelist: ChangeList) -> Table:
         """Return the rows that a list selects on all its pages."""
-        columns = stored_columns(self.model)
+        stored = stored_columns(self.model)
+        columns = [column for column in stored if column.name not in self.not_exported]
         return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -123,8 +137,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return self._sees(request) and super().has_view_permission(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may tune and act."""
-        return self._sees(request) and super().has_change_permission(request, obj)
+        """Return whether there is something to change, and the user has the permission."""
+        return (
+            self.changeable and self._sees(request) and super().has_change_permission(request, obj)
+        )
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Return whether the index of the admin shows the model."""
@@ -135,8 +151,18 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return self.opts.model_name not in FLEET_MODELS or not is_limited(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: rows of the queue are not deleted by hand."""
-        return False
+        """Return whether rows can be deleted and the user has the permission."""
+        may_delete = self.delete is not None and self._sees(request)
+        return may_delete and super().has_delete_permission(request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: _M) -> None:
+        """Delete a row."""
+        self.delete_queryset(request, self.get_queryset(request).filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
+        """Delete rows by the operation."""
+        assert self.delete is not None
+        self.delete(queryset.values_list("pk", flat=True), using=self.using)
 
     def may_view_jobs(self, request: HttpRequest) -> bool:
         """Return whether the user may see jobs, also as parts of other pages."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -20,7 +17,7 @@ from .formats import NOTHING, duration_text, failure_text, moment
 class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
-    addable = False  # the worker that does a duty writes its row
+    addable = changeable = False  # the worker that does a duty writes its row
     export_name = "duties"
     empty_list = EmptyList(
         _("No maintenance has been done yet."),
@@ -28,18 +25,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
         "python manage.py runworker",
     )
     list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
-    show_full_result_count = False
     fields = ("name", "status", ("ran", "took", "times"), "worker", "did", "last_failure")
-    readonly_fields = (
-        "name",
-        "status",
-        "ran",
-        "took",
-        "times",
-        "worker",
-        "did",
-        "last_failure",
-    )
 
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
@@ -78,7 +64,3 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     def last_failure(self, duty: Duty) -> SafeString | str:
         """Return all of the reason for which the last run failed."""
         return format_html("<pre>{}</pre>", duty.error) if duty.error else NOTHING
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: there is nothing to set."""
-        return False

@@ -96,9 +96,6 @@ class JobAdmin(JobPages):
         "A job's number, as in 1753 or #1753, the whole name of a task, an object, as in "
         "shop.order:17, or a part of a task's name, a label or an argument."
     )
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    actions_selection_counter = True
 
     def get_urls(self) -> list[URLPattern]:
         """Return the pages of failures, and the others."""

@@ -55,8 +55,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 50
     list_max_show_all = 100
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
 
     def load(self, rows: Sequence[_M]) -> None:
         """Give each row what the page shows of its jobs; by default nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -13,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from ..models import RetentionRule
 from ..operations import retention_rules as operations
 from ..status.task_names import is_known
-from .base import EmptyList, ModelAdmin
+from .base import EmptyList
 from .filters import TenantFilter
 from .formats import breakable
 from .live_admin import TunedAdmin
@@ -44,6 +43,7 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     fixed = ("tenant", "task", "state")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_rule)
+    delete = staticmethod(operations.delete_rules)
     readonly_fields = ("created_at",)
     fieldsets = (
         (
@@ -74,18 +74,6 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
                 "its jobs show it."
             )
             self.message_user(request, text % obj.task, messages.WARNING)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a rule."""
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: RetentionRule) -> None:
-        """Delete a rule."""
-        operations.delete_rules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RetentionRule]) -> None:
-        """Delete rules."""
-        operations.delete_rules(queryset.values_list("pk", flat=True), using=self.using)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, rule: RetentionRule) -> Any:

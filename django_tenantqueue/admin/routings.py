@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -14,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from ..exceptions import QueueRetired, UnknownQueue
 from ..models import Routing
 from ..operations import routing as operations
-from .base import EmptyList, ModelAdmin
+from .base import EmptyList
 from .filters import TenantFilter
 from .formats import breakable
 from .live_admin import TunedAdmin
@@ -74,6 +73,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     fixed = ("tenant", "pattern")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_routing)
+    delete = staticmethod(operations.delete_routings)
     readonly_fields = ("created_at",)
     fieldsets = (
         (
@@ -104,18 +104,6 @@ class RoutingAdmin(TunedAdmin[Routing]):
     def insert(self, row: Routing) -> None:
         """Write a new routing."""
         operations.add_routing(row, using=self.using)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a routing."""
-        return ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: Routing) -> None:
-        """Delete a routing."""
-        operations.delete_routings([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Routing]) -> None:
-        """Delete routings."""
-        operations.delete_routings(queryset.values_list("pk", flat=True), using=self.using)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, routing: Routing) -> SafeString | str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DatabaseError, models, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -27,8 +27,7 @@ from ..status.amounts import NAMED
 from ..status.schedules import LATE, failing_schedules, late_schedules
 from ..text import read_number
 from .acting import acting
-from .base import EmptyList, ModelAdmin
-from .export import Table
+from .base import EmptyList
 from .filters import TenantFilter
 from .formats import NOTHING, badge, badges, duration_text, failure_text, json_text, moment
 from .job_forms import MomentField
@@ -79,6 +78,8 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
     change_form_template = "admin/tenantqueue/schedule/change_form.html"
     export_name = "schedules"
+    not_exported = CALL  # arguments may be secret
+    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("Nothing is scheduled."),
         _("Add a schedule here, or declare one in the code:"),
@@ -97,6 +98,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     actions = ("run_selected", "enable_selected", "disable_selected")
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_schedule)
+    delete = staticmethod(operations.delete_schedules)
     readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
@@ -121,11 +123,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         ),
         (_("Now"), {"fields": ("last_run", "late", "last_failure", "origin", "created_at")}),
     )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
-        """Return the schedules that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.filter(all_tenants=False) if is_limited(request) else rows
 
     def get_urls(self) -> list[URLPattern]:
         """Return the pages, and what a page asks for its preview."""
@@ -185,30 +182,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             text = gettext("It has no run ahead: its time has passed.")
             self.message_user(request, text, messages.WARNING)
 
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without arguments: they may be secret."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name not in CALL]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: jobs do not refer to their schedule."""
-        if obj is not None and obj.source == Schedule.Source.CODE:
-            return False
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: Schedule) -> None:
-        """Delete a schedule."""
-        operations.delete_schedules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Delete schedules, those of the code excepted."""
-        chosen = queryset.exclude(source=Schedule.Source.CODE)
-        operations.delete_schedules(chosen.values_list("pk", flat=True), using=self.using)
+        """Return whether the user may delete a schedule: those of the code are removed there."""
+        is_of_code = obj is not None and obj.source == Schedule.Source.CODE
+        return not is_of_code and super().has_delete_permission(request, obj)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """Return the next runs of the times that a page shows, or what is wrong with them."""

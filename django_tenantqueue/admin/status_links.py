@@ -129,6 +129,7 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     """Which links no longer open. A revocation is neither changed nor deleted."""
 
     form = RevocationForm
+    changeable = False  # another revocation is added instead
     export_name = "status-link-revocations"
     empty_list = EmptyList(
         _("No links to statuses are revoked."),
@@ -149,8 +150,6 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     empty_value_display = NOTHING
     readonly_fields = ("title", "job", "revoked_before")
     list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fieldsets = (
         (
             None,
@@ -180,10 +179,6 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
         if obj is None:
             return self.fieldsets
         return ((None, {"fields": ("title", "job", "user", "revoked_before")}),)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: another revocation is added instead."""
-        return False
 
     def save_model(
         self, request: HttpRequest, obj: StatusLinkRevocation, form: Any, change: bool

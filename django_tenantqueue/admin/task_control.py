@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,7 +18,7 @@ from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
-from .base import EmptyList, ModelAdmin
+from .base import EmptyList
 from .formats import badge, badges, counted
 from .live_admin import TunedAdmin
 
@@ -43,6 +42,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     fixed = ("name",)
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
+    delete = staticmethod(operations.delete_controls)
     pause = staticmethod(operations.pause_controls)
     tells_pause = True
     resume = staticmethod(operations.resume_controls)
@@ -82,18 +82,6 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
                 "its jobs show it."
             )
             self.message_user(request, text % obj.name, messages.WARNING)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a control."""
-        return ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: TaskControl) -> None:
-        """Delete a control, so that its task runs freely."""
-        operations.delete_controls([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
-        """Delete controls."""
-        operations.delete_controls([control.pk for control in queryset], using=self.using)
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, control: TaskControl) -> SafeString:

@@ -76,8 +76,6 @@ class WorkerAdmin(WorkerActions):
     list_per_page = 100
     search_fields = ("host", "name")
     search_help_text = _("A part of the host's or the worker's name.")
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fieldsets = (
         (
             None,
