@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,7 +21,6 @@ from ..exceptions import TenantQueueError
 from ..models import Alert, AlertRule, Job
 from ..operations import alert_rules as operations
 from ..status.masking import MASK
-from ..text import read_number
 from .base import EmptyList, TenantQueueModelAdmin
 from .filters import TenantFilter
 from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
@@ -29,9 +28,6 @@ from .links import link_to
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm, hidden_tenant
 from .visible import rule_of, visible_alerts, visible_tenants
-
-TEST = "_send_test"
-"""The button of a rule's page."""
 
 
 class AlertRuleForm(SingleTuneForm):
@@ -89,6 +85,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     """What is watched, and who is told."""
 
     change_form_template = "admin/tenantqueue/alertrule/change_form.html"
+    buttons = {"_send_test": "send_test"}
     export_name = "alert-rules"
     not_exported = ("webhook_url", "webhook_secret")
     of_all_tenants = Q(tenant="")
@@ -180,24 +177,11 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         """Return what is deleted: the rules, with their alerts, which need no permission."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a rule, save it, or send a test message."""
-        if TEST in request.POST and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(object_id)
-            rows = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            for rule in rows:
-                self._send_test(request, rule)
-            return HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
-
-    def _send_test(self, request: HttpRequest, rule: AlertRule) -> None:
+    def send_test(self, request: HttpRequest, rules: QuerySet[AlertRule]) -> None:
+        """Send a message to each receiver of a rule."""
         try:
             with transaction.atomic(using=self.using):
-                jobs = enqueue_test(self.using, rule)
+                jobs = enqueue_test(self.using, rules.get())
         except TenantQueueError as error:
             text = gettext("Nothing was enqueued: %s") % error
             self.message_user(request, text, messages.ERROR)

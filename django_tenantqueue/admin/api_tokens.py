@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -19,8 +18,6 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ApiToken
 from ..operations import tokens as operations
-from ..text import read_number
-from .acting import acting
 from .base import EmptyList
 from .confirmation import confirm
 from .filters import TenantFilter
@@ -28,9 +25,6 @@ from .formats import badge, moment
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm, hidden_tenant
 from .visible import is_limited, visible_tenants
-
-REVOKE = "_revoke"
-"""The button of a token's page."""
 
 
 class ApiTokenForm(SingleTuneForm):
@@ -94,6 +88,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     """Who may use the HTTP API. A token itself is shown once, when it is made."""
 
     change_form_template = "admin/tenantqueue/apitoken/change_form.html"
+    buttons = {"_revoke": "revoke_selected"}
     export_name = "api-tokens"
     not_exported = ("digest",)
     of_all_tenants = Q(all_tenants=True)
@@ -156,34 +151,15 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         page["Cache-Control"] = "no-store"
         return page
 
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a token, save it, or revoke it."""
-        if REVOKE in request.POST and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(object_id)
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            with acting(request), transaction.atomic(using=self.using):
-                page = self._ask_and_revoke(request, chosen, {REVOKE: "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
-
     @admin.action(permissions=["change"], description=_("Revoke selected API tokens…"))
     def revoke_selected(
         self, request: HttpRequest, queryset: QuerySet[ApiToken]
     ) -> HttpResponse | None:
         """Ask, then revoke tokens."""
-        return self._ask_and_revoke(request, queryset, None)
-
-    def _ask_and_revoke(
-        self, request: HttpRequest, rows: QuerySet[ApiToken], sent: dict[str, str] | None
-    ) -> HttpResponse | None:
         text = gettext("Requests with them are refused from now on. This cannot be undone.")
-        if page := confirm(self, request, rows, gettext("Revoke"), text, sent):
+        if page := confirm(self, request, queryset, gettext("Revoke"), text):
             return page
-        count = operations.revoke_tokens(rows.values_list("pk", flat=True), using=self.using)
+        count = operations.revoke_tokens(queryset.values_list("pk", flat=True), using=self.using)
         told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
         self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
         return None

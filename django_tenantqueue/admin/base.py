@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
@@ -76,6 +76,8 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """The beginning of the names of downloaded files."""
     not_exported: ClassVar[tuple[str, ...]] = ()
     """Columns that no download has."""
+    buttons: ClassVar[Mapping[str, str]] = {}
+    """What the buttons of a row's page post -> the action that gets this row."""
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
@@ -175,6 +177,20 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         """Show the list, or do what it asks for in the user's name."""
         with acting(request):
             return super().changelist_view(request, extra_context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show a row, save it, or do what a button of its page asks for."""
+        action = next((self.buttons[name] for name in self.buttons if name in request.POST), None)
+        row = self.get_object(request, unquote(object_id)) if action else None
+        if action is None or row is None:
+            return super().change_view(request, object_id, *args, **kwargs)
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        with acting(request):
+            page = getattr(self, action)(request, self.get_queryset(request).filter(pk=row.pk))
+        return page or HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Show a row, or save it in the user's name."""

@@ -41,7 +41,7 @@ def confirm(
 
     That is when the operator has said yes, and when there are no rows. All rows of a list are asked
     about again when their number is not the one that the operator has seen. `sent` are fields to
-    post instead of the action of a list.
+    post instead of the action of a list, or of the button of a page.
     """
     count = _count(rows)
     seen = request.POST.get(APPLY)
@@ -109,7 +109,7 @@ def ask_for(
     `heading` stands above the names. `shown` is posted as APPLY.
     """
     if sent is None:
-        kept = ("action", "select_across")
+        kept = ("action", "select_across", *model_admin.buttons)
         fields = [(name, request.POST[name]) for name in kept if name in request.POST]
         fields += [(ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
     else:

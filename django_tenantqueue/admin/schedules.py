@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DatabaseError, models, transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -25,8 +25,6 @@ from ..models import Job, Schedule
 from ..operations import schedules as operations
 from ..status.amounts import NAMED
 from ..status.schedules import LATE, failing_schedules, late_schedules
-from ..text import read_number
-from .acting import acting
 from .base import EmptyList
 from .filters import TenantFilter
 from .formats import NOTHING, badge, badges, duration_text, failure_text, json_text, moment
@@ -36,9 +34,6 @@ from .live_admin import TunedAdmin
 from .schedule_forms import CALL, ScheduleForm, masked_call
 from .sessions import job_link
 from .visible import is_limited, visible_tenants
-
-RUN = "_run_now"
-"""The button of a schedule's page."""
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -77,6 +72,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         js = ("django_tenantqueue/schedule.js",)
 
     change_form_template = "admin/tenantqueue/schedule/change_form.html"
+    buttons = {"_run_now": "run_selected"}
     export_name = "schedules"
     not_exported = CALL  # arguments may be secret
     of_all_tenants = Q(all_tenants=True)
@@ -209,20 +205,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             return MomentField(required=False).clean(text)
         except ValidationError:
             return None
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a schedule, save it, or run it now."""
-        if RUN in request.POST and object_id is not None:
-            number = read_number(object_id)
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            with acting(request):
-                self.run_selected(request, chosen)
-            return HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
 
     @admin.action(permissions=["change"], description=_("Run selected schedules now"))
     def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:

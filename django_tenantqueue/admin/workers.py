@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -26,7 +24,6 @@ from ..status import workers as worker_status
 from ..status.clock import CLOCK_SECONDS
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
-from .acting import acting
 from .base import EmptyList
 from .formats import (
     NOTHING,
@@ -34,7 +31,6 @@ from .formats import (
     duration_text,
     failure_text,
     moment,
-    read_number,
     state_badge,
 )
 from .live_admin import LoadedChangeList
@@ -268,32 +264,11 @@ class WorkerAdmin(WorkerActions):
             return NOTHING
         return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        """Show a worker, with nothing to save, or do what a button of its page asks for."""
-        pressed = [order for order in (DRAIN, STOP) if order.button in request.POST]
-        if pressed and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(unquote(object_id))
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            with acting(request):
-                page = self._ask_and_tell(request, chosen, pressed[0], {pressed[0].button: "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        nothing = {"show_save": False, "show_save_and_continue": False}
-        return super().changeform_view(
-            request, object_id, form_url, {**nothing, **(extra_context or {})}
-        )
-
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a worker with the jobs that it runs, to those who may see jobs."""
+        """Show a worker, and the jobs that it runs to those who may see jobs."""
+        context |= {"show_save": False, "show_save_and_continue": False}
         worker = context.get("original")
         is_ours = worker is not None and worker.role != Role.RUNNER
         if is_ours and self.has_change_permission(request, worker):
