@@ -26,8 +26,8 @@ from .filters import TenantFilter
 from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
 from .links import link_to
 from .live_admin import TunedAdmin
-from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import rule_of, visible_alerts, visible_tenants
+from .live_forms import SingleTuneForm
+from .visible import rule_of, visible_alerts
 
 
 class AlertRuleForm(SingleTuneForm):
@@ -66,17 +66,13 @@ class AlertRuleForm(SingleTuneForm):
         tenant = str(self.cleaned_data["tenant"])
         if self.tenants is not None and not tenant:
             raise ValidationError(gettext("Name a tenant: you do not see all of them."))
-        if self.tenants is not None and tenant not in self.tenants:
-            raise hidden_tenant(tenant)
-        return tenant
+        return super().clean_tenant()
 
     def clean(self) -> dict[str, Any] | None:
         """Check what belongs together."""
         cleaned = super().clean()
-        is_new = self.instance._state.adding
-        if not self.errors and (is_new or set(self.changed_data) - {"enabled"}):
-            columns = {f.attname: getattr(self.instance, f.attname) for f in AlertRule._meta.fields}
-            AlertRule(**{**columns, **(cleaned or {})}).clean()
+        if not self.errors and not self.is_switch:
+            self.wanted_row().clean()
         return cleaned
 
 
@@ -84,6 +80,7 @@ class AlertRuleForm(SingleTuneForm):
 class AlertRuleAdmin(TunedAdmin[AlertRule]):
     """What is watched, and who is told."""
 
+    form = AlertRuleForm
     change_form_template = "admin/tenantqueue/alertrule/change_form.html"
     buttons = {"_send_test": "send_test"}
     export_name = "alert-rules"
@@ -141,19 +138,12 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         for row in rows:
             row.open = counts.get(row.pk, 0)
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: AlertRule | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """Return the form of a rule."""
-        values: dict[str, Any] = {"tunable": self.tunable, "tenants": visible_tenants(request)}
+    def form_values(self, request: HttpRequest, obj: AlertRule | None) -> dict[str, Any]:
+        """Return attributes of the form; without the permission, it has no input for a secret."""
+        values = super().form_values(request, obj)
         if obj is not None and not self.has_change_permission(request, obj):
-            values["webhook_secret"] = None  # shown masked, and not as an input
-        form = type("TuneRowForm", (AlertRuleForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+            values["webhook_secret"] = None  # shown masked
+        return values
 
     def get_readonly_fields(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
         """Return what cannot be edited; without the permission, secrets are masked."""

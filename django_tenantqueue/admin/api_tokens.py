@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -23,15 +22,11 @@ from .confirmation import confirm
 from .filters import TenantFilter
 from .formats import badge, moment
 from .live_admin import TunedAdmin
-from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import is_limited, visible_tenants
+from .live_forms import SingleTuneForm
 
 
 class ApiTokenForm(SingleTuneForm):
     """A new token, or what can be tuned of one."""
-
-    sees_all: ClassVar[bool] = True
-    """Whether the user sees all tenants."""
 
     scopes = forms.MultipleChoiceField(
         label=_("Allows to"),
@@ -48,16 +43,7 @@ class ApiTokenForm(SingleTuneForm):
         """Refuse a tenant that the user does not see."""
         tenant = str(self.cleaned_data["tenant"])
         is_for_all = self.data.get(self.add_prefix("all_tenants"))
-        if self.tenants is not None and tenant not in self.tenants and not is_for_all:
-            raise hidden_tenant(tenant)
-        return tenant
-
-    def clean_all_tenants(self) -> bool:
-        """Refuse a token for all tenants by a user who does not see them."""
-        value = bool(self.cleaned_data["all_tenants"])
-        if value and not self.sees_all:
-            raise ValidationError(gettext("You are not allowed to see all tenants."))
-        return value
+        return tenant if is_for_all else super().clean_tenant()
 
 
 class ValidFilter(admin.SimpleListFilter):
@@ -87,6 +73,7 @@ class ValidFilter(admin.SimpleListFilter):
 class ApiTokenAdmin(TunedAdmin[ApiToken]):
     """Who may use the HTTP API. A token itself is shown once, when it is made."""
 
+    form = ApiTokenForm
     change_form_template = "admin/tenantqueue/apitoken/change_form.html"
     buttons = {"_revoke": "revoke_selected"}
     export_name = "api-tokens"
@@ -115,19 +102,10 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
     )
 
-    def get_form(
-        self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a token."""
-        values: dict[str, Any] = {
-            "tunable": self.tunable,
-            "tenants": visible_tenants(request),
-            "sees_all": not is_limited(request),
-        }
-        if obj is not None:
-            values["scopes"] = None  # a text, and not inputs
-        form = type("TuneRowForm", (ApiTokenForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+    def form_values(self, request: HttpRequest, obj: ApiToken | None) -> dict[str, Any]:
+        """Return attributes of the form; the scopes of a token that is there are a text."""
+        values = super().form_values(request, obj)
+        return values if obj is None else {**values, "scopes": None}
 
     def insert(self, row: ApiToken) -> None:
         """Write a new token, and keep it for the page that shows it once."""

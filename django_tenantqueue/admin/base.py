@@ -29,7 +29,7 @@ from .acting import acting
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
-from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
+from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
 HISTORY_PAGE = PAGE * 2
@@ -129,6 +129,17 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         stored = stored_columns(self.model)
         columns = [column for column in stored if column.name not in self.not_exported]
         return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
+
+    def get_form(
+        self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a row's page, made for the user."""
+        form = type(self.form.__name__, (self.form,), self.form_values(request, obj))
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
+        """Return attributes of the form; None for an input that the user does not get."""
+        return {"tenants": visible_tenants(request)}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""

@@ -19,7 +19,6 @@ from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
-from .visible import visible_tenants
 
 _M = TypeVar("_M", bound=Model)
 
@@ -37,6 +36,9 @@ class LoadedChangeList(ChangeList):
 class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Saves by an operation, changed columns only, and shows conflicts instead of reverting."""
 
+    form = SingleTuneForm  # type: ignore[assignment]
+    list_form: ClassVar[type[TuneForm]] = TuneForm
+    """The form of a row of the list."""
     tunable: ClassVar[tuple[str, ...]] = ()
     """Columns that are tuned."""
     operation: ClassVar[Callable[..., None]]
@@ -109,17 +111,13 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         """Write a new row."""
         add_row(self.using, row, self.tunable)
 
-    def get_form(
-        self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a row's page."""
-        tenants = visible_tenants(request)
-        form = type("TuneRowForm", (SingleTuneForm,), {"tunable": self.tunable, "tenants": tenants})
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+    def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
+        """Return attributes of the form of a row's page."""
+        return {"tunable": self.tunable, **super().form_values(request, obj)}
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """Return the form of a row of the list."""
-        form = type("TuneListForm", (TuneForm,), {"tunable": self.tunable})
+        form = type("TuneListForm", (self.list_form,), {"tunable": self.tunable})
         return super().get_changelist_form(request, **{"form": form, **kwargs})
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:

@@ -154,6 +154,24 @@ class SingleTuneForm(TuneForm):
             raise hidden_tenant(tenant)
         return tenant
 
+    def clean_all_tenants(self) -> bool:
+        """Refuse a row for all tenants by a user who does not see them."""
+        value = bool(self.cleaned_data["all_tenants"])
+        if value and self.tenants is not None:
+            raise ValidationError(gettext("You are not allowed to see all tenants."))
+        return value
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether only `enabled` is changed: what has become wrong can be disabled."""
+        return not self.instance._state.adding and set(self.changed_data) <= {"enabled"}
+
+    def wanted_row(self) -> Model:
+        """Return the row as it will be, to be checked: the instance stays as it was read."""
+        model = type(self.instance)
+        columns = {f.attname: getattr(self.instance, f.attname) for f in model._meta.fields}
+        return model(**{**columns, **self.cleaned_data})
+
     def clean(self) -> dict[str, Any] | None:
         """Compare with the row as it is now."""
         cleaned = super().clean()

@@ -33,7 +33,6 @@ from .links import link_to
 from .live_admin import TunedAdmin
 from .schedule_forms import CALL, ScheduleForm, masked_call
 from .sessions import job_link
-from .visible import is_limited, visible_tenants
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -71,6 +70,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     class Media:
         js = ("django_tenantqueue/schedule.js",)
 
+    form = ScheduleForm
     change_form_template = "admin/tenantqueue/schedule/change_form.html"
     buttons = {"_run_now": "run_selected"}
     export_name = "schedules"
@@ -128,19 +128,12 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             *super().get_urls(),
         ]
 
-    def get_form(
-        self, request: HttpRequest, obj: Schedule | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a schedule."""
-        values = {
-            "tunable": self.tunable,
-            "tenants": visible_tenants(request),
-            "sees_all": not is_limited(request),
-        }
+    def form_values(self, request: HttpRequest, obj: Schedule | None) -> dict[str, Any]:
+        """Return attributes of the form; arguments that cannot be edited have no inputs."""
+        values = super().form_values(request, obj)
         if not self._may_edit_all(request, obj):
-            values |= dict.fromkeys(CALL)  # shown masked, and not as inputs
-        form = type("TuneRowForm", (ScheduleForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+            values |= dict.fromkeys(CALL)  # shown masked
+        return values
 
     def _may_edit_all(self, request: HttpRequest, obj: Schedule | None) -> bool:
         """Whether the form has inputs for all columns: those of the code are edited there."""

@@ -28,7 +28,6 @@ from .filters import TenantFilter
 from .formats import NOTHING, moment
 from .links import url_for
 from .live_forms import hidden_tenant
-from .visible import visible_tenants
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[StatusLinkRevocation]
@@ -162,17 +161,6 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
             },
         ),
     )
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: StatusLinkRevocation | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """Return the form, which knows the tenants that the user sees."""
-        form = type("RevocationForm", (RevocationForm,), {"tenants": visible_tenants(request)})
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
 
     def get_fieldsets(self, request: HttpRequest, obj: StatusLinkRevocation | None = None) -> Any:
         """Return what to give, or what was given."""
