@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -115,17 +114,13 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Show the token. No other page does, and none keeps it."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("The API token %s") % obj,
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "secret": obj.secret,  # type: ignore[attr-defined]
-            "list_url": self.list_url,
-        }
-        request.current_app = self.admin_site.name
-        page = TemplateResponse(request, "admin/tenantqueue/apitoken/made.html", context)
+        page = self.page(
+            request,
+            "apitoken/made.html",
+            gettext("The API token %s") % obj,
+            secret=obj.secret,  # type: ignore[attr-defined]
+            list_url=self.list_url,
+        )
         page["Cache-Control"] = "no-store"
         return page
 

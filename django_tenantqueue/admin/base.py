@@ -130,6 +130,20 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         columns = [column for column in stored if column.name not in self.not_exported]
         return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
 
+    def page(
+        self, request: HttpRequest, template: str, title: str, **context: Any
+    ) -> TemplateResponse:
+        """Return a page of the model that Django has not."""
+        request.current_app = self.admin_site.name
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+        }
+        return TemplateResponse(request, f"admin/tenantqueue/{template}", {**shared, **context})
+
     def get_form(
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
@@ -229,22 +243,18 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         shown = changes[:HISTORY_PAGE]
         if is_limited(request):
             shown = [only_of(change, row, tenant_of(row)) for change in shown]
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Change history: %s") % row,
-            "subtitle": None,
-            "changes": [described(change) for change in shown],
-            "older": changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
-            "is_newest": before is None,
-            "module_name": capfirst(self.opts.verbose_name_plural),
-            "object": row,
-            "opts": self.opts,
-            "media": self.media,
-            "preserved_filters": self.get_preserved_filters(request),
+        return self.page(
+            request,
+            "object_history.html",
+            gettext("Change history: %s") % row,
+            changes=[described(change) for change in shown],
+            older=changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
+            is_newest=before is None,
+            module_name=capfirst(self.opts.verbose_name_plural),
+            object=row,
+            preserved_filters=self.get_preserved_filters(request),
             **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/object_history.html", context)
+        )
 
     # The operations record all that is done. A second entry of Django's would be one in another
     # transaction, for each row, and only of what is done in the admin.

@@ -11,7 +11,6 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -205,21 +204,17 @@ class JobAdmin(JobPages):
                     return self._tune(request, job, form)
         elif is_tunable(job):
             form = WaitingJobForm(job, self.queue_of(job))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": job.name,
-            "subtitle": None,
-            "opts": self.opts,
-            "original": job,
-            "media": self.media,
-            "has_view_permission": True,
-            "preserved_filters": self.get_preserved_filters(request),
+        return self.page(
+            request,
+            "job/change_form.html",
+            job.name,
+            original=job,
+            has_view_permission=True,
+            preserved_filters=self.get_preserved_filters(request),
             **self.changing_context(request, job, form),
             **describe_arguments(self.admin_site, job),
             **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/change_form.html", context)
+        )
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
         if "_cancel" in request.POST and not job.is_final:

@@ -11,7 +11,6 @@ from django.core import signing
 from django.core.signing import BadSignature
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -72,7 +71,6 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             yes=gettext("Go on"),
             sent={RETRY: "1", PLACE: _signed(retry)},
         )
-        assert isinstance(page, TemplateResponse)
         page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
         return page
 
