@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
@@ -56,6 +56,16 @@ class EmptyList(NamedTuple):
     code: str = ""
 
 
+class LoadedChangeList(ChangeList):
+    """A page of a list, with what its admin counts for the rows of the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page, then count for its rows with one bounded statement."""
+        super().get_results(request)
+        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
+        load(list(self.result_list))
+
+
 class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Reads from the database of the jobs, and shows the rows that the user may see."""
 
@@ -97,6 +107,22 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         if self.of_all_tenants and is_limited(request):
             rows = rows.exclude(self.of_all_tenants)
         return only_visible(request, rows, self.tenant_path)
+
+    def load(self, rows: Sequence[_M]) -> None:
+        """Give each row what the page shows of its jobs; by default nothing."""
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts only for the rows that it shows."""
+        return LoadedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> _M | None:
+        """Return a row with its counts."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            self.load([found])
+        return found
 
     @property
     def list_url(self) -> str:

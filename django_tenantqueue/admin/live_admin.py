@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -21,16 +20,6 @@ from .formats import badge
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 
 _M = TypeVar("_M", bound=Model)
-
-
-class LoadedChangeList(ChangeList):
-    """A page of a list, with what its admin counts for the rows of the page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then count for its rows with one bounded statement."""
-        super().get_results(request)
-        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
-        load(list(self.result_list))
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):
@@ -58,9 +47,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     list_per_page = 50
     list_max_show_all = 100
 
-    def load(self, rows: Sequence[_M]) -> None:
-        """Give each row what the page shows of its jobs; by default nothing."""
-
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns; those who may not change a row see no yes or no for `paused`."""
         columns = super().get_list_display(request)
@@ -84,17 +70,12 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             labels.append(badge("error" if line else "held", gettext("no slots")))
         return labels
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts only for the rows that it shows."""
-        return LoadedChangeList
-
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row with its counts, and whether the user may see its jobs."""
+        """Return a row, and whether the user may see its jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
-            self.load([found])
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
         return found
 

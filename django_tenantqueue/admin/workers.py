@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
@@ -33,7 +33,6 @@ from .formats import (
     moment,
     state_badge,
 )
-from .live_admin import LoadedChangeList
 from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
@@ -96,40 +95,13 @@ class WorkerAdmin(WorkerActions):
             },
         ),
     )
-    readonly_fields = (
-        *(field.name for field in Worker._meta.fields),
-        "process_id",
-        "supervisor_process_id",
-        "status",
-        "heartbeat",
-        "uptime",
-        "takes",
-        "running",
-        "memory",
-        "claims",
-        "ends",
-        "clock",
-        "last_failure",
-    )
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts what the workers of the page hold."""
-        return LoadedChangeList
+    readonly_fields = flatten_fieldsets(fieldsets)
 
     def load(self, rows: Sequence[Worker]) -> None:
         """Give each worker the number of jobs that it holds as `claims`."""
         found = count_claims_of_workers(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.claims = found.get(row.pk, 0)  # type: ignore[attr-defined]
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Worker | None:
-        """Return a worker with the number of jobs that it holds."""
-        worker = super().get_object(request, object_id, from_field)
-        if worker is not None:
-            self.load([worker])
-        return worker
 
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:
