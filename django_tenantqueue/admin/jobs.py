@@ -240,7 +240,7 @@ class JobAdmin(JobPages):
         texts = form.change_texts()
         changed = [
             text
-            for text, (name, value) in zip(texts, form.changes.items(), strict=True)
+            for text, (name, (_old, value)) in zip(texts, form.changes.items(), strict=True)
             if done[name](value)
         ]
         if changed:
