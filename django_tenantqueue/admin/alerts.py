@@ -23,7 +23,7 @@ from ..operations import alert_rules as operations
 from ..status.masking import MASK
 from .base import EmptyList, TenantQueueModelAdmin
 from .filters import TenantFilter
-from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
+from .formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
 from .links import link_to
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm
@@ -314,8 +314,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     def lasted(self, alert: Alert) -> SafeString:
         """Return how long it has lasted."""
         end = alert.resolved_at or timezone.now()
-        text = duration_text((end - alert.opened_at).total_seconds())
-        return format_html('<span class="tq-time">{}</span>', text)
+        return unbroken(duration_text(end - alert.opened_at))
 
     @admin.display(description=_("last seen"))
     def seen(self, alert: Alert) -> SafeString | str:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty
 from .base import EmptyList, TenantQueueModelAdmin
-from .formats import NOTHING, duration_text, failure_text, moment
+from .formats import NOTHING, badge, duration_text, failure_text, moment, number, unbroken
 
 
 @admin.register(Duty)
@@ -30,8 +30,7 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
         """Return whether the last run failed."""
-        kind, text = ("error", gettext("failed")) if duty.error else ("held", gettext("well"))
-        return format_html('<span class="tq-state tq-state-{}">{}</span>', kind, text)
+        return badge("error", gettext("failed")) if duty.error else badge("held", gettext("well"))
 
     @admin.display(description=_("last run"), ordering="-ran_at")
     def ran(self, duty: Duty) -> SafeString | str:
@@ -41,12 +40,12 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     @admin.display(description=_("duration"), ordering="-duration_seconds")
     def took(self, duty: Duty) -> SafeString:
         """Return how long the last run took."""
-        return format_html('<span class="tq-time">{}</span>', duration_text(duty.duration_seconds))
+        return unbroken(duration_text(duty.duration_seconds))
 
     @admin.display(description=_("runs"), ordering="-runs")
     def times(self, duty: Duty) -> SafeString:
         """Return how often the duty has run."""
-        return format_html('<span class="tq-number">{}</span>', f"{duty.runs:,}")
+        return number(f"{duty.runs:,}")
 
     @admin.display(description=_("last result"), ordering="-acted_at")
     def did(self, duty: Duty) -> SafeString | str:

@@ -80,6 +80,16 @@ def badge(name: str, text: object) -> SafeString:
     return format_html('<span class="tq-state tq-state-{}">{}</span>', name, text)
 
 
+def number(text: object) -> SafeString:
+    """Return a number as HTML whose digits stand below each other in a list."""
+    return format_html('<span class="tq-number">{}</span>', text)
+
+
+def unbroken(text: object) -> SafeString:
+    """Return a duration as HTML that stays on one line."""
+    return format_html('<span class="tq-time">{}</span>', text)
+
+
 def badges(labels: Iterable[SafeString]) -> SafeString:
     """Return labels beside each other."""
     shown = format_html_join(" ", "{}", ((label,) for label in labels))
@@ -89,7 +99,7 @@ def badges(labels: Iterable[SafeString]) -> SafeString:
 def state_badge(state: str) -> SafeString:
     """Return a job's state as a coloured label."""
     label = State(state).label if state in State.values else state
-    return format_html('<span class="tq-state tq-state-{}">{}</span>', state, label)
+    return badge(state, label)
 
 
 def failure_text(text: str, at: datetime | None) -> SafeString | str:

@@ -10,13 +10,14 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..operations.tuning import add_row
+from ..status.amounts import COUNTED_TO
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
-from .formats import badge
+from .formats import badge, counted, number
 from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
 
 _M = TypeVar("_M", bound=Model)
@@ -60,15 +61,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def pause_badge(self, row: _M) -> SafeString | str:
         """Return a label for a paused row, and nothing for others."""
         return badge("error", gettext("paused")) if getattr(row, "paused", False) else ""
-
-    def troubles(self, row: _M, line: int) -> list[SafeString]:
-        """Return labels for what holds `line` jobs of a row; none for a healthy one."""
-        labels = []
-        if getattr(row, "paused", False):
-            labels.append(badge("error" if line else "held", gettext("paused")))
-        if getattr(row, "num_slots", None) == 0:
-            labels.append(badge("error" if line else "held", gettext("no slots")))
-        return labels
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -163,3 +155,30 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
         """Resume rows."""
         self.switch(request, queryset, "paused", False, self.resume)
+
+
+class LinedAdmin(TunedAdmin[_M]):
+    """Rows that let some jobs through and hold others in a line. `load` of a row counts both."""
+
+    tells_pause = True
+
+    def troubles(self, row: Any) -> list[SafeString]:
+        """Return labels for what holds the jobs of a row with slots; none for a healthy one."""
+        load, labels = row.load, []
+        if row.paused:
+            labels.append(badge("error" if load.line else "held", gettext("paused")))
+        if row.num_slots == 0:
+            labels.append(badge("error" if load.line else "held", gettext("no slots")))
+        elif row.num_slots and load.inside >= row.num_slots and load.line:
+            labels.append(badge("scheduled", gettext("full")))
+        return labels
+
+    @admin.display(description=pgettext_lazy("jobs", "active"))
+    def inside(self, row: Any) -> SafeString:
+        """Return how many jobs have been let through and have not ended."""
+        return number(counted(row.load.inside, COUNTED_TO))
+
+    @admin.display(description=_("in line"))
+    def line(self, row: Any) -> SafeString:
+        """Return how many jobs are held."""
+        return number(counted(row.load.line, COUNTED_TO))

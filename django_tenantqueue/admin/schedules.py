@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -27,7 +26,16 @@ from ..status.amounts import NAMED
 from ..status.schedules import LATE, failing_schedules, late_schedules
 from .base import EmptyList
 from .filters import TenantFilter
-from .formats import NOTHING, badge, badges, duration_text, failure_text, json_text, moment
+from .formats import (
+    NOTHING,
+    badge,
+    badges,
+    duration_text,
+    failure_text,
+    json_text,
+    moment,
+    unbroken,
+)
 from .job_forms import MomentField
 from .links import link_to
 from .live_admin import TunedAdmin
@@ -278,8 +286,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         """Return how long after its time it ran last."""
         if row.lateness_seconds is None:
             return NOTHING
-        text = duration_text(timedelta(seconds=row.lateness_seconds).total_seconds())
-        return format_html('<span class="tq-time">{}</span>', text)
+        return unbroken(duration_text(row.lateness_seconds))
 
     @admin.display(description=_("error"))
     def last_failure(self, row: Schedule) -> SafeString | str:

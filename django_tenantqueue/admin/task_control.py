@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -16,15 +15,14 @@ from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
-from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from .base import EmptyList
-from .formats import badge, badges, counted
-from .live_admin import TunedAdmin
+from .formats import badge, badges
+from .live_admin import LinedAdmin
 
 
 @admin.register(TaskControl)
-class TaskControlAdmin(TunedAdmin[TaskControl]):
+class TaskControlAdmin(LinedAdmin[TaskControl]):
     """The kill switch of a task, and its cap and rate over all tenants."""
 
     export_name = "task-controls"
@@ -44,7 +42,6 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     operation = staticmethod(operations.tune_control)
     delete = staticmethod(operations.delete_controls)
     pause = staticmethod(operations.pause_controls)
-    tells_pause = True
     resume = staticmethod(operations.resume_controls)
     pause_text = _(
         "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
@@ -87,9 +84,7 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     def trouble(self, control: TaskControl) -> SafeString:
         """Return a label for what holds its jobs; nothing when none is held."""
         load: TaskLoad = control.load  # type: ignore[attr-defined]
-        labels = self.troubles(control, load.line)
-        if control.num_slots and load.inside >= control.num_slots and load.line:
-            labels.append(badge("scheduled", gettext("full")))
+        labels = self.troubles(control)
         if control.max_per_second is not None and load.line:
             labels.append(badge("scheduled", gettext("rate used up")))
         return badges(labels)
@@ -97,11 +92,4 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
         """Return how many of its jobs run, or wait in a worker's buffer."""
-        load: TaskLoad = control.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.inside, COUNTED_TO))
-
-    @admin.display(description=_("in line"))
-    def line(self, control: TaskControl) -> SafeString:
-        """Return how many of its jobs are held."""
-        load: TaskLoad = control.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
+        return self.inside(control)

@@ -27,10 +27,12 @@ from ..status.workers import WorkerState
 from .base import EmptyList
 from .formats import (
     NOTHING,
+    badge,
     breakable,
     duration_text,
     failure_text,
     moment,
+    number,
     state_badge,
 )
 from .worker_actions import DRAIN, STOP, WorkerActions
@@ -125,9 +127,7 @@ class WorkerAdmin(WorkerActions):
     def status(self, worker: Worker) -> SafeString:
         """Return what the worker is doing."""
         state = _state(worker)
-        return format_html(
-            '<span class="tq-state tq-state-{}">{}</span>', BADGES[state], state.label
-        )
+        return badge(BADGES[state], state.label)
 
     @admin.display(
         description=_("state"),
@@ -149,16 +149,14 @@ class WorkerAdmin(WorkerActions):
     def running(self, worker: Worker) -> SafeString:
         """Return how many jobs it holds now, and how many it could run."""
         if worker.role == Role.RUNNER:
-            return format_html('<span class="tq-number">{}</span>', _claims(worker))
+            return number(_claims(worker))
         if worker.role == Role.DISPATCHER:
             room = gettext("sent, at most %d") % worker.threads
-            return format_html(
-                '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
-            )
-        room = gettext("of %(threads)d + %(coroutines)d async") % {
-            "threads": worker.threads,
-            "coroutines": worker.async_slots,
-        }
+        else:
+            room = gettext("of %(threads)d + %(coroutines)d async") % {
+                "threads": worker.threads,
+                "coroutines": worker.async_slots,
+            }
         return format_html(
             '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
         )
@@ -166,17 +164,17 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("memory"), ordering=F("rss_bytes").desc(nulls_last=True))
     def memory(self, worker: Worker) -> SafeString:
         """Return how much memory the process has."""
-        return _number(memory_text(worker.rss_bytes))
+        return number(memory_text(worker.rss_bytes))
 
     @admin.display(description=_("claims/s"), ordering="-claims_per_second")
     def claims(self, worker: Worker) -> SafeString:
         """Return how often the worker asks for jobs."""
-        return _number(rate_text(worker.claims_per_second))
+        return number(rate_text(worker.claims_per_second))
 
     @admin.display(description=_("jobs/s"), ordering="-jobs_per_second")
     def ends(self, worker: Worker) -> SafeString:
         """Return how many jobs the worker ends in a second."""
-        return _number(rate_text(worker.jobs_per_second))
+        return number(rate_text(worker.jobs_per_second))
 
     @admin.display(description=_("uptime"), ordering="-started_at")
     def uptime(self, worker: Worker) -> SafeString:
@@ -262,10 +260,6 @@ def _claims(worker: Worker) -> int:
 
 def _state(worker: Worker) -> WorkerState:
     return worker_status.state_of(worker, timezone.now(), _claims(worker))
-
-
-def _number(text: str) -> SafeString:
-    return format_html('<span class="tq-number">{}</span>', text)
 
 
 def _row(claim: RunningClaim) -> dict[str, Any]:
