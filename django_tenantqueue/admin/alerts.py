@@ -99,6 +99,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     ordering = ("tenant", "name")
     actions = ("enable_selected", "disable_selected")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_alert_rule)
     operation = staticmethod(operations.tune_alert_rule)
     delete = staticmethod(operations.delete_alert_rules)
     readonly_fields = ("now", "checked", "failure", "created_at")
@@ -158,10 +159,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
             return parts
         shown = {"fields": ("url_shown", "webhook_format", "secret_shown", "emails", "log")}
         return [(n, shown if "webhook_url" in part["fields"] else part) for n, part in parts]
-
-    def insert(self, row: AlertRule) -> None:
-        """Write a new rule."""
-        operations.add_alert_rule(row, using=self.using)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what is deleted: the rules, with their alerts, which need no permission."""

@@ -42,6 +42,7 @@ from .charts import sparkline
 from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
+from .links import job_url
 from .visible import visible_tenants
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _job(job: Example, is_known: bool) -> dict[str, Any]:
     short = first if len(first) <= LINE else f"{first[: LINE - 1]}…"
     return {
         "id": job.id,
-        "url": reverse("admin:tenantqueue_job_change", args=[job.id]),
+        "url": job_url(job.id),
         "state": state_badge(job.state),
         "ended": moment(job.finished_at),
         "attempt": job.attempt,

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..operations.tuning import add_row
 from ..status.amounts import COUNTED_TO
+from ..status.task_names import is_known
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
 from .formats import badge, counted, number
@@ -33,6 +34,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Columns that are tuned."""
     operation: ClassVar[Callable[..., None]]
     """Writes the named columns of the row of an id: a static method, called with `using`."""
+    add: ClassVar[Callable[..., Any] | None] = None
+    """Writes a new row, like `operation`. None: the row is written as it is."""
     pause: ClassVar[Callable[..., int]]
     """Pauses the rows of some ids and returns how many it changed: a static method."""
     resume: ClassVar[Callable[..., int]]
@@ -82,7 +85,10 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
-        add_row(self.using, row, self.tunable)
+        if self.add is None:
+            add_row(self.using, row, self.tunable)
+        else:
+            self.add(row, using=self.using)
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
         """Return attributes of the form of a row's page."""
@@ -116,6 +122,15 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             self.operation(obj.pk, using=self.using, **values)
         else:
             self.insert(obj)
+
+    def warn_of_unknown(self, request: HttpRequest, task: str) -> None:
+        """Say so when nothing is known by the name of a task."""
+        if not is_known(self.using, task):
+            text = gettext(
+                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
+                "its jobs show it."
+            )
+            self.message_user(request, text % task, messages.WARNING)
 
     def switch(
         self,

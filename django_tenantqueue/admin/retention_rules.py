@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import RetentionRule
 from ..operations import retention_rules as operations
-from ..status.task_names import is_known
 from .base import EmptyList
 from .filters import TenantFilter
 from .formats import breakable
@@ -42,6 +41,7 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     actions = ()
     fixed = ("tenant", "task", "state")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_rule)
     operation = staticmethod(operations.tune_rule)
     delete = staticmethod(operations.delete_rules)
     readonly_fields = ("created_at",)
@@ -60,20 +60,11 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
         (_("Now"), {"fields": ("created_at",)}),
     )
 
-    def insert(self, row: RetentionRule) -> None:
-        """Write a new rule."""
-        operations.add_rule(row, using=self.using)
-
     def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
         """Write a rule; say so when nothing is known by the name of a new one's task."""
         super().save_model(request, obj, form, change)
-        named = obj.task and "*" not in obj.task
-        if not change and named and not is_known(self.using, obj.task):
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
-            self.message_user(request, text % obj.task, messages.WARNING)
+        if not change and obj.task and "*" not in obj.task:
+            self.warn_of_unknown(request, obj.task)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, rule: RetentionRule) -> Any:

@@ -64,6 +64,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     actions = ()
     fixed = ("tenant", "pattern")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_routing)
     operation = staticmethod(operations.tune_routing)
     delete = staticmethod(operations.delete_routings)
     readonly_fields = ("created_at",)
@@ -81,10 +82,6 @@ class RoutingAdmin(TunedAdmin[Routing]):
         (_("New jobs"), {"fields": operations.TUNABLE}),
         (_("Now"), {"fields": ("created_at",)}),
     )
-
-    def insert(self, row: Routing) -> None:
-        """Write a new routing."""
-        operations.add_routing(row, using=self.using)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, routing: Routing) -> SafeString | str:

@@ -37,10 +37,9 @@ from .formats import (
     unbroken,
 )
 from .job_forms import MomentField
-from .links import link_to
+from .links import job_link, link_to
 from .live_admin import TunedAdmin
 from .schedule_forms import CALL, ScheduleForm, masked_call
-from .sessions import job_link
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -101,6 +100,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     ordering = ("tenant", "name")
     actions = ("run_selected", "enable_selected", "disable_selected")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_schedule)
     operation = staticmethod(operations.tune_schedule)
     delete = staticmethod(operations.delete_schedules)
     readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
@@ -163,10 +163,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             return parts
         shown = {"fields": ("task", "args_shown", "kwargs_shown")}
         return [(label, shown if "args" in part["fields"] else part) for label, part in parts]
-
-    def insert(self, row: Schedule) -> None:
-        """Write a new schedule."""
-        operations.add_schedule(row, using=self.using)
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
         """Write a schedule; say so when nothing is known by the name of its task."""

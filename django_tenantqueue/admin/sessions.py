@@ -25,15 +25,10 @@ from ..status.amounts import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, badge, badges, counted, state_badge
+from .links import job_link
 from .live_admin import LinedAdmin
 
 _S = TypeVar("_S", bound=Session)
-
-
-def job_link(job_id: int) -> SafeString:
-    """Return a link to a job's page."""
-    url = reverse("admin:tenantqueue_job_change", args=[job_id])
-    return format_html('<a href="{}">#{}</a>', url, job_id)
 
 
 def _moment(moment: Any) -> str:

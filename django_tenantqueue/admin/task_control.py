@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -15,7 +15,6 @@ from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
-from ..status.task_names import is_known
 from .base import EmptyList
 from .formats import badge, badges
 from .live_admin import LinedAdmin
@@ -71,14 +70,9 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
 
     def save_model(self, request: HttpRequest, obj: TaskControl, form: Any, change: bool) -> None:
         """Write a control; say so when nothing is known by the name of a new one."""
-        known = change or is_known(self.using, obj.name)
+        if not change:
+            self.warn_of_unknown(request, obj.name)  # its row makes the name known
         super().save_model(request, obj, form, change)
-        if not known:
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
-            self.message_user(request, text % obj.name, messages.WARNING)
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, control: TaskControl) -> SafeString:

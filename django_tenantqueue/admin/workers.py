@@ -10,7 +10,6 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -35,6 +34,7 @@ from .formats import (
     number,
     state_badge,
 )
+from .links import job_url
 from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
@@ -266,7 +266,7 @@ def _row(claim: RunningClaim) -> dict[str, Any]:
     """Return what the page of a worker shows of a job that it runs."""
     return {
         "id": claim.id,
-        "url": reverse("admin:tenantqueue_job_change", args=[claim.id]),
+        "url": job_url(claim.id),
         "name": breakable(claim.name),
         "where": f"{claim.tenant or NOTHING} / {claim.queue or NOTHING}",
         "badge": state_badge(claim.state),
