@@ -100,6 +100,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     actions = ("enable_selected", "disable_selected")
     tunable = operations.TUNABLE
     add = staticmethod(operations.add_alert_rule)
+    masked = {"webhook_url": "url_shown", "webhook_secret": "secret_shown"}
     operation = staticmethod(operations.tune_alert_rule)
     delete = staticmethod(operations.delete_alert_rules)
     readonly_fields = ("now", "checked", "failure", "created_at")
@@ -138,27 +139,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         counts = dict(found.order_by().values_list("rule").annotate(Count("pk")))
         for row in rows:
             row.open = counts.get(row.pk, 0)
-
-    def form_values(self, request: HttpRequest, obj: AlertRule | None) -> dict[str, Any]:
-        """Return attributes of the form; without the permission, it has no input for a secret."""
-        values = super().form_values(request, obj)
-        if obj is not None and not self.has_change_permission(request, obj):
-            values["webhook_secret"] = None  # shown masked
-        return values
-
-    def get_readonly_fields(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
-        """Return what cannot be edited; without the permission, secrets are masked."""
-        if obj is None or self.has_change_permission(request, obj):
-            return self.readonly_fields
-        return (*self.readonly_fields, "url_shown", "secret_shown")
-
-    def get_fieldsets(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
-        """Return the parts of the form."""
-        parts = super().get_fieldsets(request, obj)
-        if obj is None or self.has_change_permission(request, obj):
-            return parts
-        shown = {"fields": ("url_shown", "webhook_format", "secret_shown", "emails", "log")}
-        return [(n, shown if "webhook_url" in part["fields"] else part) for n, part in parts]
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what is deleted: the rules, with their alerts, which need no permission."""

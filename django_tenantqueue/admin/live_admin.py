@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
@@ -46,6 +46,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Whether another column of the list than `paused` says that a row is paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
+    masked: ClassVar[Mapping[Any, str]] = {}
+    """Columns with secrets -> what is shown in their place where they cannot be edited."""
     refreshes = True
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 50
@@ -77,11 +79,22 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def get_fieldsets(self, request: HttpRequest, obj: _M | None = None) -> Any:
         """Return the parts of the form. The last part shows counts: a new row has none."""
         assert self.fieldsets is not None
-        return self.fieldsets if obj else self.fieldsets[:-1]
+        parts = self.fieldsets if obj else self.fieldsets[:-1]
+        if self.may_edit(request, obj):
+            return parts
+        return [
+            (label, {**part, "fields": [self.masked.get(name, name) for name in part["fields"]]})
+            for label, part in parts
+        ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
         """Return the columns that cannot be edited."""
-        return (*self.fixed, *self.readonly_fields) if obj else self.readonly_fields
+        masked = () if self.may_edit(request, obj) else self.masked.values()
+        return (*(self.fixed if obj else ()), *self.readonly_fields, *masked)
+
+    def may_edit(self, request: HttpRequest, obj: _M | None) -> bool:
+        """Return whether the form of a row has inputs for all that can be tuned."""
+        return obj is None or self.has_change_permission(request, obj)
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
@@ -92,7 +105,8 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
         """Return attributes of the form of a row's page."""
-        return {"tunable": self.tunable, **super().form_values(request, obj)}
+        masked = {} if self.may_edit(request, obj) else dict.fromkeys(self.masked)
+        return {"tunable": self.tunable, **masked, **super().form_values(request, obj)}
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """Return the form of a row of the list."""

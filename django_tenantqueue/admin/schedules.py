@@ -101,6 +101,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     actions = ("run_selected", "enable_selected", "disable_selected")
     tunable = operations.TUNABLE
     add = staticmethod(operations.add_schedule)
+    masked = {"args": "args_shown", "kwargs": "kwargs_shown"}
     operation = staticmethod(operations.tune_schedule)
     delete = staticmethod(operations.delete_schedules)
     readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
@@ -136,33 +137,17 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             *super().get_urls(),
         ]
 
-    def form_values(self, request: HttpRequest, obj: Schedule | None) -> dict[str, Any]:
-        """Return attributes of the form; arguments that cannot be edited have no inputs."""
-        values = super().form_values(request, obj)
-        if not self._may_edit_all(request, obj):
-            values |= dict.fromkeys(CALL)  # shown masked
-        return values
-
-    def _may_edit_all(self, request: HttpRequest, obj: Schedule | None) -> bool:
-        """Whether the form has inputs for all columns: those of the code are edited there."""
-        if obj is None:
-            return True
-        return obj.source == Schedule.Source.ADMIN and self.has_change_permission(request, obj)
+    def may_edit(self, request: HttpRequest, obj: Schedule | None) -> bool:
+        """Return whether the form has inputs for all columns. Code keeps those of its own."""
+        is_ours = obj is None or obj.source == Schedule.Source.ADMIN
+        return is_ours and super().may_edit(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         """Return what cannot be edited: of a schedule of the code, all but `enabled`."""
-        if self._may_edit_all(request, obj):
-            return self.readonly_fields
-        kept = [name for name in self.tunable if name not in ("enabled", *CALL)]
-        return (*self.readonly_fields, *kept, "args_shown", "kwargs_shown")
-
-    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
-        """Return the parts of the form; arguments that cannot be edited are shown masked."""
-        parts = super().get_fieldsets(request, obj)
-        if self._may_edit_all(request, obj):
-            return parts
-        shown = {"fields": ("task", "args_shown", "kwargs_shown")}
-        return [(label, shown if "args" in part["fields"] else part) for label, part in parts]
+        fields = super().get_readonly_fields(request, obj)
+        if self.may_edit(request, obj):
+            return fields
+        return (*fields, *(n for n in self.tunable if n not in ("enabled", *self.masked)))
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
         """Write a schedule; say so when nothing is known by the name of its task."""
