@@ -43,11 +43,8 @@ class PriorityForm(forms.Form):
     )
 
 
-class MoveForm(forms.Form):
-    """Another queue for the chosen jobs, one that there is: a typing error makes no queue.
-
-    `targets` maps each tenant of the jobs to the queue that its jobs go to.
-    """
+class _QueueForm(forms.Form):
+    """Another queue, one that there is: a typing error makes no queue."""
 
     tenant = forms.CharField(
         label=_("Tenant"),
@@ -61,19 +58,12 @@ class MoveForm(forms.Form):
     queue = forms.CharField(label=_("Queue"), max_length=100)
 
     def __init__(
-        self,
-        using: str,
-        tenants: Iterable[str],
-        data: Any = None,
-        *,
-        visible: Collection[str] | None = None,
+        self, using: str, data: Any = None, *, visible: Collection[str] | None = None
     ) -> None:
         """`visible`: the tenants that the user sees; None: all."""
         super().__init__(data)
-        self._visible = visible
-        self.targets: dict[str, TenantQueue] = {}
         self._using = using
-        self._tenants = sorted(set(tenants))
+        self._visible = visible
 
     def clean_tenant(self) -> str:
         """Refuse a tenant that the user does not see."""
@@ -81,6 +71,18 @@ class MoveForm(forms.Form):
         if tenant and self._visible is not None and tenant not in self._visible:
             raise hidden_tenant(tenant)
         return tenant
+
+
+class MoveForm(_QueueForm):
+    """Another queue for the chosen jobs.
+
+    `targets` maps each tenant of the jobs to the queue that its jobs go to.
+    """
+
+    def __init__(self, using: str, tenants: Iterable[str], *args: Any, **kwargs: Any) -> None:
+        super().__init__(using, *args, **kwargs)
+        self.targets: dict[str, TenantQueue] = {}
+        self._tenants = sorted(set(tenants))
 
     def clean(self) -> dict[str, Any]:
         """Find the queues."""
@@ -106,21 +108,8 @@ def check_run_at(run_at: datetime | None) -> datetime | None:
     return run_at
 
 
-class MoveAllForm(forms.Form):
+class MoveAllForm(_QueueForm):
     """Another queue for all jobs that match. Which tenants they have is not known before."""
-
-    tenant = MoveForm.base_fields["tenant"]
-    queue = MoveForm.base_fields["queue"]
-
-    def __init__(
-        self, using: str, data: Any = None, *, visible: Collection[str] | None = None
-    ) -> None:
-        """`visible`: the tenants that the user sees; None: all."""
-        super().__init__(data)
-        self._using = using
-        self._visible = visible
-
-    clean_tenant = MoveForm.clean_tenant
 
     def clean(self) -> dict[str, Any]:
         """Look for the queue of the tenant, or for one of the name."""
