@@ -63,6 +63,15 @@ def exact_text(value: datetime) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03d} {local:%Z}"
 
 
+def value_text(value: Any) -> str:
+    """Return a column's value for a sentence."""
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if isinstance(value, datetime):
+        return exact_text(value).replace(".000", "")
+    return gettext("nothing") if value in (None, "") else str(value)
+
+
 def moment(value: datetime | None, now: datetime | None = None) -> SafeString | str:
     """Return a moment as HTML: how long ago it was, with the exact time as its tooltip."""
     if value is None:

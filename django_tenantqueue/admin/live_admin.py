@@ -18,8 +18,8 @@ from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
-from .formats import badge, counted, number
-from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
+from .formats import badge, counted, number, value_text
+from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
 
 _M = TypeVar("_M", bound=Model)
 

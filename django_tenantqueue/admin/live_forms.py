@@ -8,7 +8,6 @@ that is a conflict, which the operator sees.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
@@ -18,7 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
-from .formats import exact_text
+from .formats import value_text
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Model]
@@ -48,15 +47,6 @@ def column_label(model: type[Model], name: str) -> str:
 
 def _gone(model: type[Model]) -> str:
     return gettext("This %s does not exist any more.") % model._meta.verbose_name
-
-
-def value_text(value: Any) -> str:
-    """Return a column's value for a sentence."""
-    if isinstance(value, bool):
-        return gettext("yes") if value else gettext("no")
-    if isinstance(value, datetime):
-        return exact_text(value).replace(".000", "")
-    return gettext("nothing") if value in (None, "") else str(value)
 
 
 def hidden_tenant(tenant: str) -> ValidationError:
