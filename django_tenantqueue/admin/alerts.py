@@ -6,10 +6,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponseRedirect
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,20 +21,13 @@ from ..exceptions import TenantQueueError
 from ..models import Alert, AlertRule, Job
 from ..operations import alert_rules as operations
 from ..status.masking import MASK
-from ..text import read_number
-from .base import EmptyList, ModelAdmin, TenantQueueModelAdmin
-from .export import Table
+from .base import EmptyList, TenantQueueModelAdmin
 from .filters import TenantFilter
-from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
+from .formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
 from .links import link_to
 from .live_admin import TunedAdmin
-from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import is_limited, rule_of, visible_alerts, visible_tenants
-
-TEST = "_send_test"
-"""The button of a rule's page."""
-SECRETS = ("webhook_url", "webhook_secret")
-"""Columns that no download has."""
+from .live_forms import SingleTuneForm
+from .visible import rule_of, visible_alerts
 
 
 class AlertRuleForm(SingleTuneForm):
@@ -73,17 +66,13 @@ class AlertRuleForm(SingleTuneForm):
         tenant = str(self.cleaned_data["tenant"])
         if self.tenants is not None and not tenant:
             raise ValidationError(gettext("Name a tenant: you do not see all of them."))
-        if self.tenants is not None and tenant not in self.tenants:
-            raise hidden_tenant(tenant)
-        return tenant
+        return super().clean_tenant()
 
     def clean(self) -> dict[str, Any] | None:
         """Check what belongs together."""
         cleaned = super().clean()
-        is_new = self.instance._state.adding
-        if not self.errors and (is_new or set(self.changed_data) - {"enabled"}):
-            columns = {f.attname: getattr(self.instance, f.attname) for f in AlertRule._meta.fields}
-            AlertRule(**{**columns, **(cleaned or {})}).clean()
+        if not self.errors and not self.is_switch:
+            self.wanted_row().clean()
         return cleaned
 
 
@@ -91,8 +80,12 @@ class AlertRuleForm(SingleTuneForm):
 class AlertRuleAdmin(TunedAdmin[AlertRule]):
     """What is watched, and who is told."""
 
+    form = AlertRuleForm
     change_form_template = "admin/tenantqueue/alertrule/change_form.html"
+    buttons = {"_send_test": "send_test"}
     export_name = "alert-rules"
+    not_exported = ("webhook_url", "webhook_secret")
+    of_all_tenants = Q(tenant="")
     empty_list = EmptyList(
         _("There are no alert rules."),
         _("Add one here. It tells a chat, an address or a log what goes wrong."),
@@ -106,7 +99,10 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     ordering = ("tenant", "name")
     actions = ("enable_selected", "disable_selected")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_alert_rule)
+    masked = {"webhook_url": "url_shown", "webhook_secret": "secret_shown"}
     operation = staticmethod(operations.tune_alert_rule)
+    delete = staticmethod(operations.delete_alert_rules)
     readonly_fields = ("now", "checked", "failure", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
@@ -136,11 +132,6 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         (_("Now"), {"fields": ("now", "checked", "failure", "created_at")}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:
-        """Return the rules that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.exclude(tenant="") if is_limited(request) else rows
-
     def load(self, rows: Any) -> None:
         """Give each rule its open alerts: one statement."""
         ids = [row.pk for row in rows]
@@ -149,82 +140,15 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
         for row in rows:
             row.open = counts.get(row.pk, 0)
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: AlertRule | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """Return the form of a rule."""
-        values: dict[str, Any] = {"tunable": self.tunable, "tenants": visible_tenants(request)}
-        if obj is not None and not self.has_change_permission(request, obj):
-            values["webhook_secret"] = None  # shown masked, and not as an input
-        form = type("TuneRowForm", (AlertRuleForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def get_readonly_fields(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
-        """Return what cannot be edited; without the permission, secrets are masked."""
-        if obj is None or self.has_change_permission(request, obj):
-            return self.readonly_fields
-        return (*self.readonly_fields, "url_shown", "secret_shown")
-
-    def get_fieldsets(self, request: HttpRequest, obj: AlertRule | None = None) -> Any:
-        """Return the parts of the form."""
-        parts = super().get_fieldsets(request, obj)
-        if obj is None or self.has_change_permission(request, obj):
-            return parts
-        shown = {"fields": ("url_shown", "webhook_format", "secret_shown", "emails", "log")}
-        return [(n, shown if "webhook_url" in part["fields"] else part) for n, part in parts]
-
-    def insert(self, row: AlertRule) -> None:
-        """Write a new rule."""
-        operations.add_alert_rule(row, using=self.using)
-
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without secrets."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name not in SECRETS]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there."""
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what is deleted: the rules, with their alerts, which need no permission."""
         return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
-    def delete_model(self, request: HttpRequest, obj: AlertRule) -> None:
-        """Delete a rule."""
-        operations.delete_alert_rules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
-        """Delete rules."""
-        operations.delete_alert_rules(queryset.values_list("pk", flat=True), using=self.using)
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a rule, save it, or send a test message."""
-        if TEST in request.POST and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(object_id)
-            rows = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            for rule in rows:
-                self._send_test(request, rule)
-            return HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
-
-    def _send_test(self, request: HttpRequest, rule: AlertRule) -> None:
+    def send_test(self, request: HttpRequest, rules: QuerySet[AlertRule]) -> None:
+        """Send a message to each receiver of a rule."""
         try:
             with transaction.atomic(using=self.using):
-                jobs = enqueue_test(self.using, rule)
+                jobs = enqueue_test(self.using, rules.get())
         except TenantQueueError as error:
             text = gettext("Nothing was enqueued: %s") % error
             self.message_user(request, text, messages.ERROR)
@@ -327,7 +251,7 @@ class OpenFilter(admin.SimpleListFilter):
 class AlertAdmin(TenantQueueModelAdmin[Alert]):
     """Shows what rules have found; nothing can be set."""
 
-    addable = False
+    addable = changeable = False
     export_name = "alerts"
     refreshes = True
     empty_list = EmptyList(
@@ -339,18 +263,12 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     list_select_related = ("rule",)
     list_per_page = 100
     sortable_by = ()
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fields = ("state", "label", "text", "rule_link", "opened", "lasted", "seen", "told")
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
         """Return the alerts that the user may see."""
         return visible_alerts(request, super().get_queryset(request))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: there is nothing to set."""
-        return False
 
     @admin.display(description=_("state"))
     def state(self, alert: Alert) -> SafeString:
@@ -373,8 +291,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     def lasted(self, alert: Alert) -> SafeString:
         """Return how long it has lasted."""
         end = alert.resolved_at or timezone.now()
-        text = duration_text((end - alert.opened_at).total_seconds())
-        return format_html('<span class="tq-time">{}</span>', text)
+        return unbroken(duration_text(end - alert.opened_at))
 
     @admin.display(description=_("last seen"))
     def seen(self, alert: Alert) -> SafeString | str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -19,26 +16,16 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import ApiToken
 from ..operations import tokens as operations
-from ..text import read_number
-from .acting import acting
 from .base import EmptyList
 from .confirmation import confirm
-from .export import Table
 from .filters import TenantFilter
 from .formats import badge, moment
 from .live_admin import TunedAdmin
-from .live_forms import SingleTuneForm, hidden_tenant
-from .visible import is_limited, visible_tenants
-
-REVOKE = "_revoke"
-"""The button of a token's page."""
+from .live_forms import SingleTuneForm
 
 
 class ApiTokenForm(SingleTuneForm):
     """A new token, or what can be tuned of one."""
-
-    sees_all: ClassVar[bool] = True
-    """Whether the user sees all tenants."""
 
     scopes = forms.MultipleChoiceField(
         label=_("Allows to"),
@@ -55,16 +42,7 @@ class ApiTokenForm(SingleTuneForm):
         """Refuse a tenant that the user does not see."""
         tenant = str(self.cleaned_data["tenant"])
         is_for_all = self.data.get(self.add_prefix("all_tenants"))
-        if self.tenants is not None and tenant not in self.tenants and not is_for_all:
-            raise hidden_tenant(tenant)
-        return tenant
-
-    def clean_all_tenants(self) -> bool:
-        """Refuse a token for all tenants by a user who does not see them."""
-        value = bool(self.cleaned_data["all_tenants"])
-        if value and not self.sees_all:
-            raise ValidationError(gettext("You are not allowed to see all tenants."))
-        return value
+        return tenant if is_for_all else super().clean_tenant()
 
 
 class ValidFilter(admin.SimpleListFilter):
@@ -94,8 +72,12 @@ class ValidFilter(admin.SimpleListFilter):
 class ApiTokenAdmin(TunedAdmin[ApiToken]):
     """Who may use the HTTP API. A token itself is shown once, when it is made."""
 
+    form = ApiTokenForm
     change_form_template = "admin/tenantqueue/apitoken/change_form.html"
+    buttons = {"_revoke": "revoke_selected"}
     export_name = "api-tokens"
+    not_exported = ("digest",)
+    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("There are no API tokens."),
         _("Add one here, or on the command line:"),
@@ -119,24 +101,10 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiToken]:
-        """Return the tokens that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.filter(all_tenants=False) if is_limited(request) else rows
-
-    def get_form(
-        self, request: HttpRequest, obj: ApiToken | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a token."""
-        values: dict[str, Any] = {
-            "tunable": self.tunable,
-            "tenants": visible_tenants(request),
-            "sees_all": not is_limited(request),
-        }
-        if obj is not None:
-            values["scopes"] = None  # a text, and not inputs
-        form = type("TuneRowForm", (ApiTokenForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+    def form_values(self, request: HttpRequest, obj: ApiToken | None) -> dict[str, Any]:
+        """Return attributes of the form; the scopes of a token that is there are a text."""
+        values = super().form_values(request, obj)
+        return values if obj is None else {**values, "scopes": None}
 
     def insert(self, row: ApiToken) -> None:
         """Write a new token, and keep it for the page that shows it once."""
@@ -146,58 +114,25 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Show the token. No other page does, and none keeps it."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("The API token %s") % obj,
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "secret": obj.secret,  # type: ignore[attr-defined]
-            "list_url": self.list_url,
-        }
-        request.current_app = self.admin_site.name
-        page = TemplateResponse(request, "admin/tenantqueue/apitoken/made.html", context)
+        page = self.page(
+            request,
+            "apitoken/made.html",
+            gettext("The API token %s") % obj,
+            secret=obj.secret,  # type: ignore[attr-defined]
+            list_url=self.list_url,
+        )
         page["Cache-Control"] = "no-store"
         return page
-
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without hashes."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name != "digest"]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a token, save it, or revoke it."""
-        if REVOKE in request.POST and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(object_id)
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            with acting(request), transaction.atomic(using=self.using):
-                page = self._ask_and_revoke(request, chosen, {REVOKE: "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
 
     @admin.action(permissions=["change"], description=_("Revoke selected API tokens…"))
     def revoke_selected(
         self, request: HttpRequest, queryset: QuerySet[ApiToken]
     ) -> HttpResponse | None:
         """Ask, then revoke tokens."""
-        return self._ask_and_revoke(request, queryset, None)
-
-    def _ask_and_revoke(
-        self, request: HttpRequest, rows: QuerySet[ApiToken], sent: dict[str, str] | None
-    ) -> HttpResponse | None:
         text = gettext("Requests with them are refused from now on. This cannot be undone.")
-        if page := confirm(self, request, rows, gettext("Revoke"), text, sent):
+        if page := confirm(self, request, queryset, gettext("Revoke"), text):
             return page
-        count = operations.revoke_tokens(rows.values_list("pk", flat=True), using=self.using)
+        count = operations.revoke_tokens(queryset.values_list("pk", flat=True), using=self.using)
         told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
         self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
@@ -9,7 +10,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -28,7 +29,7 @@ from .acting import acting
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
-from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of
+from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
 HISTORY_PAGE = PAGE * 2
@@ -55,18 +56,40 @@ class EmptyList(NamedTuple):
     code: str = ""
 
 
+class LoadedChangeList(ChangeList):
+    """A page of a list, with what its admin counts for the rows of the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Fetch the page, then count for its rows with one bounded statement."""
+        super().get_results(request)
+        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
+        load(list(self.result_list))
+
+
 class TenantQueueModelAdmin(ModelAdmin[_M]):
-    """Reads from the database of the jobs, and deletes nothing."""
+    """Reads from the database of the jobs, and shows the rows that the user may see."""
 
     empty_list: ClassVar[EmptyList]
     addable: ClassVar[bool] = True
     """Whether users may add rows in the admin."""
+    changeable: ClassVar[bool] = True
+    """Whether users may change rows in the admin."""
+    delete: ClassVar[Callable[..., int] | None] = None
+    """Deletes the rows of some ids: a static method, called with `using`. None: rows stay."""
     tenant_path: ClassVar[str] = "tenant"
     """The tenant of a row, as a queryset names it. See also `visible.FLEET_MODELS`."""
+    of_all_tenants: ClassVar[Q] = Q()
+    """Rows that are about all tenants: users who see some tenants do not see these."""
     refreshes: ClassVar[bool] = False
     """Whether the list refreshes itself in a browser."""
     export_name: ClassVar[str]
     """The beginning of the names of downloaded files."""
+    not_exported: ClassVar[tuple[str, ...]] = ()
+    """Columns that no download has."""
+    buttons: ClassVar[Mapping[str, str]] = {}
+    """What the buttons of a row's page post -> the action that gets this row."""
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
 
     class Media:
         css = {"all": ["django_tenantqueue/admin.css"]}
@@ -81,7 +104,25 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         rows = super().get_queryset(request).using(self.using)
         if self.opts.model_name in FLEET_MODELS:
             return rows.none() if is_limited(request) else rows
+        if self.of_all_tenants and is_limited(request):
+            rows = rows.exclude(self.of_all_tenants)
         return only_visible(request, rows, self.tenant_path)
+
+    def load(self, rows: Sequence[_M]) -> None:
+        """Give each row what the page shows of its jobs; by default nothing."""
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """Return the list that counts only for the rows that it shows."""
+        return LoadedChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> _M | None:
+        """Return a row with its counts."""
+        found = super().get_object(request, object_id, from_field)
+        if found is not None:
+            self.load([found])
+        return found
 
     @property
     def list_url(self) -> str:
@@ -111,8 +152,34 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def export_table(self, changelist: ChangeList) -> Table:
         """Return the rows that a list selects on all its pages."""
-        columns = stored_columns(self.model)
+        stored = stored_columns(self.model)
+        columns = [column for column in stored if column.name not in self.not_exported]
         return Table(self.export_name, columns, read_pages(changelist.queryset, columns))
+
+    def page(
+        self, request: HttpRequest, template: str, title: str, **context: Any
+    ) -> TemplateResponse:
+        """Return a page of the model that Django has not."""
+        request.current_app = self.admin_site.name
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+        }
+        return TemplateResponse(request, f"admin/tenantqueue/{template}", {**shared, **context})
+
+    def get_form(
+        self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Return the form of a row's page, made for the user."""
+        form = type(self.form.__name__, (self.form,), self.form_values(request, obj))
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
+        """Return attributes of the form; None for an input that the user does not get."""
+        return {"tenants": visible_tenants(request)}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""
@@ -123,8 +190,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return self._sees(request) and super().has_view_permission(request, obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may tune and act."""
-        return self._sees(request) and super().has_change_permission(request, obj)
+        """Return whether there is something to change, and the user has the permission."""
+        return (
+            self.changeable and self._sees(request) and super().has_change_permission(request, obj)
+        )
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Return whether the index of the admin shows the model."""
@@ -135,8 +204,18 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return self.opts.model_name not in FLEET_MODELS or not is_limited(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: rows of the queue are not deleted by hand."""
-        return False
+        """Return whether rows can be deleted and the user has the permission."""
+        may_delete = self.delete is not None and self._sees(request)
+        return may_delete and super().has_delete_permission(request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: _M) -> None:
+        """Delete a row."""
+        self.delete_queryset(request, self.get_queryset(request).filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
+        """Delete rows by the operation."""
+        assert self.delete is not None
+        self.delete(queryset.values_list("pk", flat=True), using=self.using)
 
     def may_view_jobs(self, request: HttpRequest) -> bool:
         """Return whether the user may see jobs, also as parts of other pages."""
@@ -149,6 +228,20 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         """Show the list, or do what it asks for in the user's name."""
         with acting(request):
             return super().changelist_view(request, extra_context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show a row, save it, or do what a button of its page asks for."""
+        action = next((self.buttons[name] for name in self.buttons if name in request.POST), None)
+        row = self.get_object(request, unquote(object_id)) if action else None
+        if action is None or row is None:
+            return super().change_view(request, object_id, *args, **kwargs)
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        with acting(request):
+            page = getattr(self, action)(request, self.get_queryset(request).filter(pk=row.pk))
+        return page or HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Show a row, or save it in the user's name."""
@@ -176,22 +269,18 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         shown = changes[:HISTORY_PAGE]
         if is_limited(request):
             shown = [only_of(change, row, tenant_of(row)) for change in shown]
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Change history: %s") % row,
-            "subtitle": None,
-            "changes": [described(change) for change in shown],
-            "older": changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
-            "is_newest": before is None,
-            "module_name": capfirst(self.opts.verbose_name_plural),
-            "object": row,
-            "opts": self.opts,
-            "media": self.media,
-            "preserved_filters": self.get_preserved_filters(request),
+        return self.page(
+            request,
+            "object_history.html",
+            gettext("Change history: %s") % row,
+            changes=[described(change) for change in shown],
+            older=changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,
+            is_newest=before is None,
+            module_name=capfirst(self.opts.verbose_name_plural),
+            object=row,
+            preserved_filters=self.get_preserved_filters(request),
             **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/object_history.html", context)
+        )
 
     # The operations record all that is done. A second entry of Django's would be one in another
     # transaction, for each row, and only of what is done in the admin.

@@ -33,7 +33,7 @@ from ..status.job_filters import (
     read_filters,
 )
 from .base import PAGE_PARAMETERS, TenantQueueModelAdmin
-from .confirmation import ask_for, is_answered
+from .confirmation import ask, is_answered
 from .job_forms import MoveAllForm, PriorityForm
 from .visible import visible_tenants
 
@@ -129,14 +129,14 @@ def act_on_all(
         return None
     question = QUESTIONS[action]
     tenant = bulk.tenant_of_bulk(filters, visible_tenants(request))
-    return ask_for(
+    return ask(
         model_admin,
         request,
+        filter_texts(filters) or [gettext("no filter: all jobs")],
         title=question.title,
         text=question.text,
         yes=question.yes,
         heading=count_text(count),
-        names=filter_texts(filters) or [gettext("no filter: all jobs")],
         notes=[note] if (note := queue_note(using, tenant)) else [],
         form=form,
     )

@@ -19,7 +19,7 @@ from ..bulk import REASONS
 from ..models import Change
 from ..models.change import MODELS
 from ..status.amounts import LINE, LISTED
-from .formats import NOTHING, exact_text, moment, parse_moment
+from .formats import NOTHING, exact_text, moment, parse_moment, value_text
 
 COUNTS: dict[str, Any] = {
     "cancelled": _("cancelled"),
@@ -149,10 +149,8 @@ def _label(kind: str, name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return gettext("yes") if value else gettext("no")
-    if value in (None, ""):
-        return gettext("nothing")
+    if isinstance(value, bool) or value in (None, ""):
+        return value_text(value)
     if isinstance(value, list):
         return ", ".join(_text(one) for one in value)
     if isinstance(value, str) and "T" in value and (at := parse_moment(value)) is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -87,8 +87,9 @@ class ChangesChangeList(ChangeList):
 class ChangeAdmin(TenantQueueModelAdmin[Change]):
     """Shows changes; their entries are written by the operations alone."""
 
-    addable = False
+    addable = changeable = False
     export_name = "changes"
+    of_all_tenants = Q(tenant="")  # of objects of several tenants, of none, or of the fleet
     empty_list = EmptyList(
         _("Nothing has been changed yet."),
         _("What operators and code change appears here, with who did it."),
@@ -100,22 +101,12 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     sortable_by = ()
     search_fields = ("object_label",)
     search_help_text = _("The whole name of an object, as the list shows it.")
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fields = ("exactly", "who", "source", "action", "what", "numbers", "tenant", "values")
     readonly_fields = fields
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """Return the list that counts nothing."""
         return ChangesChangeList
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Change]:
-        """Return the changes that the user may see.
-
-        An entry without a tenant is about objects of several tenants, of none, or of the fleet.
-        """
-        changes = super().get_queryset(request)
-        return changes.exclude(tenant="") if is_limited(request) else changes
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
@@ -125,10 +116,6 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
         if not is_storable(term):
             return queryset.none(), False
         return (queryset.filter(object_label=term) if term else queryset), False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: there is nothing to set."""
-        return False
 
     @admin.display(description=_("when"))
     def when(self, change: Change) -> SafeString | str:

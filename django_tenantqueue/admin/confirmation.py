@@ -41,7 +41,7 @@ def confirm(
 
     That is when the operator has said yes, and when there are no rows. All rows of a list are asked
     about again when their number is not the one that the operator has seen. `sent` are fields to
-    post instead of the action of a list.
+    post instead of the action of a list, or of the button of a page.
     """
     count = _count(rows)
     seen = request.POST.get(APPLY)
@@ -72,65 +72,33 @@ def ask(
     yes: str,
     sent: Mapping[str, str] | None = None,
     form: Form | None = None,
-) -> HttpResponse:
-    """Return the page: what will happen to which rows, a form for more values, and the button."""
-    count = _count(rows)
-    return ask_for(
-        model_admin,
-        request,
-        title=title,
-        text=text,
-        yes=yes,
-        names=[str(row) for row in rows[:LISTED]],
-        more=max(0, count - LISTED),
-        shown=str(count),
-        sent=sent,
-        form=form,
-    )
-
-
-def ask_for(
-    model_admin: TenantQueueModelAdmin[Any],
-    request: HttpRequest,
-    *,
-    title: str,
-    text: str,
-    yes: str,
-    names: Sequence[str],
-    more: int = 0,
-    shown: str = "",
-    sent: Mapping[str, str] | None = None,
-    form: Form | None = None,
     heading: str = "",
     notes: Sequence[str] = (),
-) -> HttpResponse:
-    """Return the page with the names of what is acted on. `notes` are warnings.
+) -> TemplateResponse:
+    """Return the page: what will happen to which rows, a form for more values, and the button.
 
-    `heading` stands above the names. `shown` is posted as APPLY.
+    `heading` stands above the rows. `notes` are warnings.
     """
     if sent is None:
-        kept = ("action", "select_across")
+        kept = ("action", "select_across", *model_admin.buttons)
         fields = [(name, request.POST[name]) for name in kept if name in request.POST]
         fields += [(ACTION_CHECKBOX_NAME, pk) for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)]
     else:
         fields = list(sent.items())
-    context = {
-        **model_admin.admin_site.each_context(request),
-        "title": title,
-        "subtitle": None,
-        "opts": model_admin.opts,
-        "media": model_admin.media,
-        "form": form,
-        "text": text,
-        "yes": yes,
-        "names": names,
-        "more": more,
-        "heading": heading,
-        "notes": notes,
-        "fields": [*fields, (APPLY, shown)],
-    }
-    request.current_app = model_admin.admin_site.name
-    return TemplateResponse(request, "admin/tenantqueue/ask.html", context)
+    count = _count(rows)
+    return model_admin.page(
+        request,
+        "ask.html",
+        title,
+        form=form,
+        text=text,
+        yes=yes,
+        names=[str(row) for row in rows[:LISTED]],
+        more=max(0, count - LISTED),
+        heading=heading,
+        notes=notes,
+        fields=[*fields, (APPLY, str(count))],
+    )
 
 
 def _count(rows: Rows) -> int:

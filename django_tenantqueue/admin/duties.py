@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -13,14 +10,14 @@ from django.utils.translation import gettext_lazy as _
 
 from ..models import Duty
 from .base import EmptyList, TenantQueueModelAdmin
-from .formats import NOTHING, duration_text, failure_text, moment
+from .formats import NOTHING, badge, duration_text, failure_text, moment, number, unbroken
 
 
 @admin.register(Duty)
 class DutyAdmin(TenantQueueModelAdmin[Duty]):
     """Shows the fleet's maintenance; nothing can be set."""
 
-    addable = False  # the worker that does a duty writes its row
+    addable = changeable = False  # the worker that does a duty writes its row
     export_name = "duties"
     empty_list = EmptyList(
         _("No maintenance has been done yet."),
@@ -28,24 +25,12 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
         "python manage.py runworker",
     )
     list_display = ("name", "status", "ran", "took", "times", "worker", "did", "failure")
-    show_full_result_count = False
     fields = ("name", "status", ("ran", "took", "times"), "worker", "did", "last_failure")
-    readonly_fields = (
-        "name",
-        "status",
-        "ran",
-        "took",
-        "times",
-        "worker",
-        "did",
-        "last_failure",
-    )
 
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
         """Return whether the last run failed."""
-        kind, text = ("error", gettext("failed")) if duty.error else ("held", gettext("well"))
-        return format_html('<span class="tq-state tq-state-{}">{}</span>', kind, text)
+        return badge("error", gettext("failed")) if duty.error else badge("held", gettext("well"))
 
     @admin.display(description=_("last run"), ordering="-ran_at")
     def ran(self, duty: Duty) -> SafeString | str:
@@ -55,12 +40,12 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     @admin.display(description=_("duration"), ordering="-duration_seconds")
     def took(self, duty: Duty) -> SafeString:
         """Return how long the last run took."""
-        return format_html('<span class="tq-time">{}</span>', duration_text(duty.duration_seconds))
+        return unbroken(duration_text(duty.duration_seconds))
 
     @admin.display(description=_("runs"), ordering="-runs")
     def times(self, duty: Duty) -> SafeString:
         """Return how often the duty has run."""
-        return format_html('<span class="tq-number">{}</span>', f"{duty.runs:,}")
+        return number(f"{duty.runs:,}")
 
     @admin.display(description=_("last result"), ordering="-acted_at")
     def did(self, duty: Duty) -> SafeString | str:
@@ -78,7 +63,3 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
     def last_failure(self, duty: Duty) -> SafeString | str:
         """Return all of the reason for which the last run failed."""
         return format_html("<pre>{}</pre>", duty.error) if duty.error else NOTHING
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: there is nothing to set."""
-        return False

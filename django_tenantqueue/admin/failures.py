@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import localize
@@ -43,6 +42,7 @@ from .charts import sparkline
 from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
+from .links import job_url
 from .visible import visible_tenants
 
 if TYPE_CHECKING:
@@ -94,13 +94,14 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
         queues=asked.queues,
         name=figure_name(asked.task.strip()) if asked.task.strip() else None,
     )
-    context = {
+    return model_admin.page(
+        request,
+        "failures.html",
+        gettext("Failures"),
         **_shared(request, model_admin, asked, page),
-        "title": gettext("Failures"),
-        "lines": [_line(line, asked) for line in page.lines],
-        "listed": PAGE if len(page.lines) == PAGE else None,
-    }
-    return TemplateResponse(request, "admin/tenantqueue/failures.html", context)
+        lines=[_line(line, asked) for line in page.lines],
+        listed=PAGE if len(page.lines) == PAGE else None,
+    )
 
 
 def failure_group_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse:
@@ -139,12 +140,14 @@ def _show(
     shown = failed.ids[:PAGE]
     found = describe(using, shown)
     queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in found.values()})
-    context = {
+    return model_admin.page(
+        request,
+        "failure_group.html",
+        gettext("Failures of %(task)s") % {"task": group.name},
         **_shared(request, model_admin, asked, page),
-        "title": gettext("Failures of %(task)s") % {"task": group.name},
-        "group": {"name": breakable(group.name), "error": breakable(group.error)},
-        "line": _line(page.lines[0], asked) if page.lines else None,
-        "jobs": [
+        group={"name": breakable(group.name), "error": breakable(group.error)},
+        line=_line(page.lines[0], asked) if page.lines else None,
+        jobs=[
             {
                 **_job(found[i], found[i].error == group.error),
                 "queue": _queue_name(queues.get(found[i].queue_id, found[i].queue_id)),
@@ -152,27 +155,21 @@ def _show(
             for i in shown
             if i in found
         ],
-        "shown": PAGE if len(failed.ids) > PAGE else None,
-        "failed": _number(failed),
-        "waiting": _number(waiting),
-        "list_url": failures_url(**{n: v for n, v in asked.query.items() if n != "task"}),
-    }
-    return TemplateResponse(request, "admin/tenantqueue/failure_group.html", context)
+        shown=PAGE if len(failed.ids) > PAGE else None,
+        failed=_number(failed),
+        waiting=_number(waiting),
+        list_url=failures_url(**{n: v for n, v in asked.query.items() if n != "task"}),
+    )
 
 
 def _shared(
     request: HttpRequest, model_admin: JobActions, asked: Filter, page: FailurePage
 ) -> dict[str, Any]:
-    request.current_app = model_admin.admin_site.name
     kept: dict[str, str | int] = {**asked.query}
     if asked.error:
         kept["error"] = asked.error
     queues = 0 if asked.queues is None else len(asked.queues)
     return {
-        **model_admin.admin_site.each_context(request),
-        "subtitle": None,
-        "opts": model_admin.opts,
-        "media": model_admin.media,
         "asked": asked,
         "ranges": [
             (f"?{urlencode({**kept, 'hours': hours})}", label, hours == asked.hours)
@@ -232,7 +229,7 @@ def _job(job: Example, is_known: bool) -> dict[str, Any]:
     short = first if len(first) <= LINE else f"{first[: LINE - 1]}…"
     return {
         "id": job.id,
-        "url": reverse("admin:tenantqueue_job_change", args=[job.id]),
+        "url": job_url(job.id),
         "state": state_badge(job.state),
         "ended": moment(job.finished_at),
         "attempt": job.attempt,

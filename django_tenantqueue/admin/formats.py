@@ -63,6 +63,15 @@ def exact_text(value: datetime) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03d} {local:%Z}"
 
 
+def value_text(value: Any) -> str:
+    """Return a column's value for a sentence."""
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if isinstance(value, datetime):
+        return exact_text(value).replace(".000", "")
+    return gettext("nothing") if value in (None, "") else str(value)
+
+
 def moment(value: datetime | None, now: datetime | None = None) -> SafeString | str:
     """Return a moment as HTML: how long ago it was, with the exact time as its tooltip."""
     if value is None:
@@ -80,6 +89,16 @@ def badge(name: str, text: object) -> SafeString:
     return format_html('<span class="tq-state tq-state-{}">{}</span>', name, text)
 
 
+def number(text: object) -> SafeString:
+    """Return a number as HTML whose digits stand below each other in a list."""
+    return format_html('<span class="tq-number">{}</span>', text)
+
+
+def unbroken(text: object) -> SafeString:
+    """Return a duration as HTML that stays on one line."""
+    return format_html('<span class="tq-time">{}</span>', text)
+
+
 def badges(labels: Iterable[SafeString]) -> SafeString:
     """Return labels beside each other."""
     shown = format_html_join(" ", "{}", ((label,) for label in labels))
@@ -89,7 +108,7 @@ def badges(labels: Iterable[SafeString]) -> SafeString:
 def state_badge(state: str) -> SafeString:
     """Return a job's state as a coloured label."""
     label = State(state).label if state in State.values else state
-    return format_html('<span class="tq-state tq-state-{}">{}</span>', state, label)
+    return badge(state, label)
 
 
 def failure_text(text: str, at: datetime | None) -> SafeString | str:

@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -31,7 +30,7 @@ from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
-from .live_forms import column_label, lock_rows, value_text
+from .live_forms import SingleTuneForm, column_label
 from .queue_list import late_problems
 from .visible import may, rule_of, visible_alerts, visible_tenants
 
@@ -66,8 +65,10 @@ class Tile:
     url: str = ""
 
 
-class QueueForm(forms.ModelForm):  # type: ignore[type-arg]
+class QueueForm(SingleTuneForm):
     """The columns of a queue that the page changes, beside the values that it showed."""
+
+    tunable = COLUMNS
 
     class Meta:
         model = TenantQueue
@@ -277,53 +278,28 @@ def overview_view(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueu
 
 def _tune(request: HttpRequest, model_admin: admin.ModelAdmin[TenantQueue]) -> HttpResponse:
     """Write the columns that the user changed, unless another one has changed them meanwhile."""
+    url = reverse("admin:app_list", args=["tenantqueue"])
+    back = HttpResponseRedirect(f"{url}?hours={read_hours(request)}")
+    if not model_admin.has_change_permission(request):
+        raise PermissionDenied
+    queue = model_admin.get_object(request, request.POST.get("queue", ""))
+    if queue is None:
+        messages.error(request, gettext("This queue does not exist any more."))
+        return back
+    name = f"{queue.tenant or NOTHING} / {queue.name}"
     using = get_settings().database
-    text = request.POST.get("queue", "")
-    back = HttpResponseRedirect(
-        reverse("admin:app_list", args=["tenantqueue"]) + f"?hours={read_hours(request)}"
-    )
-    with transaction.atomic(using=using):
-        number = int(text) if text.isdecimal() and len(text) < 10 else 0
-        seen = model_admin.get_queryset(request).filter(pk=number)
-        found = lock_rows(TenantQueue, seen.values_list("pk", flat=True))
-        if not model_admin.has_change_permission(request):
-            raise PermissionDenied
-        queue = next(iter(found.values()), None)
-        if not isinstance(queue, TenantQueue):
-            messages.error(request, gettext("This queue does not exist any more."))
-            return back
-        name = f"{queue.tenant or NOTHING} / {queue.name}"
-        now = {column: getattr(queue, column) for column in COLUMNS}
-        shown = QueueForm(
-            {column: request.POST.get(f"was_{column}", "") for column in now}, instance=queue
-        )
-        form = QueueForm(request.POST, instance=TenantQueue.objects.using(using).get(pk=queue.pk))
-        if not form.is_valid() or not shown.is_valid():
-            for error in [e for errors in form.errors.values() for e in errors]:
-                messages.error(request, f"{name}: {error}")
-            return back
-        changes = {
-            column: form.cleaned_data[column]
-            for column in now
-            if form.cleaned_data[column] != shown.cleaned_data[column]
-        }
-        moved = [column for column in changes if now[column] != shown.cleaned_data[column]]
-        if moved:
-            labels = ", ".join(column_label(TenantQueue, column) for column in moved)
-            told = gettext("%(queue)s: %(columns)s was changed meanwhile. Nothing was saved.")
-            messages.warning(request, told % {"queue": name, "columns": labels})
-            return back
-        try:
-            if changes:
-                with acting(request):
-                    control.tune_queue(queue.pk, using=using, **changes)
-        except ValidationError as error:
-            messages.error(request, f"{name}: {'; '.join(error.messages)}")
-            return back
-    texts = [
-        f"{column_label(TenantQueue, column)} {value_text(now[column])} → {value_text(value)}"
-        for column, value in changes.items()
-    ]
-    if texts:
-        messages.success(request, f"{name}: {'; '.join(texts)}")
+    with acting(request), transaction.atomic(using=using):
+        form = QueueForm(request.POST, instance=queue)
+        if form.is_valid() and form.changes:
+            values = {column: new for column, (_old, new) in form.changes.items()}
+            control.tune_queue(queue.pk, using=using, **values)
+            messages.success(request, f"{name}: {'; '.join(form.change_texts())}")
+    moved = [column for column in form.errors if form.has_error(column, "conflict")]
+    if moved:
+        labels = ", ".join(column_label(TenantQueue, column) for column in moved)
+        told = gettext("%(queue)s: %(columns)s was changed meanwhile. Nothing was saved.")
+        messages.warning(request, told % {"queue": name, "columns": labels})
+    else:
+        for error in [e for errors in form.errors.values() for e in errors]:
+            messages.error(request, f"{name}: {error}")
     return back

@@ -8,7 +8,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -16,8 +15,8 @@ from ..calls.options import check_moment
 from ..exceptions import InvalidOption
 from ..models import Job, TenantQueue
 from ..states import Priority, State
-from .formats import NOTHING, exact_text
-from .live_forms import hidden_tenant
+from .formats import NOTHING
+from .live_forms import ComparingForm, hidden_tenant
 
 
 class _MomentInput(forms.DateTimeInput):
@@ -44,11 +43,8 @@ class PriorityForm(forms.Form):
     )
 
 
-class MoveForm(forms.Form):
-    """Another queue for the chosen jobs, one that there is: a typing error makes no queue.
-
-    `targets` maps each tenant of the jobs to the queue that its jobs go to.
-    """
+class _QueueForm(forms.Form):
+    """Another queue, one that there is: a typing error makes no queue."""
 
     tenant = forms.CharField(
         label=_("Tenant"),
@@ -62,19 +58,12 @@ class MoveForm(forms.Form):
     queue = forms.CharField(label=_("Queue"), max_length=100)
 
     def __init__(
-        self,
-        using: str,
-        tenants: Iterable[str],
-        data: Any = None,
-        *,
-        visible: Collection[str] | None = None,
+        self, using: str, data: Any = None, *, visible: Collection[str] | None = None
     ) -> None:
         """`visible`: the tenants that the user sees; None: all."""
         super().__init__(data)
-        self._visible = visible
-        self.targets: dict[str, TenantQueue] = {}
         self._using = using
-        self._tenants = sorted(set(tenants))
+        self._visible = visible
 
     def clean_tenant(self) -> str:
         """Refuse a tenant that the user does not see."""
@@ -82,6 +71,18 @@ class MoveForm(forms.Form):
         if tenant and self._visible is not None and tenant not in self._visible:
             raise hidden_tenant(tenant)
         return tenant
+
+
+class MoveForm(_QueueForm):
+    """Another queue for the chosen jobs.
+
+    `targets` maps each tenant of the jobs to the queue that its jobs go to.
+    """
+
+    def __init__(self, using: str, tenants: Iterable[str], *args: Any, **kwargs: Any) -> None:
+        super().__init__(using, *args, **kwargs)
+        self.targets: dict[str, TenantQueue] = {}
+        self._tenants = sorted(set(tenants))
 
     def clean(self) -> dict[str, Any]:
         """Find the queues."""
@@ -107,21 +108,8 @@ def check_run_at(run_at: datetime | None) -> datetime | None:
     return run_at
 
 
-class MoveAllForm(forms.Form):
+class MoveAllForm(_QueueForm):
     """Another queue for all jobs that match. Which tenants they have is not known before."""
-
-    tenant = MoveForm.base_fields["tenant"]
-    queue = MoveForm.base_fields["queue"]
-
-    def __init__(
-        self, using: str, data: Any = None, *, visible: Collection[str] | None = None
-    ) -> None:
-        """`visible`: the tenants that the user sees; None: all."""
-        super().__init__(data)
-        self._using = using
-        self._visible = visible
-
-    clean_tenant = MoveForm.clean_tenant
 
     def clean(self) -> dict[str, Any]:
         """Look for the queue of the tenant, or for one of the name."""
@@ -162,12 +150,13 @@ def open_queue(using: str, tenant: str, name: str) -> TenantQueue:
     return queue
 
 
-class WaitingJobForm(PriorityForm):
-    """Priority, time and queue of a job that waits.
+class WaitingJobForm(ComparingForm, PriorityForm):
+    """Priority, time and queue of a job that waits. It posts what it showed, as for queues."""
 
-    Like the forms of queues it posts what it showed; `changes` holds what to write.
-    """
-
+    conflict = _(
+        "You changed this from %(shown)s to %(wanted)s, but meanwhile it became %(now)s. "
+        "Save again to make it %(wanted)s."
+    )
     run_at = MomentField(
         label=_("Run at"),
         required=False,
@@ -191,7 +180,7 @@ class WaitingJobForm(PriorityForm):
             del self.fields["queue"]
         self.moves_from = queue
         self.job = job
-        self.changes: dict[str, Any] = {}
+        self.changes = {}
         if job.state == State.HELD:
             del self.fields["run_at"]  # its session or monitor decides when it may run
         for field in self.fields.values():
@@ -204,14 +193,8 @@ class WaitingJobForm(PriorityForm):
     def clean(self) -> dict[str, Any]:
         """Note the changes; reject those of values that another operator has changed since."""
         cleaned = super().clean() or {}
-        for name in self.changed_data:
-            wanted, now = cleaned.get(name), self.initial[name]
-            if wanted is None or wanted == now:
-                continue
-            if self._shown(name) == now:
-                self.changes[name] = wanted
-            else:
-                self._refuse(name, now, wanted)
+        given = [name for name in self.fields if cleaned.get(name) is not None]
+        self.compare_with({name: self.initial[name] for name in given})
         return cleaned
 
     def clean_queue(self) -> str:
@@ -220,37 +203,3 @@ class WaitingJobForm(PriorityForm):
         if self.moves_from is not None and name != self.moves_from.name:
             open_queue(self.moves_from._state.db or "default", self.moves_from.tenant, name)
         return name
-
-    def change_texts(self) -> list[str]:
-        """Return each change as words: priority 240 → 120."""
-        return [
-            f"{str(self.fields[name].label).lower()} {_text(self.initial[name])} → {_text(wanted)}"
-            for name, wanted in self.changes.items()
-        ]
-
-    def _shown(self, name: str) -> Any:
-        field = self.fields[name]
-        raw = field.hidden_widget().value_from_datadict(
-            self.data, self.files, self.add_initial_prefix(name)
-        )
-        try:
-            return self.initial[name] if raw is None else field.to_python(raw)
-        except ValidationError:
-            return self.initial[name]
-
-    def _refuse(self, name: str, now: Any, wanted: Any) -> None:
-        message = gettext(
-            "You changed this from %(shown)s to %(wanted)s, but meanwhile it became %(now)s. "
-            "Save again to make it %(wanted)s."
-        ) % {"shown": _text(self._shown(name)), "wanted": _text(wanted), "now": _text(now)}
-        self.add_error(name, ValidationError(message, code="conflict"))
-        data = self.data.copy()  # type: ignore[attr-defined]
-        hidden = now
-        if isinstance(now, datetime):
-            hidden = timezone.localtime(now).strftime("%Y-%m-%d %H:%M:%S")
-        data[self.add_initial_prefix(name)] = str(hidden)
-        self.data = data
-
-
-def _text(value: Any) -> str:
-    return exact_text(value).replace(".000", "") if isinstance(value, datetime) else str(value)

@@ -108,20 +108,16 @@ class JobPages(JobActions):
             new = self._enqueue_again(request, job, form)
             if new is not None:
                 return HttpResponseRedirect(self._job_url(new.pk))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": gettext("Enqueue job #%d again") % job.pk,
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "job": job,
-            "job_url": self._job_url(job.pk),
-            "queue": queue,
-            "form": form,
-            "mask": MASK,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/again.html", context)
+        return self.page(
+            request,
+            "job/again.html",
+            gettext("Enqueue job #%d again") % job.pk,
+            job=job,
+            job_url=self._job_url(job.pk),
+            queue=queue,
+            form=form,
+            mask=MASK,
+        )
 
     def _enqueue_again(self, request: HttpRequest, job: Job, form: AgainForm) -> Job | None:
         """Enqueue what a valid form says; None: it was rejected, as the form says now."""

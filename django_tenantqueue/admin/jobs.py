@@ -11,7 +11,6 @@ from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -96,9 +95,6 @@ class JobAdmin(JobPages):
         "A job's number, as in 1753 or #1753, the whole name of a task, an object, as in "
         "shop.order:17, or a part of a task's name, a label or an argument."
     )
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    actions_selection_counter = True
 
     def get_urls(self) -> list[URLPattern]:
         """Return the pages of failures, and the others."""
@@ -208,21 +204,17 @@ class JobAdmin(JobPages):
                     return self._tune(request, job, form)
         elif is_tunable(job):
             form = WaitingJobForm(job, self.queue_of(job))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": job.name,
-            "subtitle": None,
-            "opts": self.opts,
-            "original": job,
-            "media": self.media,
-            "has_view_permission": True,
-            "preserved_filters": self.get_preserved_filters(request),
+        return self.page(
+            request,
+            "job/change_form.html",
+            job.name,
+            original=job,
+            has_view_permission=True,
+            preserved_filters=self.get_preserved_filters(request),
             **self.changing_context(request, job, form),
             **describe_arguments(self.admin_site, job),
             **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/tenantqueue/job/change_form.html", context)
+        )
 
     def _press(self, request: HttpRequest, job: Job) -> HttpResponse:
         if "_cancel" in request.POST and not job.is_final:
@@ -248,7 +240,7 @@ class JobAdmin(JobPages):
         texts = form.change_texts()
         changed = [
             text
-            for text, (name, value) in zip(texts, form.changes.items(), strict=True)
+            for text, (name, (_old, value)) in zip(texts, form.changes.items(), strict=True)
             if done[name](value)
         ]
         if changed:

@@ -25,6 +25,16 @@ def url_for(
         return ""
 
 
+def job_url(job_id: int) -> str:
+    """Return the address of a job's page."""
+    return reverse("admin:tenantqueue_job_change", args=[job_id])
+
+
+def job_link(job_id: int) -> SafeString:
+    """Return the number of a job, linked to its page."""
+    return format_html('<a href="{}" class="tq-number">#{}</a>', job_url(job_id), job_id)
+
+
 def link_to(
     site: AdminSite, request: HttpRequest, model: type[Model], pk: object, text: object
 ) -> SafeString:

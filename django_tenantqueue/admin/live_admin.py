@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from ..operations.tuning import add_row
+from ..status.amounts import COUNTED_TO
+from ..status.task_names import is_known
 from .base import TenantQueueModelAdmin
 from .confirmation import confirm
-from .formats import badge
-from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label, value_text
-from .visible import visible_tenants
+from .formats import badge, counted, number, value_text
+from .live_forms import SingleTuneForm, TuneForm, TuneFormSet, column_label
 
 _M = TypeVar("_M", bound=Model)
-
-
-class LoadedChangeList(ChangeList):
-    """A page of a list, with what its admin counts for the rows of the page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page, then count for its rows with one bounded statement."""
-        super().get_results(request)
-        load: Callable[[Sequence[Any]], None] = self.model_admin.load  # type: ignore[attr-defined]
-        load(list(self.result_list))
 
 
 class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Saves by an operation, changed columns only, and shows conflicts instead of reverting."""
 
+    form = SingleTuneForm  # type: ignore[assignment]
+    list_form: ClassVar[type[TuneForm]] = TuneForm
+    """The form of a row of the list."""
     tunable: ClassVar[tuple[str, ...]] = ()
     """Columns that are tuned."""
     operation: ClassVar[Callable[..., None]]
     """Writes the named columns of the row of an id: a static method, called with `using`."""
+    add: ClassVar[Callable[..., Any] | None] = None
+    """Writes a new row, like `operation`. None: the row is written as it is."""
     pause: ClassVar[Callable[..., int]]
     """Pauses the rows of some ids and returns how many it changed: a static method."""
     resume: ClassVar[Callable[..., int]]
@@ -51,15 +46,12 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     """Whether another column of the list than `paused` says that a row is paused."""
     fixed: ClassVar[tuple[str, ...]] = ()
     """Columns that are set when a row is added, and read-only afterwards."""
+    masked: ClassVar[Mapping[Any, str]] = {}
+    """Columns with secrets -> what is shown in their place where they cannot be edited."""
     refreshes = True
     actions: Sequence[Any] = ("pause_selected", "resume_selected")
     list_per_page = 50
     list_max_show_all = 100
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-
-    def load(self, rows: Sequence[_M]) -> None:
-        """Give each row what the page shows of its jobs; by default nothing."""
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns; those who may not change a row see no yes or no for `paused`."""
@@ -75,53 +67,50 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         """Return a label for a paused row, and nothing for others."""
         return badge("error", gettext("paused")) if getattr(row, "paused", False) else ""
 
-    def troubles(self, row: _M, line: int) -> list[SafeString]:
-        """Return labels for what holds `line` jobs of a row; none for a healthy one."""
-        labels = []
-        if getattr(row, "paused", False):
-            labels.append(badge("error" if line else "held", gettext("paused")))
-        if getattr(row, "num_slots", None) == 0:
-            labels.append(badge("error" if line else "held", gettext("no slots")))
-        return labels
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts only for the rows that it shows."""
-        return LoadedChangeList
-
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> _M | None:
-        """Return a row with its counts, and whether the user may see its jobs."""
+        """Return a row, and whether the user may see its jobs."""
         found = super().get_object(request, object_id, from_field)
         if found is not None:
-            self.load([found])
             found.may_view_jobs = self.may_view_jobs(request)  # type: ignore[attr-defined]
         return found
 
     def get_fieldsets(self, request: HttpRequest, obj: _M | None = None) -> Any:
         """Return the parts of the form. The last part shows counts: a new row has none."""
         assert self.fieldsets is not None
-        return self.fieldsets if obj else self.fieldsets[:-1]
+        parts = self.fieldsets if obj else self.fieldsets[:-1]
+        if self.may_edit(request, obj):
+            return parts
+        return [
+            (label, {**part, "fields": [self.masked.get(name, name) for name in part["fields"]]})
+            for label, part in parts
+        ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: _M | None = None) -> Any:
         """Return the columns that cannot be edited."""
-        return (*self.fixed, *self.readonly_fields) if obj else self.readonly_fields
+        masked = () if self.may_edit(request, obj) else self.masked.values()
+        return (*(self.fixed if obj else ()), *self.readonly_fields, *masked)
+
+    def may_edit(self, request: HttpRequest, obj: _M | None) -> bool:
+        """Return whether the form of a row has inputs for all that can be tuned."""
+        return obj is None or self.has_change_permission(request, obj)
 
     def insert(self, row: _M) -> None:
         """Write a new row."""
-        add_row(self.using, row, self.tunable)
+        if self.add is None:
+            add_row(self.using, row, self.tunable)
+        else:
+            self.add(row, using=self.using)
 
-    def get_form(
-        self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a row's page."""
-        tenants = visible_tenants(request)
-        form = type("TuneRowForm", (SingleTuneForm,), {"tunable": self.tunable, "tenants": tenants})
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+    def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
+        """Return attributes of the form of a row's page."""
+        masked = {} if self.may_edit(request, obj) else dict.fromkeys(self.masked)
+        return {"tunable": self.tunable, **masked, **super().form_values(request, obj)}
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         """Return the form of a row of the list."""
-        form = type("TuneListForm", (TuneForm,), {"tunable": self.tunable})
+        form = type("TuneListForm", (self.list_form,), {"tunable": self.tunable})
         return super().get_changelist_form(request, **{"form": form, **kwargs})
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> Any:
@@ -147,6 +136,15 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
             self.operation(obj.pk, using=self.using, **values)
         else:
             self.insert(obj)
+
+    def warn_of_unknown(self, request: HttpRequest, task: str) -> None:
+        """Say so when nothing is known by the name of a task."""
+        if not is_known(self.using, task):
+            text = gettext(
+                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
+                "its jobs show it."
+            )
+            self.message_user(request, text % task, messages.WARNING)
 
     def switch(
         self,
@@ -186,3 +184,30 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[_M]) -> None:
         """Resume rows."""
         self.switch(request, queryset, "paused", False, self.resume)
+
+
+class LinedAdmin(TunedAdmin[_M]):
+    """Rows that let some jobs through and hold others in a line. `load` of a row counts both."""
+
+    tells_pause = True
+
+    def troubles(self, row: Any) -> list[SafeString]:
+        """Return labels for what holds the jobs of a row with slots; none for a healthy one."""
+        load, labels = row.load, []
+        if row.paused:
+            labels.append(badge("error" if load.line else "held", gettext("paused")))
+        if row.num_slots == 0:
+            labels.append(badge("error" if load.line else "held", gettext("no slots")))
+        elif row.num_slots and load.inside >= row.num_slots and load.line:
+            labels.append(badge("scheduled", gettext("full")))
+        return labels
+
+    @admin.display(description=pgettext_lazy("jobs", "active"))
+    def inside(self, row: Any) -> SafeString:
+        """Return how many jobs have been let through and have not ended."""
+        return number(counted(row.load.inside, COUNTED_TO))
+
+    @admin.display(description=_("in line"))
+    def line(self, row: Any) -> SafeString:
+        """Return how many jobs are held."""
+        return number(counted(row.load.line, COUNTED_TO))

@@ -7,15 +7,17 @@ that is a conflict, which the operator sees.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from .formats import value_text
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[Model]
@@ -47,13 +49,6 @@ def _gone(model: type[Model]) -> str:
     return gettext("This %s does not exist any more.") % model._meta.verbose_name
 
 
-def value_text(value: Any) -> str:
-    """Return a column's value for a sentence."""
-    if isinstance(value, bool):
-        return gettext("yes") if value else gettext("no")
-    return gettext("nothing") if value in (None, "") else str(value)
-
-
 def hidden_tenant(tenant: str) -> ValidationError:
     """Return the error of a form that names a tenant which the user does not see."""
     return ValidationError(
@@ -61,7 +56,67 @@ def hidden_tenant(tenant: str) -> ValidationError:
     )
 
 
-class TuneForm(_Form):
+class ComparingForm(forms.BaseForm):
+    """Notes what the operator has changed, and shows what others have changed meanwhile."""
+
+    conflict: ClassVar[Any] = _(
+        "You changed this from %(shown)s to %(wanted)s, but meanwhile another operator set it "
+        "to %(now)s. Save again to make it %(wanted)s, or enter %(now)s to leave it."
+    )
+    changes: dict[str, tuple[Any, Any]]
+    """What to write: name -> (from, to)."""
+
+    def compare_with(self, stored: Mapping[str, Any]) -> None:
+        """Note in `changes` what differs from the stored values; add errors for conflicts."""
+        self.changes = {}
+        for name, now in stored.items():
+            if name not in self.changed_data or name not in self.cleaned_data:
+                continue
+            wanted = self.cleaned_data[name]
+            if now == wanted:
+                continue
+            shown = self._shown(name, default=now)
+            if shown == now:
+                self.changes[name] = (now, wanted)
+            else:
+                self._refuse(name, shown, now, wanted)
+
+    def change_texts(self) -> list[str]:
+        """Return each change as words: slots 3 → 7."""
+        return [
+            f"{self.label_of(name)} {value_text(old)} → {value_text(new)}"
+            for name, (old, new) in self.changes.items()
+        ]
+
+    def label_of(self, name: str) -> str:
+        """Return what a column is called in a sentence."""
+        return str(self.fields[name].label).lower()
+
+    def _shown(self, name: str, default: Any) -> Any:
+        """Return the value the form showed; `default` when the request does not tell."""
+        field = self.fields[name]
+        raw = field.hidden_widget().value_from_datadict(
+            self.data, self.files, self.add_initial_prefix(name)
+        )
+        try:
+            return default if raw is None else field.to_python(raw)
+        except ValidationError:
+            return default
+
+    def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
+        message = self.conflict % {
+            "shown": value_text(shown),
+            "wanted": value_text(wanted),
+            "now": value_text(now),
+        }
+        self.add_error(name, ValidationError(message, code="conflict"))
+        # The next save is made knowing the value of now.
+        data = self.data.copy()  # type: ignore[attr-defined]
+        data[self.add_initial_prefix(name)] = "" if now is None else str(now)
+        self.data = data
+
+
+class TuneForm(ComparingForm, _Form):
     """The columns of a row that operators change. `compare()` must follow its validation.
 
     A subclass names its model, and the columns in `tunable`.
@@ -71,7 +126,7 @@ class TuneForm(_Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.changes: dict[str, tuple[Any, Any]] = {}
+        self.changes = {}
         if self.instance.pk is not None:
             for name in self.fields.keys() & set(self.tunable):
                 self.fields[name].show_hidden_initial = True
@@ -93,52 +148,12 @@ class TuneForm(_Form):
                     self.add_error(name, error)
 
     def compare(self, stored: Model) -> None:
-        """Note in `changes` what to write (name -> (from, to)); add errors for conflicts."""
-        self.changes = {}
-        for name in self.tunable:
-            if name not in self.changed_data or name not in self.cleaned_data:
-                continue
-            now, wanted = getattr(stored, name), self.cleaned_data[name]
-            if now == wanted:
-                continue
-            shown = self._shown(name, default=now)
-            if shown == now:
-                self.changes[name] = (now, wanted)
-            else:
-                self._refuse(name, shown, now, wanted)
+        """Note what to write to the row as it is now."""
+        self.compare_with({name: getattr(stored, name) for name in self.tunable})
 
-    def change_texts(self) -> list[str]:
-        """Return each change as words: slots 3 → 7."""
-        return [
-            f"{column_label(type(self.instance), name)} {value_text(old)} → {value_text(new)}"
-            for name, (old, new) in self.changes.items()
-        ]
-
-    def _shown(self, name: str, default: Any) -> Any:
-        """Return the value the form showed; `default` when the request does not tell."""
-        field = self.fields[name]
-        raw = field.hidden_widget().value_from_datadict(
-            self.data, self.files, self.add_initial_prefix(name)
-        )
-        try:
-            return default if raw is None else field.to_python(raw)
-        except ValidationError:
-            return default
-
-    def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
-        message = gettext(
-            "You changed this from %(shown)s to %(wanted)s, but meanwhile another operator set it "
-            "to %(now)s. Save again to make it %(wanted)s, or enter %(now)s to leave it."
-        ) % {
-            "shown": value_text(shown),
-            "wanted": value_text(wanted),
-            "now": value_text(now),
-        }
-        self.add_error(name, ValidationError(message, code="conflict"))
-        # The next save is made knowing the value of now.
-        data = self.data.copy()  # type: ignore[attr-defined]
-        data[self.add_initial_prefix(name)] = "" if now is None else str(now)
-        self.data = data
+    def label_of(self, name: str) -> str:
+        """Return what a column is called."""
+        return column_label(type(self.instance), name)
 
 
 class SingleTuneForm(TuneForm):
@@ -153,6 +168,24 @@ class SingleTuneForm(TuneForm):
         if self.tenants is not None and tenant not in self.tenants:
             raise hidden_tenant(tenant)
         return tenant
+
+    def clean_all_tenants(self) -> bool:
+        """Refuse a row for all tenants by a user who does not see them."""
+        value = bool(self.cleaned_data["all_tenants"])
+        if value and self.tenants is not None:
+            raise ValidationError(gettext("You are not allowed to see all tenants."))
+        return value
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether only `enabled` is changed: what has become wrong can be disabled."""
+        return not self.instance._state.adding and set(self.changed_data) <= {"enabled"}
+
+    def wanted_row(self) -> Model:
+        """Return the row as it will be, to be checked: the instance stays as it was read."""
+        model = type(self.instance)
+        columns = {f.attname: getattr(self.instance, f.attname) for f in model._meta.fields}
+        return model(**{**columns, **self.cleaned_data})
 
     def clean(self) -> dict[str, Any] | None:
         """Compare with the row as it is now."""

@@ -8,11 +8,9 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core import signing
-from django.core.exceptions import PermissionDenied
 from django.core.signing import BadSignature
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -23,7 +21,6 @@ from ..operations.control import CLAIM_SECONDS
 from ..operations.monitor_retry import FailedRetry
 from ..status.amounts import PAGE
 from ..status.monitor_progress import Progress, progress_of
-from .acting import acting
 from .base import TenantQueueModelAdmin
 from .confirmation import ask, confirm, is_answered
 
@@ -39,6 +36,8 @@ Twice as long: web servers may end the request."""
 class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
     """Asks, then acts. Retries are committed step by step, whatever their number."""
 
+    buttons = {RETRY: "retry_failed"}
+
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -47,20 +46,20 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             return TenantQueueModelAdmin.changelist_view(self, request, extra_context)
         return super().changelist_view(request, extra_context)
 
-    def retry_view(self, request: HttpRequest, monitor: ConcurrentJobMonitor) -> HttpResponse:
-        """Ask, then retry the failed details of a monitor, and return to its page.
+    def retry_failed(
+        self, request: HttpRequest, queryset: QuerySet[ConcurrentJobMonitor]
+    ) -> HttpResponse | None:
+        """Ask, then retry the failed details of a monitor; None: back to its page.
 
         What takes longer than RETRY_SECONDS goes on with the request that the next page makes.
         """
-        if not self.has_change_permission(request, monitor):
-            raise PermissionDenied
+        monitor = queryset.get()
         now = progress_of([monitor])[monitor.pk]
         if not is_answered(request) and now.failed and monitor.cancelled_at is None:
             return self._ask_whether(request, monitor, now)
-        with acting(request):
-            retry = self._retry(request, monitor, request.POST.get(PLACE))
+        retry = self._retry(request, monitor, request.POST.get(PLACE))
         if retry is None or retry.is_done:
-            return HttpResponseRedirect(request.get_full_path())
+            return None
         left = progress_of([monitor])[monitor.pk].failed
         values = {"count": f"{retry.retried:,}", "all": f"{retry.retried + left:,}"}
         page = ask(
@@ -72,7 +71,6 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             yes=gettext("Go on"),
             sent={RETRY: "1", PLACE: _signed(retry)},
         )
-        assert isinstance(page, TemplateResponse)
         page.template_name = "admin/tenantqueue/concurrentjobmonitor/go_on.html"
         return page
 
@@ -93,7 +91,6 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
             title=title % count,
             text=_consequences(now),
             yes=yes % count,
-            sent={RETRY: "1"},
         )
 
     @admin.action(permissions=["change"], description=_("Retry failed details…"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -14,6 +13,7 @@ from ..operations.monitor_control import DETAILS_SHOWN, list_details
 from ..status.monitor_progress import Progress
 from .base import jobs_hidden
 from .formats import NOTHING, breakable, duration_text, moment, state_badge
+from .links import job_link
 from .monitor_export import download_links
 from .monitor_words import PARTS
 
@@ -45,12 +45,6 @@ def details_of(
         shown = list_details(using, monitor, part)
         jobs = _table(shown, getattr(now, part)) + download_links(monitor, part, PARTS[part])
     return format_html('<div class="tq-tabs">{}</div>{}', tabs, jobs)
-
-
-def job_link(job_id: int) -> SafeString:
-    """Return a link to a job's page."""
-    url = reverse("admin:tenantqueue_job_change", args=[job_id])
-    return format_html('<a href="{}" class="tq-number">#{}</a>', url, job_id)
 
 
 def _table(jobs: Sequence[Job], count: int) -> SafeString:

@@ -31,7 +31,8 @@ from .formats import (
     moment_text,
 )
 from .job_causes import ShownCause, shown_cause
-from .monitor_details import chosen_part, details_of, job_link
+from .links import job_link
+from .monitor_details import chosen_part, details_of
 from .monitor_words import counts_text, share_bar, status_badge
 
 OVER = ("ended", "cancelled")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -25,9 +24,9 @@ from .base import EmptyList, jobs_hidden
 from .export import download
 from .filters import CancelledFilter, TenantFilter
 from .formats import NOTHING, moment_text, read_number, state_badge
+from .links import job_link
 from .live_admin import TunedAdmin
-from .monitor_actions import RETRY, MonitorActions
-from .monitor_details import job_link
+from .monitor_actions import MonitorActions
 from .monitor_export import details_table
 from .monitor_page import live_context
 from .monitor_words import PARTS, share_bar, status_badge
@@ -149,17 +148,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
             may_retry=self.has_change_permission(request, monitor),
             sees_jobs=self.may_view_jobs(request),
         )
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a monitor, save it, or retry its failed details."""
-        if RETRY in request.POST and object_id is not None:
-            number = read_number(unquote(object_id))
-            monitor = self.get_queryset(request).filter(pk=-1 if number is None else number).first()
-            if monitor is not None:
-                return self.retry_view(request, monitor)
-        return super().changeform_view(request, object_id, *args, **kwargs)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -28,8 +28,8 @@ from ..status.queue_troubles import (
     is_full,
     walk_busy,
 )
+from .base import LoadedChangeList
 from .formats import NOTHING
-from .live_admin import LoadedChangeList
 from .visible import visible_tenants
 
 

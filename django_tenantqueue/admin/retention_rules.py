@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import RetentionRule
 from ..operations import retention_rules as operations
-from ..status.task_names import is_known
-from .base import EmptyList, ModelAdmin
+from .base import EmptyList
 from .filters import TenantFilter
 from .formats import breakable
 from .live_admin import TunedAdmin
@@ -43,7 +41,9 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
     actions = ()
     fixed = ("tenant", "task", "state")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_rule)
     operation = staticmethod(operations.tune_rule)
+    delete = staticmethod(operations.delete_rules)
     readonly_fields = ("created_at",)
     fieldsets = (
         (
@@ -60,32 +60,11 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
         (_("Now"), {"fields": ("created_at",)}),
     )
 
-    def insert(self, row: RetentionRule) -> None:
-        """Write a new rule."""
-        operations.add_rule(row, using=self.using)
-
     def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
         """Write a rule; say so when nothing is known by the name of a new one's task."""
         super().save_model(request, obj, form, change)
-        named = obj.task and "*" not in obj.task
-        if not change and named and not is_known(self.using, obj.task):
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
-            self.message_user(request, text % obj.task, messages.WARNING)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a rule."""
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: RetentionRule) -> None:
-        """Delete a rule."""
-        operations.delete_rules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RetentionRule]) -> None:
-        """Delete rules."""
-        operations.delete_rules(queryset.values_list("pk", flat=True), using=self.using)
+        if not change and obj.task and "*" not in obj.task:
+            self.warn_of_unknown(request, obj.task)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, rule: RetentionRule) -> Any:

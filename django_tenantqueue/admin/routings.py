@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -14,16 +12,15 @@ from django.utils.translation import gettext_lazy as _
 from ..exceptions import QueueRetired, UnknownQueue
 from ..models import Routing
 from ..operations import routing as operations
-from .base import EmptyList, ModelAdmin
+from .base import EmptyList
 from .filters import TenantFilter
 from .formats import breakable
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm, TuneForm
-from .visible import visible_tenants
 
 
-class _ChecksQueue(TuneForm):
-    """Says when jobs cannot be routed to a queue."""
+class RoutingListForm(TuneForm):
+    """The queue of a routing. Says when jobs cannot be routed to it."""
 
     def clean(self) -> dict[str, Any] | None:
         """Look for the queue, unless another operator has changed the row."""
@@ -38,22 +35,16 @@ class _ChecksQueue(TuneForm):
         return cleaned
 
 
-class _RowForm(_ChecksQueue, SingleTuneForm):
+class RoutingForm(RoutingListForm, SingleTuneForm):
     """The form of one routing's page."""
-
-    tunable = operations.TUNABLE
-
-
-class _ListForm(_ChecksQueue):
-    """The form of a row of the list."""
-
-    tunable = operations.TUNABLE
 
 
 @admin.register(Routing)
 class RoutingAdmin(TunedAdmin[Routing]):
     """Which queue new jobs go to. Every change acts on jobs that are enqueued a second later."""
 
+    form = RoutingForm
+    list_form = RoutingListForm
     export_name = "routings"
     empty_list = EmptyList(
         _("There are no routings."),
@@ -73,7 +64,9 @@ class RoutingAdmin(TunedAdmin[Routing]):
     actions = ()
     fixed = ("tenant", "pattern")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_routing)
     operation = staticmethod(operations.tune_routing)
+    delete = staticmethod(operations.delete_routings)
     readonly_fields = ("created_at",)
     fieldsets = (
         (
@@ -89,33 +82,6 @@ class RoutingAdmin(TunedAdmin[Routing]):
         (_("New jobs"), {"fields": operations.TUNABLE}),
         (_("Now"), {"fields": ("created_at",)}),
     )
-
-    def get_form(
-        self, request: HttpRequest, obj: Routing | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a routing's page."""
-        form = type("RoutingForm", (_RowForm,), {"tenants": visible_tenants(request)})
-        return super().get_form(request, obj, change, **{**kwargs, "form": form})
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        """Return the form of a row of the list."""
-        return super().get_changelist_form(request, **{**kwargs, "form": _ListForm})
-
-    def insert(self, row: Routing) -> None:
-        """Write a new routing."""
-        operations.add_routing(row, using=self.using)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a routing."""
-        return ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: Routing) -> None:
-        """Delete a routing."""
-        operations.delete_routings([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Routing]) -> None:
-        """Delete routings."""
-        operations.delete_routings(queryset.values_list("pk", flat=True), using=self.using)
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, routing: Routing) -> SafeString | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -56,9 +56,6 @@ def _json_input() -> forms.Textarea:
 class ScheduleForm(SingleTuneForm):
     """A schedule: what to run, and when."""
 
-    sees_all: ClassVar[bool] = True
-    """Whether the user sees all tenants."""
-
     args = CallField(
         label=_("Positional arguments"),
         required=False,
@@ -105,21 +102,12 @@ class ScheduleForm(SingleTuneForm):
             )
         return value
 
-    def clean_all_tenants(self) -> bool:
-        """Refuse a schedule for all tenants by a user who does not see them."""
-        value = bool(self.cleaned_data["all_tenants"])
-        if value and not self.sees_all:
-            raise ValidationError(gettext("You are not allowed to see all tenants."))
-        return value
-
     def clean(self) -> dict[str, Any] | None:
         """Check what belongs together, and that the task takes the arguments."""
         cleaned = super().clean()
-        is_new = self.instance._state.adding
-        if self.errors or (not is_new and set(self.changed_data) <= {"enabled"}):
-            return cleaned  # what has become wrong can be disabled
-        columns = {f.attname: getattr(self.instance, f.attname) for f in Schedule._meta.fields}
-        row = Schedule(**{**columns, **(cleaned or {})})
+        if self.errors or self.is_switch:
+            return cleaned
+        row = cast("Schedule", self.wanted_row())
         row.clean()
         try:
             source, _task = describe_named(row.task)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DatabaseError, models, transaction
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -25,21 +24,22 @@ from ..models import Job, Schedule
 from ..operations import schedules as operations
 from ..status.amounts import NAMED
 from ..status.schedules import LATE, failing_schedules, late_schedules
-from ..text import read_number
-from .acting import acting
-from .base import EmptyList, ModelAdmin
-from .export import Table
+from .base import EmptyList
 from .filters import TenantFilter
-from .formats import NOTHING, badge, badges, duration_text, failure_text, json_text, moment
+from .formats import (
+    NOTHING,
+    badge,
+    badges,
+    duration_text,
+    failure_text,
+    json_text,
+    moment,
+    unbroken,
+)
 from .job_forms import MomentField
-from .links import link_to
+from .links import job_link, link_to
 from .live_admin import TunedAdmin
 from .schedule_forms import CALL, ScheduleForm, masked_call
-from .sessions import job_link
-from .visible import is_limited, visible_tenants
-
-RUN = "_run_now"
-"""The button of a schedule's page."""
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -77,8 +77,12 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     class Media:
         js = ("django_tenantqueue/schedule.js",)
 
+    form = ScheduleForm
     change_form_template = "admin/tenantqueue/schedule/change_form.html"
+    buttons = {"_run_now": "run_selected"}
     export_name = "schedules"
+    not_exported = CALL  # arguments may be secret
+    of_all_tenants = Q(all_tenants=True)
     empty_list = EmptyList(
         _("Nothing is scheduled."),
         _("Add a schedule here, or declare one in the code:"),
@@ -96,7 +100,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     ordering = ("tenant", "name")
     actions = ("run_selected", "enable_selected", "disable_selected")
     tunable = operations.TUNABLE
+    add = staticmethod(operations.add_schedule)
+    masked = {"args": "args_shown", "kwargs": "kwargs_shown"}
     operation = staticmethod(operations.tune_schedule)
+    delete = staticmethod(operations.delete_schedules)
     readonly_fields = ("preview", "last_run", "late", "last_failure", "origin", "created_at")
     fieldsets = (
         (None, {"fields": ("name", "enabled")}),
@@ -122,11 +129,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         (_("Now"), {"fields": ("last_run", "late", "last_failure", "origin", "created_at")}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
-        """Return the schedules that the user may see: of all tenants only with all of them."""
-        rows = super().get_queryset(request)
-        return rows.filter(all_tenants=False) if is_limited(request) else rows
-
     def get_urls(self) -> list[URLPattern]:
         """Return the pages, and what a page asks for its preview."""
         view = self.admin_site.admin_view(self.preview_view)
@@ -135,44 +137,17 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             *super().get_urls(),
         ]
 
-    def get_form(
-        self, request: HttpRequest, obj: Schedule | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Return the form of a schedule."""
-        values = {
-            "tunable": self.tunable,
-            "tenants": visible_tenants(request),
-            "sees_all": not is_limited(request),
-        }
-        if not self._may_edit_all(request, obj):
-            values |= dict.fromkeys(CALL)  # shown masked, and not as inputs
-        form = type("TuneRowForm", (ScheduleForm,), values)
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def _may_edit_all(self, request: HttpRequest, obj: Schedule | None) -> bool:
-        """Whether the form has inputs for all columns: those of the code are edited there."""
-        if obj is None:
-            return True
-        return obj.source == Schedule.Source.ADMIN and self.has_change_permission(request, obj)
+    def may_edit(self, request: HttpRequest, obj: Schedule | None) -> bool:
+        """Return whether the form has inputs for all columns. Code keeps those of its own."""
+        is_ours = obj is None or obj.source == Schedule.Source.ADMIN
+        return is_ours and super().may_edit(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         """Return what cannot be edited: of a schedule of the code, all but `enabled`."""
-        if self._may_edit_all(request, obj):
-            return self.readonly_fields
-        kept = [name for name in self.tunable if name not in ("enabled", *CALL)]
-        return (*self.readonly_fields, *kept, "args_shown", "kwargs_shown")
-
-    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
-        """Return the parts of the form; arguments that cannot be edited are shown masked."""
-        parts = super().get_fieldsets(request, obj)
-        if self._may_edit_all(request, obj):
-            return parts
-        shown = {"fields": ("task", "args_shown", "kwargs_shown")}
-        return [(label, shown if "args" in part["fields"] else part) for label, part in parts]
-
-    def insert(self, row: Schedule) -> None:
-        """Write a new schedule."""
-        operations.add_schedule(row, using=self.using)
+        fields = super().get_readonly_fields(request, obj)
+        if self.may_edit(request, obj):
+            return fields
+        return (*fields, *(n for n in self.tunable if n not in ("enabled", *self.masked)))
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
         """Write a schedule; say so when nothing is known by the name of its task."""
@@ -185,30 +160,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             text = gettext("It has no run ahead: its time has passed.")
             self.message_user(request, text, messages.WARNING)
 
-    def export_table(self, changelist: Any) -> Table:
-        """Return the rows of the list, without arguments: they may be secret."""
-        table = super().export_table(changelist)
-        kept = [n for n, column in enumerate(table.columns) if column.name not in CALL]
-        return Table(
-            table.name,
-            [table.columns[n] for n in kept],
-            ([[row[n] for n in kept] for row in rows] for rows in table.batches),
-        )
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: jobs do not refer to their schedule."""
-        if obj is not None and obj.source == Schedule.Source.CODE:
-            return False
-        return self._sees(request) and ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: Schedule) -> None:
-        """Delete a schedule."""
-        operations.delete_schedules([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Delete schedules, those of the code excepted."""
-        chosen = queryset.exclude(source=Schedule.Source.CODE)
-        operations.delete_schedules(chosen.values_list("pk", flat=True), using=self.using)
+        """Return whether the user may delete a schedule: those of the code are removed there."""
+        is_of_code = obj is not None and obj.source == Schedule.Source.CODE
+        return not is_of_code and super().has_delete_permission(request, obj)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """Return the next runs of the times that a page shows, or what is wrong with them."""
@@ -232,20 +187,6 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
             return MomentField(required=False).clean(text)
         except ValidationError:
             return None
-
-    def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Show a schedule, save it, or run it now."""
-        if RUN in request.POST and object_id is not None:
-            number = read_number(object_id)
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            with acting(request):
-                self.run_selected(request, chosen)
-            return HttpResponseRedirect(request.get_full_path())
-        return super().changeform_view(request, object_id, *args, **kwargs)
 
     @admin.action(permissions=["change"], description=_("Run selected schedules now"))
     def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
@@ -326,8 +267,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         """Return how long after its time it ran last."""
         if row.lateness_seconds is None:
             return NOTHING
-        text = duration_text(timedelta(seconds=row.lateness_seconds).total_seconds())
-        return format_html('<span class="tq-time">{}</span>', text)
+        return unbroken(duration_text(row.lateness_seconds))
 
     @admin.display(description=_("error"))
     def last_failure(self, row: Schedule) -> SafeString | str:

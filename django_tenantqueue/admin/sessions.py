@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Job, Session, UserCap
@@ -25,15 +25,10 @@ from ..status.amounts import COUNTED_TO
 from .base import EmptyList, jobs_hidden
 from .filters import HaltedFilter, TenantFilter
 from .formats import NOTHING, badge, badges, counted, state_badge
-from .live_admin import TunedAdmin
+from .links import job_link
+from .live_admin import LinedAdmin
 
 _S = TypeVar("_S", bound=Session)
-
-
-def job_link(job_id: int) -> SafeString:
-    """Return a link to a job's page."""
-    url = reverse("admin:tenantqueue_job_change", args=[job_id])
-    return format_html('<a href="{}">#{}</a>', url, job_id)
 
 
 def _moment(moment: Any) -> str:
@@ -94,7 +89,7 @@ def _monitor_link(monitor_id: int | None) -> SafeString:
     return format_html('<a href="{}">{}</a>', url, gettext("monitor #%s") % monitor_id)
 
 
-class LineAdmin(TunedAdmin[_S]):
+class LineAdmin(LinedAdmin[_S]):
     """What sessions and users have in common."""
 
     search_fields = ("key",)
@@ -103,7 +98,6 @@ class LineAdmin(TunedAdmin[_S]):
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_session)
     pause = staticmethod(operations.pause_sessions)
-    tells_pause = True
     resume = staticmethod(operations.resume_sessions)
     pause_text = _(
         "No further job of these sessions is let through until you resume them. Jobs that were let "
@@ -115,18 +109,6 @@ class LineAdmin(TunedAdmin[_S]):
         found = session_loads(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.load = found.get(row.pk, SessionLoad(row.pk, 0, 0))  # type: ignore[attr-defined]
-
-    @admin.display(description=pgettext_lazy("jobs", "active"))
-    def inside(self, session: Session) -> SafeString:
-        """Return how many jobs have been let through and have not ended."""
-        load: SessionLoad = session.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.inside, COUNTED_TO))
-
-    @admin.display(description=_("in line"))
-    def line(self, session: Session) -> SafeString:
-        """Return how many jobs are held."""
-        load: SessionLoad = session.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
 
     @admin.display(description=_("jobs in line"))
     def jobs(self, session: Session) -> SafeString | str:
@@ -256,11 +238,7 @@ class UserCapAdmin(LineAdmin[UserCap]):
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, cap: UserCap) -> SafeString:
         """Return a label for what holds the user's jobs; nothing when none is held."""
-        load: SessionLoad = cap.load  # type: ignore[attr-defined]
-        labels = self.troubles(cap, load.line)
-        if cap.num_slots and load.inside >= cap.num_slots and load.line:
-            labels.append(badge("scheduled", gettext("full")))
-        return badges(labels)
+        return badges(self.troubles(cap))
 
     @admin.display(description=_("user"), ordering="key")
     def user(self, cap: UserCap) -> SafeString:

@@ -28,7 +28,6 @@ from .filters import TenantFilter
 from .formats import NOTHING, moment
 from .links import url_for
 from .live_forms import hidden_tenant
-from .visible import visible_tenants
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[StatusLinkRevocation]
@@ -129,6 +128,7 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     """Which links no longer open. A revocation is neither changed nor deleted."""
 
     form = RevocationForm
+    changeable = False  # another revocation is added instead
     export_name = "status-link-revocations"
     empty_list = EmptyList(
         _("No links to statuses are revoked."),
@@ -149,8 +149,6 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     empty_value_display = NOTHING
     readonly_fields = ("title", "job", "revoked_before")
     list_per_page = 50
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fieldsets = (
         (
             None,
@@ -164,26 +162,11 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
         ),
     )
 
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: StatusLinkRevocation | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """Return the form, which knows the tenants that the user sees."""
-        form = type("RevocationForm", (RevocationForm,), {"tenants": visible_tenants(request)})
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
     def get_fieldsets(self, request: HttpRequest, obj: StatusLinkRevocation | None = None) -> Any:
         """Return what to give, or what was given."""
         if obj is None:
             return self.fieldsets
         return ((None, {"fields": ("title", "job", "user", "revoked_before")}),)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: another revocation is added instead."""
-        return False
 
     def save_model(
         self, request: HttpRequest, obj: StatusLinkRevocation, form: Any, change: bool

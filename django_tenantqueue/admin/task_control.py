@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -17,15 +15,13 @@ from ..models import TaskControl
 from ..operations import task_control as operations
 from ..operations.task_control import task_loads
 from ..queries.tasks import TaskLoad
-from ..status.amounts import COUNTED_TO
-from ..status.task_names import is_known
-from .base import EmptyList, ModelAdmin
-from .formats import badge, badges, counted
-from .live_admin import TunedAdmin
+from .base import EmptyList
+from .formats import badge, badges
+from .live_admin import LinedAdmin
 
 
 @admin.register(TaskControl)
-class TaskControlAdmin(TunedAdmin[TaskControl]):
+class TaskControlAdmin(LinedAdmin[TaskControl]):
     """The kill switch of a task, and its cap and rate over all tenants."""
 
     export_name = "task-controls"
@@ -43,8 +39,8 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     fixed = ("name",)
     tunable = operations.TUNABLE
     operation = staticmethod(operations.tune_control)
+    delete = staticmethod(operations.delete_controls)
     pause = staticmethod(operations.pause_controls)
-    tells_pause = True
     resume = staticmethod(operations.resume_controls)
     pause_text = _(
         "No worker starts a job of these tasks, for any tenant, until you resume them. Jobs that "
@@ -74,34 +70,15 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
 
     def save_model(self, request: HttpRequest, obj: TaskControl, form: Any, change: bool) -> None:
         """Write a control; say so when nothing is known by the name of a new one."""
-        known = change or is_known(self.using, obj.name)
+        if not change:
+            self.warn_of_unknown(request, obj.name)  # its row makes the name known
         super().save_model(request, obj, form, change)
-        if not known:
-            text = gettext(
-                "No task or method is named “%s” here, and no ended job: see that it is spelt as "
-                "its jobs show it."
-            )
-            self.message_user(request, text % obj.name, messages.WARNING)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether Django's permission is there: nothing refers to a control."""
-        return ModelAdmin.has_delete_permission(self, request, obj)
-
-    def delete_model(self, request: HttpRequest, obj: TaskControl) -> None:
-        """Delete a control, so that its task runs freely."""
-        operations.delete_controls([obj.pk], using=self.using)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[TaskControl]) -> None:
-        """Delete controls."""
-        operations.delete_controls([control.pk for control in queryset], using=self.using)
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, control: TaskControl) -> SafeString:
         """Return a label for what holds its jobs; nothing when none is held."""
         load: TaskLoad = control.load  # type: ignore[attr-defined]
-        labels = self.troubles(control, load.line)
-        if control.num_slots and load.inside >= control.num_slots and load.line:
-            labels.append(badge("scheduled", gettext("full")))
+        labels = self.troubles(control)
         if control.max_per_second is not None and load.line:
             labels.append(badge("scheduled", gettext("rate used up")))
         return badges(labels)
@@ -109,11 +86,4 @@ class TaskControlAdmin(TunedAdmin[TaskControl]):
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
         """Return how many of its jobs run, or wait in a worker's buffer."""
-        load: TaskLoad = control.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.inside, COUNTED_TO))
-
-    @admin.display(description=_("in line"))
-    def line(self, control: TaskControl) -> SafeString:
-        """Return how many of its jobs are held."""
-        load: TaskLoad = control.load  # type: ignore[attr-defined]
-        return format_html('<span class="tq-number">{}</span>', counted(load.line, COUNTED_TO))
+        return self.inside(control)

@@ -53,6 +53,7 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
     """Asks, tells workers to end, and says how many it was new to."""
 
     actions = ("drain_selected", "stop_selected")
+    buttons = {DRAIN.button: "drain_selected", STOP.button: "stop_selected"}
 
     @admin.action(
         permissions=["change"], description=_("Drain: end what runs, claim nothing more, stop…")
@@ -73,20 +74,17 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
         return self._ask_and_tell(request, queryset, STOP)
 
     def _ask_and_tell(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Worker],
-        order: Order,
-        sent: dict[str, str] | None = None,
+        self, request: HttpRequest, queryset: QuerySet[Worker], order: Order
     ) -> HttpResponse | None:
         """Return the page that asks; None once the workers are told."""
         text = str(order.text)
         going_on = Worker.objects.using(self.using).filter(draining=False, stopping=False)
         if not going_on.exclude(pk__in=queryset.values("pk")).exists():
             text += " " + gettext("No other worker is left: jobs wait until you start one.")
-        if page := confirm(self, request, queryset, str(order.verb), text, sent):
+        if page := confirm(self, request, queryset, str(order.verb), text):
             return page
-        done, late = self._order(queryset, order.operation)
+        ids = list(queryset.values_list("pk", flat=True))
+        done = len(order.operation(ids, using=self.using))
         if order is DRAIN:
             said = ngettext("%d worker drains.", "%d workers drain.", done) % done
         else:
@@ -94,18 +92,7 @@ class WorkerActions(TenantQueueModelAdmin[Worker]):
             said += " " + gettext(
                 "what still runs after the shutdown timeout starts again elsewhere."
             )
-        self._say(request, said, done, late)
+        if late := len(ids) - done:
+            said += " " + gettext("%d did so already, or stopped meanwhile.") % late
+        self.message_user(request, said, messages.SUCCESS if done else messages.WARNING)
         return None
-
-    def _order(
-        self, queryset: QuerySet[Worker], operation: Callable[..., list[int]]
-    ) -> tuple[int, int]:
-        """Give an order; return how many workers it was new to, and how many it was not."""
-        ids = list(queryset.values_list("pk", flat=True))
-        done = operation(ids, using=self.using)
-        return len(done), len(ids) - len(done)
-
-    def _say(self, request: HttpRequest, text: str, done: int, late: int) -> None:
-        if late:
-            text += " " + gettext("%d did so already, or stopped meanwhile.") % late
-        self.message_user(request, text, messages.SUCCESS if done else messages.WARNING)

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
-from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import Case, F, When
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -26,18 +23,18 @@ from ..status import workers as worker_status
 from ..status.clock import CLOCK_SECONDS
 from ..status.figures import memory_text, rate_text
 from ..status.workers import WorkerState
-from .acting import acting
 from .base import EmptyList
 from .formats import (
     NOTHING,
+    badge,
     breakable,
     duration_text,
     failure_text,
     moment,
-    read_number,
+    number,
     state_badge,
 )
-from .live_admin import LoadedChangeList
+from .links import job_url
 from .worker_actions import DRAIN, STOP, WorkerActions
 
 BADGES = {
@@ -76,8 +73,6 @@ class WorkerAdmin(WorkerActions):
     list_per_page = 100
     search_fields = ("host", "name")
     search_help_text = _("A part of the host's or the worker's name.")
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     fieldsets = (
         (
             None,
@@ -102,40 +97,13 @@ class WorkerAdmin(WorkerActions):
             },
         ),
     )
-    readonly_fields = (
-        *(field.name for field in Worker._meta.fields),
-        "process_id",
-        "supervisor_process_id",
-        "status",
-        "heartbeat",
-        "uptime",
-        "takes",
-        "running",
-        "memory",
-        "claims",
-        "ends",
-        "clock",
-        "last_failure",
-    )
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        """Return the list that counts what the workers of the page hold."""
-        return LoadedChangeList
+    readonly_fields = flatten_fieldsets(fieldsets)
 
     def load(self, rows: Sequence[Worker]) -> None:
         """Give each worker the number of jobs that it holds as `claims`."""
         found = count_claims_of_workers(self.using, [row.pk for row in rows]) if rows else {}
         for row in rows:
             row.claims = found.get(row.pk, 0)  # type: ignore[attr-defined]
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Worker | None:
-        """Return a worker with the number of jobs that it holds."""
-        worker = super().get_object(request, object_id, from_field)
-        if worker is not None:
-            self.load([worker])
-        return worker
 
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:
@@ -159,9 +127,7 @@ class WorkerAdmin(WorkerActions):
     def status(self, worker: Worker) -> SafeString:
         """Return what the worker is doing."""
         state = _state(worker)
-        return format_html(
-            '<span class="tq-state tq-state-{}">{}</span>', BADGES[state], state.label
-        )
+        return badge(BADGES[state], state.label)
 
     @admin.display(
         description=_("state"),
@@ -183,16 +149,14 @@ class WorkerAdmin(WorkerActions):
     def running(self, worker: Worker) -> SafeString:
         """Return how many jobs it holds now, and how many it could run."""
         if worker.role == Role.RUNNER:
-            return format_html('<span class="tq-number">{}</span>', _claims(worker))
+            return number(_claims(worker))
         if worker.role == Role.DISPATCHER:
             room = gettext("sent, at most %d") % worker.threads
-            return format_html(
-                '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
-            )
-        room = gettext("of %(threads)d + %(coroutines)d async") % {
-            "threads": worker.threads,
-            "coroutines": worker.async_slots,
-        }
+        else:
+            room = gettext("of %(threads)d + %(coroutines)d async") % {
+                "threads": worker.threads,
+                "coroutines": worker.async_slots,
+            }
         return format_html(
             '<span class="tq-number">{}</span><br><small>{}</small>', _claims(worker), room
         )
@@ -200,17 +164,17 @@ class WorkerAdmin(WorkerActions):
     @admin.display(description=_("memory"), ordering=F("rss_bytes").desc(nulls_last=True))
     def memory(self, worker: Worker) -> SafeString:
         """Return how much memory the process has."""
-        return _number(memory_text(worker.rss_bytes))
+        return number(memory_text(worker.rss_bytes))
 
     @admin.display(description=_("claims/s"), ordering="-claims_per_second")
     def claims(self, worker: Worker) -> SafeString:
         """Return how often the worker asks for jobs."""
-        return _number(rate_text(worker.claims_per_second))
+        return number(rate_text(worker.claims_per_second))
 
     @admin.display(description=_("jobs/s"), ordering="-jobs_per_second")
     def ends(self, worker: Worker) -> SafeString:
         """Return how many jobs the worker ends in a second."""
-        return _number(rate_text(worker.jobs_per_second))
+        return number(rate_text(worker.jobs_per_second))
 
     @admin.display(description=_("uptime"), ordering="-started_at")
     def uptime(self, worker: Worker) -> SafeString:
@@ -270,32 +234,11 @@ class WorkerAdmin(WorkerActions):
             return NOTHING
         return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> Any:
-        """Show a worker, with nothing to save, or do what a button of its page asks for."""
-        pressed = [order for order in (DRAIN, STOP) if order.button in request.POST]
-        if pressed and object_id is not None:
-            if not self.has_change_permission(request):
-                raise PermissionDenied
-            number = read_number(unquote(object_id))
-            chosen = self.get_queryset(request).filter(pk=-1 if number is None else number)
-            with acting(request):
-                page = self._ask_and_tell(request, chosen, pressed[0], {pressed[0].button: "1"})
-            return page or HttpResponseRedirect(request.get_full_path())
-        nothing = {"show_save": False, "show_save_and_continue": False}
-        return super().changeform_view(
-            request, object_id, form_url, {**nothing, **(extra_context or {})}
-        )
-
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Show a worker with the jobs that it runs, to those who may see jobs."""
+        """Show a worker, and the jobs that it runs to those who may see jobs."""
+        context |= {"show_save": False, "show_save_and_continue": False}
         worker = context.get("original")
         is_ours = worker is not None and worker.role != Role.RUNNER
         if is_ours and self.has_change_permission(request, worker):
@@ -319,15 +262,11 @@ def _state(worker: Worker) -> WorkerState:
     return worker_status.state_of(worker, timezone.now(), _claims(worker))
 
 
-def _number(text: str) -> SafeString:
-    return format_html('<span class="tq-number">{}</span>', text)
-
-
 def _row(claim: RunningClaim) -> dict[str, Any]:
     """Return what the page of a worker shows of a job that it runs."""
     return {
         "id": claim.id,
-        "url": reverse("admin:tenantqueue_job_change", args=[claim.id]),
+        "url": job_url(claim.id),
         "name": breakable(claim.name),
         "where": f"{claim.tenant or NOTHING} / {claim.queue or NOTHING}",
         "badge": state_badge(claim.state),

@@ -25,7 +25,7 @@ def home(client, **params):
 
 def save(client, queue, /, **values):
     shown = {"num_slots": queue.num_slots, "weight": queue.weight}
-    posted = {"queue": queue.pk, **shown, **{f"was_{n}": v for n, v in shown.items()}, **values}
+    posted = {"queue": queue.pk, **shown, **{f"initial-{n}": v for n, v in shown.items()}, **values}
     posted = {name: value for name, value in posted.items() if value is not None}
     return client.post(url_of("tenantqueue", "changelist") + "overview/", posted, follow=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
-from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 from tests.factories import make_job, make_jobs, make_queue, make_worker
 from tests.operations.monitors import start
@@ -67,6 +70,38 @@ def test_ids_have_no_separators_on_the_pages_of_jobs(admin_client: Client) -> No
         assert str(number) in content
         assert f"{number:,}" not in content
     assert f"?queue_id={queue.pk}" in content
+
+
+@pytest.mark.usefixtures("large_ids")
+def test_first_page_posts_numbers_without_separators(admin_client: Client) -> None:
+    queue = make_queue("acme", num_slots=2_000)
+    make_job(queue)
+
+    page = _seen(admin_client.get(reverse("admin:app_list", args=["tenantqueue"])))
+
+    posted = dict(re.findall(r'name="(queue|initial-[a-z_]+|num_slots)" value="([^"]*)"', page))
+    assert posted == {
+        "queue": str(queue.pk),
+        "num_slots": "2000",
+        "initial-num_slots": "2000",
+        "initial-weight": "1",
+        "initial-paused": "False",
+    }
+
+
+@pytest.mark.usefixtures("large_ids")
+def test_history_links_older_changes_without_separators(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django_tenantqueue.admin.base.HISTORY_PAGE", 1)
+    _restart(Change, 4_567_000)
+    queue = make_queue("acme")
+    for weight in (2, 3):
+        control.tune_queue(queue.pk, weight=weight)
+
+    page = _seen(admin_client.get(url_of("tenantqueue", "history", queue.pk)))
+
+    assert f'"?before={Change.objects.latest("pk").pk}"' in page
 
 
 @pytest.mark.usefixtures("large_ids")

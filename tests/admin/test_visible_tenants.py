@@ -513,7 +513,7 @@ def test_first_page_saves_no_queue_of_another_tenant(
 
     for rows in both:
         data = {"queue": rows.queue.pk, "num_slots": "9", "weight": "3"}
-        client.post(address, {**data, "was_num_slots": "2", "was_weight": "3"})
+        client.post(address, {**data, "initial-num_slots": "2", "initial-weight": "3"})
 
     slots = [TenantQueue.objects.get(pk=rows.queue.pk).num_slots for rows in both]
     assert slots == [9, 2]
