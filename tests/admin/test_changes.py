@@ -47,7 +47,7 @@ def test_list_tells_who_changed_what_and_from_where(admin_client: Client) -> Non
 
     response = admin_client.get(LIST)
 
-    assert "now ada command tuned acme / default tenant queue slots 3 → 7" in text_of(response)
+    assert " ada command tuned acme / default tenant queue slots 3 → 7" in text_of(response)
     assert url_of("tenantqueue", "change", queue.pk) in response.content.decode()
 
 
