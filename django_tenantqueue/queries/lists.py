@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import connections, transaction
 
 from ..states import State
-from .base import statement
+from .base import fetch, statement
 
 NEWEST = 2**63 - 1
 """A `before` that leaves nothing out."""
@@ -22,7 +22,8 @@ class Wanted:
     """What a list shows: ids below `before`, at most `page` of them, the newest first.
 
     `most` bounds what is looked at. The others are filters; None is no filter. `text` is a part of
-    a name, a label or the arguments; `source` is the source_type and source_id of an object.
+    a name, a label or the arguments; `source` is the source_type and source_id of an object;
+    `created_by` is who created them.
     """
 
     before: int
@@ -33,6 +34,7 @@ class Wanted:
     name: str | None = None
     text: str | None = None
     source: tuple[str, str] | None = None
+    created_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +102,15 @@ Statement = Literal[
     "list_history_of_name",  # finished jobs among the newest of `name`
     "list_history_in_state",  # finished jobs among the newest of `state`: error or cancelled
     "list_jobs_of_source",  # jobs among the newest of `source`
+    "list_jobs_of_user",  # jobs among the newest of `created_by`
     "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
     "search_history_jobs",  # finished jobs with `text`, among the newest
 ]
 
 
 def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None = None) -> Found:
-    """Run one of the statements, which read different indexes.
-
-    Its values are sent inside it, so that PostgreSQL plans it for these values.
-    """
+    """Run one of the statements, which read different indexes."""
+    source_type, source_id = wanted.source or (None, None)
     params = {
         "before": wanted.before,
         "page": wanted.page,
@@ -119,11 +120,27 @@ def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None =
         "name": wanted.name,
         "state": None if state is None else state.value,
         "text": wanted.text,
+        "source_type": source_type,
+        "source_id": source_id,
+        "created_by": wanted.created_by,
     }
-    if wanted.source is not None:
-        params["source_type"], params["source_id"] = wanted.source
-    with connections[using].cursor() as cursor:
-        cursor.execute(statement(name).decode(), params)
-        rows = cursor.fetchall()
+    rows = read_planned(using, name, params)
     floor, capped, _ = rows[0]
     return Found([row[2] for row in rows if row[2] is not None], floor, capped)
+
+
+def read_planned(using: str, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement by indexes in their order, and return its rows.
+
+    Its values are sent inside it, so that PostgreSQL plans it for these values.
+    """
+    with read_in_order(using), connections[using].cursor() as cursor:
+        cursor.execute(statement(name).decode(), params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def fetch_in_order(using: str, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Do what fetch() does, by indexes in their order, whatever the statistics say."""
+    with read_in_order(using):
+        return fetch(using, name, params)
