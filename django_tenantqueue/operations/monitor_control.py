@@ -17,7 +17,7 @@ from ..conf import get_settings
 from ..gates import MONITOR
 from ..models import Change, ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
-from ..queries.gates import Where
+from ..queries.base import Where
 from ..states import State
 from ..status.amounts import PAGE
 from . import control

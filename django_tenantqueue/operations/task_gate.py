@@ -21,8 +21,9 @@ from ..conf import get_settings
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import enqueue as enqueue_queries
 from ..queries import tasks as queries
+from ..queries.base import Where
 from ..queries.claim import ClaimedJob
-from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock_gates
+from ..queries.gates import Keys, Released, add_gates, is_lock_lost, lock_gates
 from ..queries.tasks import LeftLine, Place
 from ..queries.workers import queue_range
 from .gate_transaction import gate_transaction

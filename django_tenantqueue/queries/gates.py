@@ -10,14 +10,13 @@ from typing import Any
 import psycopg
 
 from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
-from .base import array, fetch
+from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
 Place = tuple[int, int, int]
 """A lane, the id of a queue, and a priority: its jobs come in the order of their ids."""
-Where = str | psycopg.Connection[Any]
 
 
 def add_gates(keys: Keys, gates: Iterable[tuple[str, str]]) -> None:
