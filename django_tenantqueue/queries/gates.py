@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
+from ..gates import EXCLUSIVE, MONITOR, SESSION, USER, JobGates
 from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 
@@ -121,6 +121,12 @@ class Halt:
     session: str
     job_id: int
     wanted: bool
+
+
+def halt_of(job_id: int, gates: str | None) -> Halt | None:
+    """Return what may halt the session of a job that ended badly; None: it has none."""
+    read = JobGates.read(gates) if gates else JobGates()
+    return None if read.session is None else Halt(read.session, job_id, read.halts)
 
 
 def halt_params(halts: Sequence[Halt]) -> dict[str, Any]:

@@ -160,7 +160,6 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
-    "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "count_details": [
         Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000),
     ],
@@ -500,7 +499,10 @@ CASES: dict[str, list[Case]] = {
         Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
     ],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
-    "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
+    "find_claims": [
+        Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True),
+        Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX),
+    ],
     "find_dead_workers": both(
         lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0}, SLOTS, SLOT_INDEX
     ),
