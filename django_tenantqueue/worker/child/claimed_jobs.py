@@ -132,13 +132,11 @@ class ClaimedJobs:
             self.shared_memory.clear(running.id)
         return True
 
-    def give_back(self, running: RunningJob, delay_seconds: float = 0.0) -> bool:
-        """Give a job that has not started back to the queue; False when it is too late."""
-        if not self.take_back(running):
-            return False
-        self.claim_ahead.stalled()
-        self.to_return(running, delay_seconds)
-        return True
+    def give_back(self, running: RunningJob) -> None:
+        """Give a job back to the queue, unless it has started."""
+        if self.take_back(running):
+            self.claim_ahead.stalled()
+            self.to_return(running)
 
     def return_claims(
         self,
@@ -153,7 +151,7 @@ class ClaimedJobs:
                 self.reasons[claim] = reason
 
     def to_return(
-        self, running: RunningJob, delay_seconds: float, reason: str | None = None
+        self, running: RunningJob, delay_seconds: float = 0.0, reason: str | None = None
     ) -> None:
         """Give the claim of a job back to the queue soon, with the error that says why."""
         self.return_claims([(running.id, running.claimed.claim_seq)], delay_seconds, reason)

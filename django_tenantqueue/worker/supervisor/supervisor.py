@@ -234,8 +234,3 @@ class Supervisor:
             if told_at is not None and now - told_at > allowed:
                 child.killed_at_stop = True
                 self._children.send(signal.SIGKILL, child)
-
-
-def close_inherited() -> None:
-    """Close Django's connections before the first fork."""
-    connections.close_all()
