@@ -14,14 +14,13 @@ import psycopg
 
 from ...conf import get_settings
 from ...exceptions import ResultRefused
-from ...execution.current_job import RunningJob
 from ...execution.job_log import about_id
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
 from ...queries.follow_ups import FollowUp
 from ...states import State
-from ...stored_error import describe_error, stored_error
+from ...stored_error import stored_error
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -148,17 +147,8 @@ class Completions:
                 )
 
 
-def ended_early(running: RunningJob, state: State, error: BaseException) -> Finished:
-    """Return the end of a job that has not started."""
-    described = describe_error(error, running.attempt)
-    return Finished(
-        running.id,
-        running.claimed.claim_seq,
-        state.value,
-        None,
-        extra=json.dumps({"error": described}),
-        gates=running.claimed.gates,
-    )
+def _claim(record: Finished | Failed) -> tuple[int, int]:
+    return record.id, record.claim_seq
 
 
 def is_final(error: psycopg.Error) -> bool:
