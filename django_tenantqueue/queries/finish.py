@@ -116,7 +116,7 @@ def return_jobs(
 
     `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
     """
-    claims = sorted(claims)
+    claims = sorted(dict(sorted(claims)).items())  # of one job the latest claim alone can stand
     params = {
         "worker": worker_id,
         "ids": array(c[0] for c in claims),

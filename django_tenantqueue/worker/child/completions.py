@@ -74,10 +74,14 @@ class Completions:
             self.add(self._held_back.popleft()[1])
 
     def take(self) -> tuple[list[Finished], list[Failed]]:
-        """Return all completions, sorted by id, and forget them."""
-        finished, self._finished = sorted(self._finished, key=lambda r: r.id), []
-        failed, self._failed = sorted(self._failed, key=lambda r: r.id), []
-        return finished, failed
+        """Return the completions, sorted by id, and forget all.
+
+        Of two of one job the later claim alone can stand.
+        """
+        finished = {r.id: r for r in sorted(self._finished, key=_claim)}
+        failed = {r.id: r for r in sorted(self._failed, key=_claim)}
+        self._finished, self._failed = [], []
+        return list(finished.values()), list(failed.values())
 
     def put_back(self, finished: list[Finished], failed: list[Failed]) -> None:
         """Take back completions that could not be sent."""
