@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -159,10 +159,15 @@ class BusyQueue:
     capped: bool
 
 
-def count_claims_of_workers(using: str, workers: Sequence[int]) -> dict[int, int]:
-    """Return how many jobs each of these workers holds; those without any are left out."""
-    rows = fetch_in_order(using, "count_claims_of_workers", {"workers": array(workers)})
-    return dict(rows)
+def count_claims_of_workers(
+    using: str, workers: Iterable[int], *, is_async: bool | None = None
+) -> dict[int, int]:
+    """Return how many jobs each of these workers holds; those without any are left out.
+
+    `is_async`: count the coroutines alone, or the others alone.
+    """
+    params = {"workers": array(workers), "is_async": is_async}
+    return dict(fetch_in_order(using, "count_claims_of_workers", params))
 
 
 def list_busy_of_queues(

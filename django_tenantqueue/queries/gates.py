@@ -82,13 +82,9 @@ def is_lock_lost(error: BaseException) -> bool:
 
 def lock_gates(where: Where, kind: str, keys: Sequence[str]) -> bool:
     """Lock gates until the commit; return whether some tasks are paused or capped."""
-    rows = fetch(where, "lock_gates", lock_params(kind, keys))
+    params = {"lock_class": GATE_LOCK_CLASSES[kind], "keys": list(keys)}
+    rows = fetch(where, "lock_gates", params)
     return any(has_controls for _, has_controls in rows)
-
-
-def lock_params(kind: str, keys: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of lock_gates.sql and try_gates.sql."""
-    return {"lock_class": GATE_LOCK_CLASSES[kind], "keys": list(keys)}
 
 
 def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: int) -> list[Moved]:

@@ -177,9 +177,6 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
-    "count_executor_load": [
-        Case(lambda _: {"is_async": False}, SLOTS, SLOT_INDEX, settings=ORDERED)
-    ],
     "list_taken_slots": [
         Case(
             lambda filled: {"queue_id": filled.open_queues[0], "most": 5},
@@ -427,7 +424,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "count_claims_of_workers": [
         Case(
-            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1])},
+            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1]), "is_async": False},
             SLOTS,
             SLOT_INDEX,
             settings=ORDERED,

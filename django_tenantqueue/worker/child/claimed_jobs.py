@@ -43,8 +43,9 @@ class ClaimedJobs:
     ) -> None:
         self.shared_memory = shared_memory or SharedMemory(threads + MOST_AHEAD + async_slots)
         self.claim_ahead = ClaimAhead(threads)
-        self.threads: Executor | None = None
-        self.loop: Executor | None = None
+        self.threads: Executor
+        """Runs blocking jobs. It is set before the first round, as is `loop`, for coroutines."""
+        self.loop: Executor
         self.draining = False
         """No more jobs are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
@@ -90,7 +91,6 @@ class ClaimedJobs:
         self._coroutines += len(coroutines)
         for executor, part in ((self.threads, blocking), (self.loop, coroutines)):
             if part:
-                assert executor is not None, "set before the first round"
                 executor.submit(part)
 
     def remove(self, running: RunningJob) -> bool:
@@ -122,10 +122,12 @@ class ClaimedJobs:
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
         return returned | {(r.id, r.claimed.claim_seq) for r in self._jobs.values()}
 
+    def _executor_of(self, running: RunningJob) -> Executor:
+        return self.loop if running.claimed.is_async else self.threads
+
     def take_back(self, running: RunningJob) -> bool:
         """Take a job back from its executor; False when it has started."""
-        executor = self.loop if running.claimed.is_async else self.threads
-        if executor is None or not executor.revoke(running):
+        if not self._executor_of(running).revoke(running):
             return False
         if self._jobs.pop(running.id, None) is not None:
             self._count_out(running)
@@ -158,8 +160,7 @@ class ClaimedJobs:
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
-        executor = self.loop if running.claimed.is_async else self.threads
-        if running.interrupted or executor is None:
+        if running.interrupted:
             return
         running.interrupted = True
         logger.warning(
@@ -169,7 +170,7 @@ class ClaimedJobs:
             error.__name__,
             extra=about(running),
         )
-        executor.interrupt(running, error)
+        self._executor_of(running).interrupt(running, error)
         grace = get_settings().hard_timeout_grace
         if error is Cancelled and grace is not None:
             self.shared_memory.limit(running.id, grace, Why.CANCEL)

@@ -133,7 +133,7 @@ class WorkerProcess:
         self._stop_at: float | None = None
         self._at_once = False
         self._worker_id = worker_id
-        self._claim_loop: ClaimLoop | None = None
+        self._claim_loop: ClaimLoop
         self._is_done = False
         """The claim loop has ended, and the event loop may."""
 
@@ -214,9 +214,8 @@ class WorkerProcess:
         return connect(self.config.database, f"tenantqueue {self.name}")
 
     def _drain(self) -> None:
-        if self._claim_loop is not None:
-            self._claim_loop.claimed_jobs.draining = True
-            self._claim_loop.waiter.wake()
+        self._claim_loop.claimed_jobs.draining = True
+        self._claim_loop.waiter.wake()
 
     def _ask_stop(self, at_once: bool = False) -> None:
         if self._stop_at is None:
