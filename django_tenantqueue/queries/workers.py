@@ -23,11 +23,11 @@ class NewWorker:
     pid: int
     supervisor_pid: int
     version: str
-    queues: Sequence[str]
-    exclude_queues: Sequence[str]
-    tenants: Sequence[str]
-    threads: int
-    async_slots: int
+    queues: Sequence[str] = ()
+    exclude_queues: Sequence[str] = ()
+    tenants: Sequence[str] = ()
+    threads: int = 0
+    async_slots: int = 0
     role: str = "worker"
     executor: str = ""
 

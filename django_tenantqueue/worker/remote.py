@@ -148,11 +148,6 @@ class RemoteProcess:
                 pid=self.pid,
                 supervisor_pid=os.getppid(),
                 version=__version__,
-                queues=(),
-                exclude_queues=(),
-                tenants=(),
-                threads=0,
-                async_slots=0,
                 role="runner",
                 executor=executor,
             )
