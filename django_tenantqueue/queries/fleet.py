@@ -187,7 +187,7 @@ def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list
 
     Looks at up to `visits` (lane, queue) and `active` active jobs.
     """
-    params = {"most": most, "visits": visits, "active": active}
+    params = {"listed": most, "visits": visits, "active": active}
     rows = fetch_in_order(using, "list_busy_queues", params)
     return [BusyQueue(*row) for row in rows]
 

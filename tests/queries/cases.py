@@ -248,7 +248,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_busy_queues": [
         Case(
-            lambda _: {"most": 20, "visits": 2000, "active": 10_000},
+            lambda _: {"listed": 20, "visits": 2000, "active": 10_000},
             (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
