@@ -154,7 +154,6 @@ class SessionLoad:
     first_monitor_id: int | None = None
     head_id: int | None = None
     head_run_at: datetime | None = None
-    head_skip: bool | None = None
 
 
 def count_sessions(using: str, ids: Sequence[int], *, most: int) -> list[SessionLoad]:

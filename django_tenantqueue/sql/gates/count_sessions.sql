@@ -30,7 +30,7 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) first ON true
 LEFT JOIN LATERAL (
-    SELECT j.id, j.run_at, j.session_skip
+    SELECT j.id, j.run_at
     FROM tenantqueue_job_hot j
     WHERE s.kind = 'session' AND j.held_by = 'session' AND j.session_key = s.key
     ORDER BY j.session_key, j.priority, j.run_at, j.id
