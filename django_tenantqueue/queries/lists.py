@@ -67,9 +67,6 @@ def read_in_order(using: str) -> Iterator[None]:
 
     Inside another one for the same database it does nothing.
     """
-    if _read_in_order.get() == using:
-        yield
-        return
     with plan_without(using, _AVOIDED):
         token = _read_in_order.set(using)
         try:
