@@ -15,9 +15,10 @@ from django.utils.module_loading import import_string
 
 from .calls.recurrence import EPOCH, Recurrence
 from .calls.sources import registered_tasks
-from .conf import Settings, get_settings
+from .conf import get_settings
 from .exceptions import InvalidOption
 from .queries.pooler import is_transaction_pooler
+from .settings import Settings
 
 OLDEST_SERVER = 150000
 

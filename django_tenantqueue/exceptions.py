@@ -94,9 +94,11 @@ class IdempotencyKeyReused(TenantQueueError):
 
 
 class RequestRefused(TenantQueueError):
-    """A request of the HTTP API is answered with a problem: `status` and `detail` say which."""
+    """A request of an HTTP API is answered with an error: `status` and `detail` say which."""
 
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, detail: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(status, detail)
         self.status = status
         self.detail = detail

@@ -17,13 +17,22 @@ from .calls.options import (
     NAMES,
     Options,
     check_seconds,
-    misplaced_option,
+    explained,
     read_rate,
     unknown_option,
 )
 from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import DelayableMark, Source
+from .calls.task_options import (
+    Backoff,
+    RetryWhen,
+    Seconds,
+    positional_range,
+    read_backoff,
+    read_hooks,
+    read_retry_when,
+)
 from .conf import get_settings
 from .exceptions import InvalidArgument, InvalidOption
 from .execution import eager
@@ -37,17 +46,10 @@ __all__ = ["BoundTask", "Delayable", "Task", "current_job", "delay", "task"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
-Seconds = float | timedelta
-Backoff = Seconds | Callable[[int, BaseException], Seconds]
 _TASK_OPTIONS = (
     *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
     *("max_per_second", "burst"),
 )
-
-
-HOOKS = ("enqueue", "before", "success", "error", "failure", "after")
-"""Methods of the object that is given as `hooks`."""
 
 
 class _KnowsOtherNames:
@@ -145,25 +147,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
                 "synchronous; use a plain function"
             )
         self.atomic = atomic
-        self.hooks = _checked_hooks(self.name, hooks)
-        if isinstance(retry_when, type):
-            retry_when = (retry_when,)
-        if not (retry_when is None or callable(retry_when) or isinstance(retry_when, tuple)):
-            raise InvalidOption(
-                f"{self.name}: retry_when={retry_when!r} must be an exception class, a tuple of "
-                "them, or a callable that takes the exception"
-            )
-        self.retry_when = retry_when
-        if not (
-            backoff is None
-            or callable(backoff)
-            or (isinstance(backoff, int | float | timedelta) and not isinstance(backoff, bool))
-        ):
-            raise InvalidOption(
-                f"{self.name}: backoff={backoff!r} must be seconds, a timedelta or a callable "
-                "(attempt, error)"
-            )
-        self.backoff = backoff
+        self.hooks = read_hooks(self.name, hooks)
+        self.retry_when = read_retry_when(self.name, retry_when)
+        self.backoff = read_backoff(self.name, backoff)
         self.backoff_max = (
             None if backoff_max is None else check_seconds("backoff_max", backoff_max)
         )
@@ -174,7 +160,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)
-        self._positional = _positional_range(self._signature)
+        self._positional = positional_range(self._signature)
         self.schedule = None if schedule is None else read_when(self.name, schedule)
         if self.schedule is not None:
             self.check_call(self.schedule.args, self.schedule.kwargs)
@@ -242,7 +228,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
                     f"{error}; a task has no self: remove the parameter, and use current_job()"
                 ) from None
             using = f"{self.func.__name__}.using({{}}).delay(…)"
-            raise _explained(error, self.func, kwargs, using) from None
+            raise explained(error, self.func, kwargs, using) from None
 
     def as_call(self, call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return (args, kwargs) of an element given to enqueue_many()."""
@@ -274,42 +260,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         return backoff_seconds(attempt, base=base, most=self.backoff_max)
 
 
-def _checked_hooks(name: str, hooks: object) -> object:
-    """Return `hooks` when it has a method that is called. Raises InvalidOption."""
-    found = [hook for hook in HOOKS if callable(getattr(hooks, hook, None))]
-    if hooks is not None and not found:
-        raise InvalidOption(
-            f"{name}: hooks={hooks!r} has none of the methods {', '.join(HOOKS)}: give an object "
-            "that has some"
-        )
-    if isinstance(hooks, type) and inspect.isfunction(inspect.getattr_static(hooks, found[0])):
-        raise InvalidOption(
-            f"{name}: hooks={hooks!r} is a class: give an object, {hooks.__name__}()"
-        )
-    return hooks
-
-
-def _explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
-    """Return the error of a call that says where an option belongs that stands in it."""
-    unknown = kwargs.keys() - inspect.signature(func).parameters.keys()
-    return TypeError(f"{error}{misplaced_option(sorted(unknown), using)}")
-
-
 def _as_seconds(value: Seconds) -> float:
     return value.total_seconds() if isinstance(value, timedelta) else float(value)
-
-
-def _positional_range(signature: inspect.Signature) -> range:
-    """Return how many arguments a function takes by position alone; empty: it needs others, too."""
-    least = most = 0
-    for parameter in signature.parameters.values():
-        required = parameter.default is parameter.empty
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            most += 1
-            least += required
-        elif parameter.kind is parameter.KEYWORD_ONLY and required:
-            return range(0)
-    return range(least, most + 1)
 
 
 @overload
@@ -363,7 +315,7 @@ def _enqueue(
     try:
         source.check_call(args, kwargs)
     except TypeError as error:
-        raise _explained(error, source.func, kwargs, "delay(…, {})") from None
+        raise explained(error, source.func, kwargs, "delay(…, {})") from None
     if get_settings().eager:
         return eager.run_now(source, options, args, kwargs)
     return operations.enqueue(source, options, args, kwargs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue.conf import Settings, get_settings, read_settings
+from django_tenantqueue.conf import get_settings, read_settings
 from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.settings import Settings
 
 
 def test_defaults_hold_when_nothing_is_set():

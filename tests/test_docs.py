@@ -24,7 +24,7 @@ from django.dispatch import Signal
 import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES
-from django_tenantqueue.conf import Settings, read_settings
+from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.celery import executor
 from django_tenantqueue.contrib.django_tasks import backend
 from django_tenantqueue.execution.current_job import RunningJob
@@ -54,7 +54,7 @@ from django_tenantqueue.models import (
     UniqueKey,
     Worker,
 )
-from django_tenantqueue.models.job import JobQuerySet
+from django_tenantqueue.models.job_query import JobQuerySet
 from django_tenantqueue.operations import (
     actor,
     alert_rules,
@@ -68,6 +68,7 @@ from django_tenantqueue.operations import (
     tokens,
     worker_control,
 )
+from django_tenantqueue.settings import Settings
 from django_tenantqueue.status import changes, workers
 from django_tenantqueue.web.views import describe_job
 
@@ -152,9 +153,9 @@ def functions_of(module: ModuleType) -> list[str]:
 
 
 def test_every_setting_is_documented() -> None:
-    docs = from_code.field_docs(PACKAGE / "conf.py", "Settings")
+    docs = from_code.field_docs(PACKAGE / "settings.py", "Settings")
     for field in fields(Settings):
-        assert docs[field.name], f"conf.Settings.{field.name} has no text below it"
+        assert docs[field.name], f"Settings.{field.name} has no text below it"
         assert f"### `{field.name.upper()}`" in text_of("reference/settings.md")
 
 

@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
@@ -19,7 +20,7 @@ from django.utils.translation import gettext
 from ..conf import get_settings
 from ..models import TenantQueue
 from ..operations.failures import MOST, Done, cancel_failed, retry_failed
-from ..status.amounts import COUNTED_TO, LINE, LISTED, PAGE
+from ..status.amounts import COUNTED_TO, LINE, LISTED, PAGE, starts_of_periods
 from ..status.failures import (
     WALKED,
     Example,
@@ -32,7 +33,6 @@ from ..status.failures import (
     figure_name,
     find,
     read_failures,
-    start_of,
     walk_failed,
     walk_waiting,
 )
@@ -112,7 +112,7 @@ def failure_group_view(request: HttpRequest, model_admin: JobActions) -> HttpRes
         return HttpResponseRedirect(failures_url(**asked.query))
     chosen = None if asked.queues is None else frozenset(asked.queues)
     name, error = figure_name(asked.task), figure_name(asked.error)
-    group = Group(name, error, start_of(asked.hours), chosen)
+    group = Group(name, error, starts_of_periods(asked.hours, timezone.now())[0], chosen)
     if request.method == "POST":
         if not model_admin.has_change_permission(request):
             raise PermissionDenied

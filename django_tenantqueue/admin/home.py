@@ -161,7 +161,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
     need = report.need
     blocked = max(report.counts.ready - need.startable, 0)
     waits = [duration_text(overview.wait(share)) for share in (0.5, 0.95, 0.99)]
-    failing = overview.failing
+    failing = overview.counts.failing
     tiles = [
         Tile(
             gettext("Jobs started per second"),
@@ -241,7 +241,7 @@ def _queue(line: QueueLine) -> dict[str, Any]:
         "waiting": counted(load.waiting, COUNTED_TO),
         "slots": "" if queue.num_slots is None else queue.num_slots,
         "gauge": gauge(queue.active, queue.num_slots, load.waiting, label),
-        "failing": _failing_text(line.failing),
+        "failing": _failing_text(line.counts.failing),
         "has_failed": bool(line.counts.failed),
         "ended": line.counts.ended,
     }
@@ -257,8 +257,8 @@ def _task(line: TaskLine, hours: int) -> dict[str, Any]:
         "mean": duration_text(line.mean_run_seconds),
         "p95": duration_text(percentile(line.counts.runs, 0.95)),
         "sum": duration_text(line.counts.run_seconds),
-        "failing": _failing_text(line.failing),
-        "has_failed": bool(line.counts.failed or line.counts.retried),
+        "failing": _failing_text(line.counts.failing),
+        "has_failed": bool(line.counts.failures),
         "spark": sparkline(line.points, gettext("Runs ended over time")),
     }
 

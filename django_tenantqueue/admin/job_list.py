@@ -23,7 +23,7 @@ from ..queries.lists import NEWEST
 from ..states import State
 from ..status.amounts import LINE
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
-from ..status.job_pages import JobPage, walk_jobs
+from ..status.job_pages import JobPage, walk_pages
 from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
 from .export import read_ids
@@ -166,7 +166,8 @@ class JobChangeList(ChangeList):
         if self.asked.job_id is not None:
             yield (self.asked.job_id,)
             return
-        yield from walk_jobs(get_settings().database, self.asked.filter, size=BATCH)
+        for page in walk_pages(get_settings().database, self.asked.filter, size=BATCH):
+            yield page.ids
 
     def _given(self, name: str) -> str | None:
         return (self.params.get(name) or "").strip() or None

@@ -240,14 +240,14 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     def failing(self, queue: TenantQueue) -> SafeString | str:
         """Return the share of the runs of the last hour that failed."""
         now = _now(queue)
-        if now.failing is None:
+        if now.counts.failing is None:
             return NOTHING
         counts = now.counts
         title = gettext(
             "Of %(ended)s runs in the last hour, %(failed)s ended in error, %(retried)s were "
             "retried"
         ) % {name: f"{getattr(counts, name):,}" for name in ("ended", "failed", "retried")}
-        text = f"{100 * now.failing:.1f} %"
+        text = f"{100 * now.counts.failing:.1f} %"
         return format_html(
             '<span class="tq-number{}" title="{}">{}</span>',
             " tq-late" if counts.failed else "",

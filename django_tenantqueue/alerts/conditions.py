@@ -24,7 +24,7 @@ TASK_PREFIX = "django_tenantqueue.alerts."
 """What the names of the tasks of alerts begin with. Their own failures open no alert."""
 
 
-def find(fleet: Fleet, rule: AlertRule, known: Collection[str] = ()) -> Iterator[Sighting]:
+def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
     """Yield what a rule finds wrong. `known`: the keys of its open alerts, which come first."""
     kind = AlertRule.Kind
     match rule.kind:
@@ -75,10 +75,7 @@ def _failing(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
         periods = list_figures_of_queues(
             fleet.using, queues, since=since, seconds=2 * 60.0 * rule.range_minutes
         )
-        found = [
-            (period.name, period.counts.failed + period.counts.retried, period.counts.ended)
-            for period in periods
-        ]
+        found = [(period.name, period.counts.failures, period.counts.ended) for period in periods]
     for name, failures, ended in found:
         is_high = failures >= FAILING_LEAST and failures >= share * ended
         if is_high and _is_watched(rule, name):
@@ -129,7 +126,7 @@ def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sig
     )
     scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
     rows = rows.filter(**{name: value for name, value in scope.items() if value})
-    found = [*rows.filter(pk__in=[int(key) for key in known])] if known else []
+    found = [*rows.filter(pk__in=[int(key) for key in known])]
     found += rows.order_by("next_at")[:COUNTED_TO]
     for row in dict.fromkeys(found):
         assert row.next_at is not None

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import TypeVar
+from functools import cache, cached_property
 
 from ..models.alert import COUNTED_JOBS
 from ..queries.fleet import StuckLine, list_stuck_lines
 from ..queries.tasks import TaskWait, list_ready_tasks
 from ..status.amounts import VISITED
-from ..status.queue_troubles import Busy, read_takers, walk_busy
-from ..status.workers import Takers
-
-T = TypeVar("T")
+from ..status.queue_troubles import Busy, walk_busy
+from ..status.takers import Takers, read_takers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +33,18 @@ class Fleet:
     def __init__(self, using: str, now: datetime) -> None:
         self.using = using
         self.now = now
-        self._read: dict[str, object] = {}
+        self.busy = cache(self._busy)
+        self.ready_tasks = cache(self._ready_tasks)
 
-    def _once(self, name: str, read: Callable[[], T]) -> T:
-        if name not in self._read:
-            self._read[name] = read()
-        return self._read[name]  # type: ignore[return-value]
-
-    def busy(self, tenant: str) -> Busy:
+    def _busy(self, tenant: str) -> Busy:
         """Return the queues with jobs: of a tenant, or of all ("")."""
-        tenants = [tenant] if tenant else None
-        return self._once(f"busy {tenant}", partial(walk_busy, self.using, tenants))
+        return walk_busy(self.using, [tenant] if tenant else None)
 
-    def ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
+    def _ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
         """Return the ready jobs by task in the queues of a tenant, or of a name ("": all).
 
         COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
         """
-        return self._once(f"tasks {tenant} / {queue}", partial(self._read_tasks, tenant, queue))
-
-    def _read_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
         ids = [q.id for q in self.busy(tenant).queues if q.name == (queue or q.name)]
         found: dict[int, list[TaskWait]] = {}
         left, read = COUNTED_JOBS, 0
@@ -71,12 +59,12 @@ class Fleet:
             ids = [queue_id for queue_id in ids if counts[queue_id] >= most]
         return [row for rows in found.values() for row in rows]
 
-    @property
+    @cached_property
     def takers(self) -> Takers:
         """The queues that workers serve."""
-        return self._once("takers", lambda: read_takers(self.using))
+        return read_takers(self.using)
 
-    @property
+    @cached_property
     def lines(self) -> list[StuckLine]:
         """Lines of held jobs that move no more."""
-        return self._once("lines", lambda: list_stuck_lines(self.using, most=VISITED))
+        return list_stuck_lines(self.using, most=VISITED)

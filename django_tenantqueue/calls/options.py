@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -113,20 +114,20 @@ def unknown_option(name: str, known: Any) -> InvalidOption:
     return InvalidOption(f"unknown option {name!r}: {hint}")
 
 
-def misplaced_option(names: Iterable[str], using: str) -> str:
-    """Return how to give an option that stands among the arguments of a call; "" for none.
+def explained(error: TypeError, func: Any, kwargs: Mapping[str, Any], using: str) -> TypeError:
+    """Return the error of a call that says where an option belongs that stands among its arguments.
 
-    `names`: the arguments that the function does not take. `using`: what takes options, as code.
+    `using`: what takes options, as code, with {} in their place.
     """
-    for name in names:
+    for name in sorted(kwargs.keys() - inspect.signature(func).parameters.keys()):
         if name in _CHECKS:
-            return f"; if the option is meant: {using.format(f'{name}=…')}"
+            return TypeError(f"{error}; if the option is meant: {using.format(f'{name}=…')}")
         if name in foreign.OPTIONS:
-            return (
-                f"; if the option is meant: use {foreign.OPTIONS[name]}. Options stand before the "
-                f"arguments: {using.format('…')}"
+            return TypeError(
+                f"{error}; if the option is meant: use {foreign.OPTIONS[name]}. Options stand "
+                f"before the arguments: {using.format('…')}"
             )
-    return ""
+    return TypeError(str(error))
 
 
 def _text(name: str, value: Any) -> str:

@@ -60,32 +60,21 @@ class Collector:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         read = read_metrics(self._using)
-        for name, samples in gauges(read).items():
+        for name, samples in {**gauges(read), **counters(read.totals)}.items():
             metric = self._metric(BY_NAME[name])
             for labels, value in samples:
                 metric.add_metric(labels, value)
             yield metric
-        yield from self._counters(read.totals)
+        for kind in ("wait", "run"):
+            metric = self._metric(BY_NAME[f"tenantqueue_{kind}_seconds"])
+            for total in read.totals:
+                counts, micros = getattr(total, f"{kind}s"), getattr(total, f"{kind}_micros")
+                metric.add_metric([_task(total)], buckets(counts), micros / 1e6)
+            yield metric
 
     def _metric(self, family: Family) -> Any:
         made = getattr(self._core, f"{family.kind.capitalize()}MetricFamily")
         return made(family.name, family.text, labels=family.labels)
-
-    def _counters(self, totals: Sequence[Total]) -> Iterator[Metric]:
-        for name, samples in counters(totals).items():
-            metric = self._metric(BY_NAME[name])
-            for labels, value in samples:
-                metric.add_metric(labels, value)
-            yield metric
-        for name, kind in (
-            ("tenantqueue_wait_seconds", "wait"),
-            ("tenantqueue_run_seconds", "run"),
-        ):
-            metric = self._metric(BY_NAME[name])
-            for total in totals:
-                counts, micros = getattr(total, f"{kind}s"), getattr(total, f"{kind}_micros")
-                metric.add_metric([_task(total)], buckets(counts), micros / 1e6)
-            yield metric
 
 
 def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
@@ -113,9 +102,7 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
             ((queue.tenant, queue.name), queue.wait_seconds or 0.0) for queue in read.queues
         ],
         "tenantqueue_queue_waiting_jobs": [
-            ((queue.tenant, queue.name), read.loads[queue.id].waiting)
-            for queue in read.queues
-            if queue.id in read.loads
+            ((queue.tenant, queue.name), read.loads[queue.id].waiting) for queue in read.queues
         ],
         "tenantqueue_queue_active_jobs": [
             ((queue.tenant, queue.name), queue.active) for queue in read.queues
@@ -128,7 +115,7 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
     }
 
 
-def counters(totals: Sequence[Total]) -> dict[str, list[Sample]]:
+def counters(totals: Sequence[Total]) -> dict[str, Iterable[Sample]]:
     """Return the counters by name."""
     return {
         "tenantqueue_jobs_started": [((_task(one),), one.started) for one in totals],

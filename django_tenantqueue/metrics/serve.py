@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import psycopg
 from django.db import DatabaseError, connections, transaction
@@ -43,6 +43,15 @@ def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     return encode(found), content_type
 
 
+class QuietHandler(WSGIRequestHandler):
+    """Logs no requests, and waits for one as long as a scrape does."""
+
+    timeout = WAIT_SECONDS
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Log nothing."""
+
+
 class MetricsPort:
     """Answers scrapes of a worker in threads of its own; forked children close it.
 
@@ -57,7 +66,7 @@ class MetricsPort:
         self._registry = registry(using)
         self._one_at_a_time = threading.Lock()
         self._server: WSGIServer = make_server(
-            "", port, self.answer, ThreadingWSGIServer, handler_class=_quiet_handler()
+            "", port, self.answer, ThreadingWSGIServer, handler_class=QuietHandler
         )
 
     @property
@@ -124,16 +133,3 @@ class MetricsPort:
         with transaction.atomic(using=self._using), connections[self._using].cursor() as cursor:
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
             return render(self._registry, accept)
-
-
-def _quiet_handler() -> Any:
-    """Return a request handler that logs no requests and waits 10 s for one."""
-    from wsgiref.simple_server import WSGIRequestHandler
-
-    class QuietHandler(WSGIRequestHandler):
-        timeout = WAIT_SECONDS
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Log nothing."""
-
-    return QuietHandler

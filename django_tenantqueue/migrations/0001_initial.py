@@ -14,7 +14,9 @@ from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
-CREATE_JOB = (Path(__file__).parent / "0001_job_table.sql").read_text()
+CREATE_JOB = "".join(
+    (Path(__file__).parent / f"0001_job_{part}.sql").read_text() for part in ("table", "indexes")
+)
 DROP_JOB = """\
     DROP VIEW tenantqueue_closedtask; DROP TABLE tenantqueue_job;
     DROP FUNCTION tenantqueue_add_error(jsonb, jsonb, integer)

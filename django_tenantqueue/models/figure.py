@@ -59,6 +59,3 @@ class Figure(models.Model):
                 condition=~models.Q(error=""),
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.queue_id} {self.name} {self.at:%Y-%m-%d %H:%M}"

@@ -32,6 +32,3 @@ class FigureTotal(models.Model):
     class Meta:
         verbose_name = _("total of figures")
         verbose_name_plural = _("totals of figures")
-
-    def __str__(self) -> str:
-        return self.name

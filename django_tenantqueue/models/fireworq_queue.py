@@ -27,6 +27,3 @@ class FireworqQueue(models.Model):
     class Meta:
         verbose_name = _("queue of Fireworq clients")
         verbose_name_plural = _("queues of Fireworq clients")
-
-    def __str__(self) -> str:
-        return f"{self.pk}: {self.pushes}"

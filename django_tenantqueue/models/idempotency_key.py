@@ -31,6 +31,3 @@ class IdempotencyKey(models.Model):
             ),
         )
         indexes = (models.Index(fields=("created_at",), name="tenantqueue_idempotency_due"),)
-
-    def __str__(self) -> str:
-        return self.key

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from ..calls import foreign
 from ..exceptions import Unsupported
 from ..states import Priority
-from ..text import number_of
 from .job import Job
 
 if TYPE_CHECKING:
@@ -179,9 +178,6 @@ class MonitorAddition(models.Model):
     details = models.IntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
 
-    def __str__(self) -> str:
-        return number_of("detail", self.details)
-
 
 class MonitorPace(models.Model):
     """When a monitor with an interval was last fed; written by releases, under its gate's lock."""
@@ -190,9 +186,6 @@ class MonitorPace(models.Model):
         ConcurrentJobMonitor, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
     fed_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return str(self.fed_at)
 
 
 class ConcurrentJobMonitorDetail(Job):

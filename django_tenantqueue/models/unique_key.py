@@ -47,6 +47,3 @@ class UniqueKey(models.Model):
                 condition=Q(expires_at__isnull=False),
             ),
         )
-
-    def __str__(self) -> str:
-        return f"{self.key} #{self.job_id}"

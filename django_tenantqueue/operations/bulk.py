@@ -19,7 +19,7 @@ from django.db import transaction
 
 from ..exceptions import ClaimLost
 from ..models import Change, Job
-from ..models.job import JobQuerySet
+from ..models.job_query import JobQuerySet
 from ..queries.enqueue import LOCKED_SECONDS
 from ..queries.lists import NEWEST
 from ..states import FINAL

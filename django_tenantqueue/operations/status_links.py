@@ -10,7 +10,7 @@ from django.utils import timezone
 from ..conf import get_settings
 from ..exceptions import InvalidOption, JobNotFound
 from ..models import Change, Job, StatusLinkRevocation, TenantQueue
-from ..models.job import user_text
+from ..models.job_query import user_text
 from .changes import Edit, record_rows
 from .tuning import lock_or_make
 

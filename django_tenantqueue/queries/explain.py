@@ -9,15 +9,6 @@ from .base import fetch
 
 
 @dataclass(frozen=True, slots=True)
-class SlotHolder:
-    """A job that holds a slot of a queue."""
-
-    id: int
-    name: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
 class GateJob:
     """A job that a gate has let through."""
 
@@ -65,10 +56,10 @@ def count_jobs_before(
     return int(fetch(using, "count_jobs_before", params)[0][0])
 
 
-def list_taken_slots(using: str, queue_id: int, *, most: int) -> list[SlotHolder]:
-    """Return jobs that hold a slot of a queue, the longest first."""
+def list_taken_slots(using: str, queue_id: int, *, most: int) -> list[int]:
+    """Return the ids of jobs that hold a slot of a queue, the longest first."""
     rows = fetch(using, "list_taken_slots", {"queue_id": queue_id, "most": most})
-    return [SlotHolder(*row) for row in rows]
+    return [job_id for (job_id,) in rows]
 
 
 def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:

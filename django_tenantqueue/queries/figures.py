@@ -46,6 +46,16 @@ class Counts:
         """Runs that ended, those that another attempt follows included."""
         return self.succeeded + self.failed + self.retried + self.cancelled
 
+    @property
+    def failures(self) -> int:
+        """Runs that failed, those that another attempt follows included."""
+        return self.failed + self.retried
+
+    @property
+    def failing(self) -> float | None:
+        """Share of the runs that failed; None without any."""
+        return self.failures / self.ended if self.ended else None
+
     def add(self, other: Counts) -> None:
         """Add the counts of other jobs."""
         for name in NUMBERS:

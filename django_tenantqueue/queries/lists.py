@@ -18,20 +18,18 @@ NEWEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a list shows: ids below `before`, at most `page` of them, the newest first.
+class JobFilter:
+    """What the jobs of a list have in common; None is no filter.
 
-    `most` bounds what is looked at. The others are filters; None is no filter. `text` is a part of
-    a name, a label or the arguments; `source` is the source_type and source_id of an object;
-    `created_by` is who created them.
+    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
+    source_type and source_id of an object, `created_by` who created the jobs. `before` is the id
+    below which the page begins.
     """
 
-    before: int
-    page: int
-    most: int
-    states: Sequence[State] | None = None
-    queues: Sequence[int] | None = None
+    states: frozenset[State] | None = None
+    queues: tuple[int, ...] | None = None
     name: str | None = None
+    before: int = NEWEST
     text: str | None = None
     source: tuple[str, str] | None = None
     created_by: str | None = None
@@ -97,7 +95,7 @@ Statement = Literal[
     "list_history_jobs",  # finished jobs among the newest
     "list_history_of_queues",  # finished jobs among the newest of each of `queues`
     "list_history_of_name",  # finished jobs among the newest of `name`
-    "list_history_in_state",  # finished jobs among the newest of `state`: error or cancelled
+    "list_history_in_state",  # finished jobs among the newest of one state: error or cancelled
     "list_jobs_of_source",  # jobs among the newest of `source`
     "list_jobs_of_user",  # jobs among the newest of `created_by`
     "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
@@ -105,21 +103,25 @@ Statement = Literal[
 ]
 
 
-def list_jobs(using: str, name: Statement, wanted: Wanted, state: State | None = None) -> Found:
-    """Run one of the statements, which read different indexes."""
-    source_type, source_id = wanted.source or (None, None)
+def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most: int) -> Found:
+    """Run one of the statements, which read different indexes: `page` ids at most, newest first.
+
+    `most` bounds what is looked at.
+    """
+    states = None if asked.states is None else sorted(state.value for state in asked.states)
+    source_type, source_id = asked.source or (None, None)
     params = {
-        "before": wanted.before,
-        "page": wanted.page,
-        "most": wanted.most,
-        "states": None if wanted.states is None else [state.value for state in wanted.states],
-        "queues": None if wanted.queues is None else list(wanted.queues),
-        "name": wanted.name,
-        "state": None if state is None else state.value,
-        "text": wanted.text,
+        "before": asked.before,
+        "page": page,
+        "most": most,
+        "states": states,
+        "queues": None if asked.queues is None else list(asked.queues),
+        "name": asked.name,
+        "state": states[0] if states else None,
+        "text": asked.text,
         "source_type": source_type,
         "source_id": source_id,
-        "created_by": wanted.created_by,
+        "created_by": asked.created_by,
     }
     rows = read_planned(using, name, params)
     floor, capped, _ = rows[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 NAMED = 5
 """Queues, tasks or jobs that a sentence or a line names. It counts the others. Halved or doubled:
 shorter or longer sentences."""
@@ -39,3 +41,12 @@ maintenance is reported later."""
 PERIODS = {1: 60.0, 24: 3600.0, 168: 10_800.0}
 """The ranges of figures that pages offer: their hours, and the seconds of one of their periods.
 Halved or doubled: charts have twice or half as many points."""
+
+
+def starts_of_periods(hours: int, now: datetime) -> list[datetime]:
+    """Return where the periods of a range begin. `now` is in the last one."""
+    seconds = PERIODS[hours]
+    moment = now.timestamp()
+    since = datetime.fromtimestamp(moment - moment % seconds - hours * 3600, UTC)
+    count = round(hours * 3600 / seconds) + 1
+    return [since + timedelta(seconds=seconds * number) for number in range(count)]

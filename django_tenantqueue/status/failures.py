@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Left
@@ -24,7 +24,7 @@ from ..queries.figures import (
 )
 from ..queries.lists import NEWEST, read_in_order
 from ..text import clean_text
-from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ
+from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ, starts_of_periods
 from .job_pages import QUEUES_APART
 
 WALKED = READ * 5
@@ -105,13 +105,6 @@ class FoundJobs:
     more: bool
 
 
-def start_of(hours: int, now: datetime | None = None) -> datetime:
-    """Return where a range begins: at the start of one of its periods."""
-    seconds = PERIODS[hours]
-    at = (now or timezone.now()).timestamp()
-    return datetime.fromtimestamp(at - at % seconds - hours * 3600, UTC)
-
-
 def figure_name(text: str) -> str:
     """Return a task's name or an error's class as figures have it."""
     return clean_text(text)[:LONGEST] or UNNAMED
@@ -130,14 +123,14 @@ def read_failures(
 
     Four statements at most. None walks the history.
     """
-    since = start_of(hours)
-    seconds = PERIODS[hours]
+    starts = starts_of_periods(hours, timezone.now())
+    since = starts[0]
     chosen = (ALL,) if queues is None else tuple(queues[:QUEUES_APART])
     with read_in_order(using):
         found, read_from = list_failures(
             using,
             since=since,
-            seconds=seconds,
+            seconds=PERIODS[hours],
             groups=PAGE,
             most=READ // len(chosen) if chosen else READ,
             queues=chosen,
@@ -149,8 +142,7 @@ def read_failures(
             hit = hit_queues(using, pairs, since=since, listed=queues_listed)
         else:
             hit = hit_among(using, found, listed=queues_listed)
-    periods = round(hours * 3600 / seconds) + 1
-    places = {since + timedelta(seconds=seconds * n): n for n in range(periods)}
+    places = {start: number for number, start in enumerate(starts)}
     grouped: dict[tuple[str, str], list[Failures]] = {pair: [] for pair in pairs}
     for row in found:
         grouped[row.name, row.error].append(row)
@@ -161,9 +153,9 @@ def read_failures(
     examples = describe(using, [job_id for job_id in newest.values() if job_id])
     lines = []
     for (task, kind), rows in grouped.items():
-        points = [0] * periods
+        points = [0] * len(starts)
         for row in rows:
-            points[places.get(row.period, periods - 1)] += row.failed + row.retried
+            points[places.get(row.period, -1)] += row.failed + row.retried
         lines.append(
             FailureLine(
                 name=task,
@@ -217,8 +209,6 @@ def hit_among(
 
 def describe(using: str, ids: Sequence[int]) -> dict[int, Example]:
     """Return what lists show of jobs, by id. Arguments and tracebacks are not read."""
-    if not ids:
-        return {}
     newest = KeyTransform("-1", "errors")
     jobs = (
         Job.objects.using(using)

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models.functions import Now
-
 from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
 from ..conf import LONGEST_REQUEST
 from ..models import FireworqQueue, TenantQueue, Worker
-from ..models.worker import SILENT, Role
 from ..queries import fireworq as queries
 from ..queries.control import count_queues
 from ..queries.figures import Counts, sum_of_queues
@@ -24,8 +21,7 @@ from ..queries.lists import NEWEST
 from ..states import EARLIEST, LATEST
 from .amounts import COUNTED_TO, READ
 from .masking import masked
-from .queue_troubles import read_takers
-from .workers import Takers
+from .takers import Takers, going_on, read_takers
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 """The task of jobs that have a URL. Other jobs of a queue are listed without one."""
@@ -181,7 +177,7 @@ def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str,
             "outstanding_jobs": loads[queue.pk].waiting,
             "total_workers": slots_of(queue),
             "idle_workers": max(0, slots_of(queue) - running[queue.pk]),
-            "active_nodes": int(takers.take(queue.tenant, queue.name, queue.executor or "")),
+            "active_nodes": int(takers.serve(queue)),
         }
         for queue in queues
     }
@@ -192,7 +188,7 @@ def _totals(counts: Counts, pushed: FireworqQueue | None) -> dict[str, int]:
         "total_pushes": 0 if pushed is None else pushed.pushes,
         "total_pops": counts.started,
         "total_successes": counts.succeeded,
-        "total_failures": counts.failed + counts.retried,
+        "total_failures": counts.failures,
         "total_permanent_failures": counts.failed,
         "total_completes": counts.succeeded + counts.failed,
         "total_elapsed": round(1000 * (counts.wait_seconds + counts.run_seconds)),
@@ -208,15 +204,8 @@ def _pushes_since(minute: datetime, pushed: FireworqQueue | None) -> int:
 
 def find_node(using: str, queue: TenantQueue) -> Worker | None:
     """Return a worker process that takes jobs of a queue; None: there is none."""
-    rows = Worker.objects.using(using).filter(
-        heartbeat_at__gt=Now() - SILENT, draining=False, stopping=False
-    )
-    rows = rows.exclude(role=Role.RUNNER)
-    for worker in rows.order_by("pk"):
-        filters = (worker.queues, worker.exclude_queues, worker.tenants, worker.executor)
-        if Takers([filters]).take(queue.tenant, queue.name, queue.executor or ""):
-            return worker
-    return None
+    workers = going_on(using).order_by("pk")
+    return next((worker for worker in workers if Takers.of([worker]).serve(queue)), None)
 
 
 # jobs

@@ -23,7 +23,6 @@ from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
 from .problems import (
-    LEAVING,
     Problem,
     problem_of_clocks,
     problem_of_connections,
@@ -42,7 +41,9 @@ from .problems import (
 from .queue_loads import untaken_queues
 from .routings import read_retired_routings
 from .schedules import read_troubles
-from .workers import DutyReport, Takers, WorkerState, list_duties, list_running, state_of
+from .stored_rows import columns_of
+from .takers import Takers
+from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
 """The time in which failures of a task are a problem: the shortest range of a page."""
@@ -146,14 +147,8 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         share=FAILING_SHARE,
         most=NAMED,
     )
-    going_on = [worker for worker in workers if worker.state not in LEAVING_OR_SILENT]
-    takers = Takers(
-        [
-            (w.queues, w.exclude_queues, w.tenants, w.executor)
-            for w in going_on
-            if w.role != Role.RUNNER
-        ]
-    )
+    going_on = [row for row in rows if state_of(row, counts.read_at) not in LEAVING_OR_SILENT]
+    takers = Takers.of(row for row in going_on if row.role != Role.RUNNER)
     ready = {(queue.tenant, queue.name) for queue in stuck}
     unserved = untaken_queues(using, takers, most=VISITED) if going_on else []
     return FleetReport(
@@ -276,27 +271,10 @@ def _worker(row: Worker, now: datetime, claims: Sequence[RunningClaim], jobs: in
 
     held = claims[0].of_worker if claims else 0
     return WorkerReport(
-        id=row.pk,
-        name=row.name,
-        host=row.host,
-        pid=row.pid,
-        version=row.version,
+        **columns_of(row, WorkerReport),
         state=state_of(row, now, held),
         uptime_seconds=ago(row.started_at),
         heartbeat_seconds_ago=ago(row.heartbeat_at),
-        queues=row.queues,
-        exclude_queues=row.exclude_queues,
-        tenants=row.tenants,
-        threads=row.threads,
-        async_slots=row.async_slots,
-        role=row.role,
-        executor=row.executor,
-        jobs_running=row.jobs_running,
-        rss_bytes=row.rss_bytes,
-        claims_per_second=row.claims_per_second,
-        jobs_per_second=row.jobs_per_second,
-        clock_ahead_seconds=row.clock_ahead_seconds,
-        last_error=row.last_error,
         last_error_seconds_ago=None if row.last_error_at is None else ago(row.last_error_at),
         claims=held,
         jobs=claims[:jobs],

@@ -16,14 +16,13 @@ from django.utils.translation import gettext_lazy as _
 
 from ..batches import BATCH
 from ..models import TenantQueue
-from ..queries.lists import NEWEST
+from ..queries.lists import NEWEST, JobFilter
 from ..states import ACTIVE, State
 from ..text import is_storable, read_number
 from .job_pages import (
     FINISHED,
     QUEUES_MOST,
     UNFINISHED,
-    JobFilter,
     JobPage,
     find_jobs,
     queue_ids,

@@ -7,12 +7,12 @@ applied to its newest WINDOW entries; the page says so, and its link to older jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
 from ..queries import lists as queries
-from ..queries.lists import NEWEST, Found, Wanted
+from ..queries.lists import Found, JobFilter, Statement
 from ..states import ACTIVE, FINAL, State
 from .amounts import PAGE, READ
 
@@ -33,22 +33,6 @@ QUEUES_MOST = READ
 
 UNFINISHED = tuple(state for state in State if state not in FINAL)
 FINISHED = tuple(state for state in State if state in FINAL)
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """What the jobs of a list have in common; None is no filter.
-
-    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
-    source_type and source_id of an object. `before` is the id below which the page begins.
-    """
-
-    states: frozenset[State] | None = None
-    queues: tuple[int, ...] | None = None
-    name: str | None = None
-    before: int = NEWEST
-    text: str | None = None
-    source: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,30 +102,22 @@ def _page(parts: Sequence[Found], size: int) -> JobPage:
 
 def _searched(using: str, asked: JobFilter, page: int) -> list[Found]:
     """Return jobs of an object, or those with a text among the newest."""
-    states = None if asked.states is None else sorted(asked.states)
-    wanted = Wanted(
-        asked.before, page, WINDOW, states, asked.queues, asked.name, asked.text, asked.source
-    )
-    with queries.read_in_order(using):
-        if asked.source is not None:
-            return [queries.list_jobs(using, "list_jobs_of_source", wanted)]
-        found = []
+    statements: list[Statement] = []
+    if asked.source is not None:
+        statements.append("list_jobs_of_source")
+    else:
         if _chosen(asked.states, UNFINISHED):
-            found.append(queries.list_jobs(using, "search_unfinished_jobs", wanted))
+            statements.append("search_unfinished_jobs")
         if _chosen(asked.states, FINISHED):
-            found.append(queries.list_jobs(using, "search_history_jobs", wanted))
-        return found
-
-
-def walk_jobs(using: str, asked: JobFilter, *, size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ids of all jobs, the newest first, at most `size` at a time."""
-    for page in walk_pages(using, asked, size=size):
-        if page.ids:
-            yield page.ids
+            statements.append("search_history_jobs")
+    with queries.read_in_order(using):
+        return [
+            queries.list_jobs(using, name, asked, page=page, most=WINDOW) for name in statements
+        ]
 
 
 def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
-    """Yield all pages of a list. One may be empty, where its window has no job that fits.
+    """Yield all pages of a list, the newest first. One may be empty where its window has no match.
 
     Each step ends its transaction before its page is yielded. Where the list may leave jobs out
     (`capped`), the walk goes on by their ids.
@@ -158,84 +134,64 @@ def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
         asked = replace(asked, before=page.older)
 
 
-def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> list[State]:
-    return [state for state in among if states is None or state in states]
+def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> frozenset[State]:
+    return frozenset(among) if states is None else states.intersection(among)
 
 
 def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list[Found]:
     chosen = _chosen(asked.states, UNFINISHED)
     if not chosen:
         return []
-    wanted = Wanted(asked.before, page, WINDOW, chosen, asked.queues, asked.name)
-    if by_id:
-        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
-    all_of_few = replace(wanted, most=SMALL_WINDOW)
-    if set(chosen) <= ACTIVE:
-        return [queries.list_jobs(using, "list_active_jobs", all_of_few)]
-    if chosen == [State.SCHEDULED]:
-        return [queries.list_jobs(using, "list_scheduled_jobs", all_of_few)]
-    if asked.queues is None or len(asked.queues) > QUEUES_APART:
-        if len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None:
-            wanted = replace(wanted, most=page, states=None)
-        return [queries.list_jobs(using, "list_unfinished_jobs", wanted)]
-    found = []
-    if State.CREATED in chosen:
-        most = page if asked.name is None else max(page, READY_WINDOW // len(asked.queues))
-        found.append(queries.list_jobs(using, "list_ready_of_queues", replace(wanted, most=most)))
-    if active := [state for state in chosen if state in ACTIVE]:
-        found.append(
-            queries.list_jobs(using, "list_active_jobs", replace(all_of_few, states=active))
-        )
-    if State.SCHEDULED in chosen:
-        due = replace(all_of_few, states=[State.SCHEDULED])
-        found.append(queries.list_jobs(using, "list_scheduled_jobs", due))
-    if State.HELD in chosen:
-        found.append(
-            queries.list_jobs(using, "list_unfinished_jobs", replace(wanted, states=[State.HELD]))
-        )
-    return found
+    is_one_part = chosen <= ACTIVE or chosen == {State.SCHEDULED}
+    if by_id or not (is_one_part or _are_few(asked.queues)):
+        is_all = len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None
+        asked = replace(asked, states=None if is_all else chosen)
+        most = page if is_all else WINDOW
+        return [queries.list_jobs(using, "list_unfinished_jobs", asked, page=page, most=most)]
+    ready = page if asked.name is None else _share(READY_WINDOW, asked.queues, page)
+    streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
+        ("list_ready_of_queues", ready, {State.CREATED}),
+        ("list_active_jobs", SMALL_WINDOW, ACTIVE),
+        ("list_scheduled_jobs", SMALL_WINDOW, {State.SCHEDULED}),
+        ("list_unfinished_jobs", WINDOW, {State.HELD}),
+    )
+    return [
+        queries.list_jobs(using, name, replace(asked, states=own), page=page, most=most)
+        for name, most, among in streams
+        if (own := chosen.intersection(among))
+    ]
 
 
 def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
     chosen = _chosen(asked.states, FINISHED)
     if not chosen:
         return []
-    if set(chosen) == {State.ERROR, State.CANCELLED}:  # each has its part of an index
+    if chosen == {State.ERROR, State.CANCELLED}:  # each has its part of an index
         apart = (replace(asked, states=frozenset({state})) for state in chosen)
         return [found for one in apart for found in _finished(using, one, page)]
-    states = None if len(chosen) == len(FINISHED) else chosen
-    wanted = Wanted(asked.before, page, WINDOW, states, asked.queues, asked.name)
-    filters = sum(part is not None for part in (states, asked.queues, asked.name))
+    asked = replace(asked, states=None if len(chosen) == len(FINISHED) else chosen)
+    filters = sum(part is not None for part in (asked.states, asked.queues, asked.name))
     fitting = WINDOW if filters > 1 else page
-    streams: list[Callable[[], Found]] = []
+    streams: list[tuple[Statement, int]] = []
     if asked.name is not None:
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_of_name", replace(wanted, most=fitting))
-        )
-    if asked.queues is not None and len(asked.queues) <= QUEUES_APART:
-        most = page if filters == 1 else _share(asked.queues, page)
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_of_queues", replace(wanted, most=most))
-        )
-    if len(chosen) == 1 and chosen[0] in (State.ERROR, State.CANCELLED):
-        streams.append(
-            lambda: queries.list_jobs(
-                using, "list_history_in_state", replace(wanted, most=fitting), chosen[0]
-            )
-        )
+        streams.append(("list_history_of_name", fitting))
+    if _are_few(asked.queues):
+        most = page if filters == 1 else _share(WINDOW, asked.queues, page)
+        streams.append(("list_history_of_queues", most))
+    if chosen <= {State.ERROR, State.CANCELLED}:
+        streams.append(("list_history_in_state", fitting))
     if not streams:
-        most = WINDOW if filters else page
-        streams.append(
-            lambda: queries.list_jobs(using, "list_history_jobs", replace(wanted, most=most))
-        )
-    return [_deepest(streams, page)]
+        streams.append(("list_history_jobs", WINDOW if filters else page))
+    return [_deepest(using, asked, streams, page)]
 
 
-def _deepest(streams: Iterable[Callable[[], Found]], page: int) -> Found:
+def _deepest(
+    using: str, asked: JobFilter, streams: Iterable[tuple[Statement, int]], page: int
+) -> Found:
     """Return what one of several equivalent streams found: a full page, or the lowest floor."""
     best: Found | None = None
-    for stream in streams:
-        found = stream()
+    for name, most in streams:
+        found = queries.list_jobs(using, name, asked, page=page, most=most)
         if best is None or found.floor < best.floor:
             best = found
         if len(found.ids) == page or not found.floor:
@@ -244,6 +200,10 @@ def _deepest(streams: Iterable[Callable[[], Found]], page: int) -> Found:
     return best
 
 
-def _share(queues: Sequence[int], page: int) -> int:
+def _are_few(queues: Sequence[int] | None) -> bool:
+    return queues is not None and len(queues) <= QUEUES_APART
+
+
+def _share(window: int, queues: Sequence[int] | None, page: int) -> int:
     """Return how much of each queue is looked at when another filter is applied to it."""
-    return max(page, WINDOW // len(queues))
+    return max(page, window // max(len(queues or ()), 1))

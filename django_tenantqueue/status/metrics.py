@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from django.db.models import Sum
-
 from ..conf import get_settings
-from ..models import TenantQueue
 from ..models.worker import THREADS
 from ..queries.control import QueueLoad
 from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, read_backlog
@@ -18,7 +15,7 @@ from ..queries.lists import read_in_order
 from ..queries.totals import Total, read_totals
 from .amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
 from .fleet_report import Need, need_of, read_states
-from .queue_loads import loads
+from .queue_loads import loads, sum_of_slots
 from .workers import WorkerState
 
 
@@ -72,14 +69,13 @@ def read_metrics(using: str) -> Metrics:
             active=TOTAL_COUNTED_TO,
         )
         found = loads(using, [queue.id for queue in backlog.queues])
-    limited = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=counts,
         blocked=backlog.blocked,
         need=need_of(states, backlog.startable),
         workers={state: by_state[state] for state in WorkerState},
-        slots=limited.aggregate(all=Sum("num_slots"))["all"] or 0,
+        slots=sum_of_slots(using),
         queues=backlog.queues,
         loads=found,
         totals=read_totals(using) if get_settings().figures else [],

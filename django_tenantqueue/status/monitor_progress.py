@@ -103,7 +103,6 @@ def progress_of(
 def _progress(
     counts: DetailCounts, status: str, reason: str, pace: Pace | None, now: datetime
 ) -> Progress:
-    soonest, likely, latest = _ends(counts.left, pace, now)
     return Progress(
         status=status,
         reason=reason,
@@ -117,9 +116,9 @@ def _progress(
         in_line=counts.in_line,
         aside=counts.aside,
         pace=pace,
-        ends_at=likely,
-        ends_at_earliest=soonest,
-        ends_at_latest=latest,
+        ends_at=None if pace is None else _after(now, counts.left, pace.per_second),
+        ends_at_earliest=None if pace is None else _after(now, counts.left, pace.high),
+        ends_at_latest=None if pace is None else _after(now, counts.left, pace.low),
     )
 
 
@@ -205,10 +204,10 @@ def _bounded_by_queues(
     return found
 
 
-def estimate_pace(ends: Sequence[datetime], now: datetime, *, slices: int = 10) -> Pace | None:
+def estimate_pace(ends: Sequence[datetime], now: datetime) -> Pace | None:
     """Return the pace of `ends`, the newest first, up to `now`; None when there are too few.
 
-    The time from the oldest end to now is cut into `slices` equal parts. The range is 1.645
+    The time from the oldest end to now is cut into ten equal parts. The range is 1.645
     standard errors to each side, which holds nine in ten: of the spread of their counts, or of
     independent arrivals if that is larger. None for fewer than five ends.
     """
@@ -217,6 +216,7 @@ def estimate_pace(ends: Sequence[datetime], now: datetime, *, slices: int = 10) 
     oldest = ends[-1]
     span = max((now - oldest).total_seconds(), 1e-3)
     counted = len(ends) - 1  # the oldest opens the span
+    slices = 10
     counts = [0] * slices
     for end in ends[:-1]:
         part = (end - oldest).total_seconds() / span
@@ -228,16 +228,6 @@ def estimate_pace(ends: Sequence[datetime], now: datetime, *, slices: int = 10) 
         per_second=counted / span,
         low=max(0.0, counted - 1.645 * error) / span,
         high=(counted + 1.645 * error) / span,
-    )
-
-
-def _ends(
-    left: int, pace: Pace | None, now: datetime
-) -> tuple[datetime | None, datetime | None, datetime | None]:
-    if pace is None:
-        return None, None, None
-    return tuple(  # type: ignore[return-value]
-        _after(now, left, rate) for rate in (pace.high, pace.per_second, pace.low)
     )
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
-from django.db.models import Q, Sum
+from datetime import datetime
 
 from ..histogram import percentile
-from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import (
     Counts,
@@ -21,10 +18,17 @@ from ..queries.figures import (
 )
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
-from .amounts import COUNTED_TO, LISTED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from .amounts import (
+    COUNTED_TO,
+    LISTED,
+    PERIODS,
+    TOTAL_COUNTED_TO,
+    VISITED,
+    starts_of_periods,
+)
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
-from .queue_loads import loads
+from .queue_loads import loads, sum_of_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,6 @@ class QueueLine:
     load: QueueLoad
     counts: Counts
 
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs that failed; None without any."""
-        return failure_rate(self.counts)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
@@ -49,11 +48,6 @@ class TaskLine:
     counts: Counts
     points: Sequence[int]
     """Ends in each period."""
-
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs that failed; None without any."""
-        return failure_rate(self.counts)
 
     @property
     def mean_run_seconds(self) -> float | None:
@@ -93,19 +87,9 @@ class Overview:
         """Ends per second in the last whole period."""
         return self.ended[-2] / self.period_seconds
 
-    @property
-    def failing(self) -> float | None:
-        """Share of all runs that failed; None without any."""
-        return failure_rate(self.counts)
-
     def wait(self, share: float) -> float | None:
         """Return the wait below which this share of the starts lay."""
         return percentile(self.counts.waits, share)
-
-
-def failure_rate(counts: Counts) -> float | None:
-    """Return the share of runs that failed, those that another attempt follows included."""
-    return (counts.failed + counts.retried) / counts.ended if counts.ended else None
 
 
 def read_overview(using: str, hours: int, tenants: Collection[str] | None = None) -> Overview:
@@ -126,10 +110,8 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
             queues = list_busy_of_queues(using, seen, most=LISTED, active=COUNTED_TO)
     ids = [queue.id for queue in queues]
     seconds = PERIODS[hours]
-    now = report.read_at.timestamp()
-    since = datetime.fromtimestamp(now - now % seconds - hours * 3600, UTC)
-    periods = round(hours * 3600 / seconds) + 1
-    places = [since + timedelta(seconds=seconds * n) for n in range(periods)]
+    places = starts_of_periods(hours, report.read_at)
+    since = places[0]
     if seen is None:
         of_all = list_figures(using, since=since, seconds=seconds)
         of_tasks = list_task_figures(using, since=since, seconds=seconds, most=LISTED)
@@ -143,10 +125,6 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     for counts in series:
         total.add(counts)
     of_queues = sum_of_queues(using, ids, since=since)
-    limited = Q(paused=False, num_slots__isnull=False)
-    if seen is not None:
-        limited &= Q(pk__in=seen)
-    slots = TenantQueue.objects.using(using).filter(limited).aggregate(all=Sum("num_slots"))["all"]
     return Overview(
         read_at=report.read_at,
         hours=hours,
@@ -155,12 +133,11 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         counts=total,
         started=[counts.started for counts in series],
         ended=[counts.ended for counts in series],
-        failed=[counts.failed + counts.retried for counts in series],
+        failed=[counts.failures for counts in series],
         waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
-        slots=slots or 0,
+        slots=sum_of_slots(using, seen),
         queues=[
-            QueueLine(q, found.get(q.id, QueueLoad(q.id, 0, 0)), of_queues.get(q.id, Counts()))
-            for q in queues
+            QueueLine(queue, found[queue.id], of_queues.get(queue.id, Counts())) for queue in queues
         ],
         tasks=_tasks(of_tasks, places),
     )

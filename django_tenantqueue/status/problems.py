@@ -14,9 +14,7 @@ from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .amounts import LATE_SECONDS, NAMED
 from .figures import rough_text
 from .schedules import ScheduleTroubles
-from .workers import DutyReport, WorkerState
-
-LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
+from .workers import LEAVING, DutyReport, WorkerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +69,28 @@ def problems_of_workers(
 
 def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
     """Return that clocks differ from the server's; `ahead`: seconds by host."""
-    if not ahead:
-        return []
-    hosts = listed_text([f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())])
     text = gettext(
         "clocks that differ from the database server's: %(hosts)s. Synchronize them with NTP"
     )
-    return [Problem(text % {"hosts": hosts}, "workers")]
+    hosts = [f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())]
+    return _listing(text, "hosts", hosts, "workers")
 
 
 def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
     """Return that queues have ready jobs which no worker takes."""
-    untaken = [queue for queue in stuck if not queue.taken]
-    if not untaken:
-        return []
     text = gettext(
         "ready jobs that no worker takes, in %(queues)s: "
         "start one with manage.py runworker that takes them"
     )
-    return [Problem(text % {"queues": _named(untaken)}, "queues", filter="trouble=no-worker")]
+    untaken = [_name(queue.tenant, queue.name) for queue in stuck if not queue.taken]
+    return _listing(text, "queues", untaken, "queues", narrowed="trouble=no-worker")
 
 
 def problem_of_unserved(queues: Sequence[tuple[str | None, str]]) -> list[Problem]:
     """Return that no worker takes these queues, which have no ready jobs; tenant None: any."""
-    if not queues:
-        return []
     text = gettext("queues that no running worker takes: %(queues)s")
     names = [name if tenant is None else _name(tenant, name) for tenant, name in queues]
-    return [Problem(text % {"queues": listed_text(names)}, "queues")]
+    return _listing(text, "queues", names, "queues")
 
 
 def problem_of_connections(allowed: int, needed: int) -> list[Problem]:
@@ -114,11 +106,9 @@ def problem_of_connections(allowed: int, needed: int) -> list[Problem]:
 
 def problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
     """Return that queues with ready jobs are paused or have no slots."""
-    halted = [queue for queue in stuck if queue.halted]
-    if not halted:
-        return []
     text = gettext("ready jobs in paused queues, or in queues without slots: %(queues)s")
-    return [Problem(text % {"queues": _named(halted)}, "queues")]
+    halted = [_name(queue.tenant, queue.name) for queue in stuck if queue.halted]
+    return _listing(text, "queues", halted, "queues")
 
 
 def problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
@@ -173,10 +163,8 @@ def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
             for line in lines
             if (line.kind, line.why) == (kind, why)
         ]
-        if names:
-            told = str(text) % {"names": listed_text(sorted(names))}
-            narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
-            found.append(Problem(told, f"{kind}s", filter=narrowed))
+        narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
+        found += _listing(str(text), "names", sorted(names), f"{kind}s", narrowed=narrowed)
     return found
 
 
@@ -212,22 +200,17 @@ def problems_of_duties(duties: Sequence[DutyReport], *, is_served: bool) -> list
 
 def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
     """Return that schedules are late or failed at their last tick."""
-    found = []
-    if troubles.late:
-        text = gettext("late schedules: %(names)s") % {"names": listed_text(troubles.late)}
-        found.append(Problem(text, "schedules", filter="trouble=late"))
-    if troubles.failing:
-        text = gettext("failing schedules: %(names)s") % {"names": listed_text(troubles.failing)}
-        found.append(Problem(text, "schedules", filter="trouble=failing"))
-    return found
+    late, failing = gettext("late schedules: %(names)s"), gettext("failing schedules: %(names)s")
+    return [
+        *_listing(late, "names", troubles.late, "schedules", narrowed="trouble=late"),
+        *_listing(failing, "names", troubles.failing, "schedules", narrowed="trouble=failing"),
+    ]
 
 
 def problem_of_routings(retired: Sequence[str]) -> list[Problem]:
     """Return that routings send jobs to retired queues."""
-    if not retired:
-        return []
     text = gettext("routings to retired queues, whose jobs are rejected: %(names)s")
-    return [Problem(text % {"names": listed_text(retired)}, "routings")]
+    return _listing(text, "names", retired, "routings")
 
 
 def listed_text(names: Sequence[str]) -> str:
@@ -238,8 +221,11 @@ def listed_text(names: Sequence[str]) -> str:
     return gettext("%(names)s and %(count)d more") % {"names": listed, "count": len(names) - NAMED}
 
 
-def _named(queues: Sequence[StuckQueue]) -> str:
-    return listed_text([_name(queue.tenant, queue.name) for queue in queues])
+def _listing(
+    text: str, place: str, names: Sequence[str], where: str, *, narrowed: str = ""
+) -> list[Problem]:
+    """Return the problem of these names, which stand in a text at a place; none without names."""
+    return [Problem(text % {place: listed_text(names)}, where, filter=narrowed)] if names else []
 
 
 def _name(tenant: str, name: str) -> str:

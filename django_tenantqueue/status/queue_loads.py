@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from django.db.models import F
+from django.db.models import F, Sum
 from django.db.models.functions import Now
 
 from ..calls.sources import registered_tasks
@@ -12,7 +12,7 @@ from ..conf import get_settings
 from ..models import QueueRate, TenantQueue
 from ..queries.control import QueueLoad, count_queues
 from .amounts import COUNTED_TO
-from .workers import Takers
+from .takers import Takers
 
 
 def unknown_queues(using: str, names: Iterable[str]) -> list[str]:
@@ -53,6 +53,14 @@ def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:
     """Return how many jobs of each queue run and wait, each counted up to COUNTED_TO."""
     ids = sorted(queue_ids)
     return {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
+
+
+def sum_of_slots(using: str, queue_ids: Collection[int] | None = None) -> int:
+    """Return the slots of the queues that are not paused and have a limit; None: of all queues."""
+    rows = TenantQueue.objects.using(using).filter(paused=False, num_slots__isnull=False)
+    if queue_ids is not None:
+        rows = rows.filter(pk__in=queue_ids)
+    return rows.aggregate(all=Sum("num_slots"))["all"] or 0
 
 
 def seconds_to_start(using: str, queue: TenantQueue) -> float | None:

@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import TextChoices
-from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from ..models import TenantQueue, Worker
-from ..models.worker import SILENT, Role
+from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
 from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
 from ..queries.lists import read_in_order
 from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
 from .job_pages import queue_ids
-from .overview import failure_rate
 from .queue_loads import loads
-from .workers import Takers
+from .takers import Takers, read_takers
 
 
 class Trouble(TextChoices):
@@ -43,11 +40,6 @@ class QueueNow:
     counts: Counts
     troubles: Sequence[Trouble] = field(default=())
 
-    @property
-    def failing(self) -> float | None:
-        """Share of the runs of the last hour that failed; None without any."""
-        return failure_rate(self.counts)
-
 
 @dataclass(frozen=True, slots=True)
 class Busy:
@@ -68,17 +60,6 @@ class Found:
     capped: bool
 
 
-def read_takers(using: str) -> Takers:
-    """Read which queues the workers serve; filters that several have are kept once."""
-    alive = (
-        Worker.objects.using(using)
-        .filter(draining=False, stopping=False, heartbeat_at__gt=Now() - SILENT)
-        .exclude(role=Role.RUNNER)
-    )
-    filters = alive.order_by().values_list("queues", "exclude_queues", "tenants", "executor")
-    return Takers(list({(tuple(a), tuple(b), tuple(c), own) for a, b, c, own in filters}))
-
-
 def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
     """Return how each of a page's queues is: three statements and those of their plans."""
     rows = list(queues)
@@ -90,8 +71,7 @@ def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
     takers = read_takers(using)
     found = {}
     for row in rows:
-        load = counted.get(row.pk, QueueLoad(row.pk, 0, 0))
-        counts = figures.get(row.pk, Counts())
+        load, counts = counted[row.pk], figures.get(row.pk, Counts())
         found[row.pk] = QueueNow(load, counts, troubles_of(row, load, counts, takers))
     return found
 
@@ -103,8 +83,7 @@ def troubles_of(
     is_wrong = {
         Trouble.PAUSED: queue.paused,
         Trouble.NO_SLOTS: queue.num_slots == 0,
-        Trouble.NO_WORKER: load.waiting > 0
-        and not takers.take(queue.tenant, queue.name, queue.executor or ""),
+        Trouble.NO_WORKER: load.waiting > 0 and not takers.serve(queue),
         Trouble.LATE: (load.wait_seconds or 0) > LATE_SECONDS,
         Trouble.FULL: is_full(queue.num_slots, load.running) and load.waiting > 0,
         Trouble.FAILING: counts.failed > 0,

@@ -13,8 +13,6 @@ from ..models import Schedule
 from .amounts import LATE_SECONDS, PAGE
 
 LATE = timedelta(seconds=LATE_SECONDS)
-"""A schedule is late when it is due for longer. Halved: a change of the leader is reported, too.
-Doubled: a fleet without maintenance is reported later."""
 
 
 @dataclass(frozen=True, slots=True)

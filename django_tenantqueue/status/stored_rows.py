@@ -1,16 +1,19 @@
-"""Stored rows as JSON, for downloads and for exports of a tenant."""
+"""Stored rows as JSON, for downloads and exports of a tenant, and as the columns of a report."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import JSONField, Model
 from django.utils import timezone
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Row = Sequence[Any]
 
@@ -30,6 +33,12 @@ def stored_columns(model: type[Model]) -> list[Column]:
         Column(str(field.column), field.attname, isinstance(field, JSONField))
         for field in model._meta.concrete_fields
     ]
+
+
+def columns_of(row: Model, kind: type[DataclassInstance]) -> dict[str, Any]:
+    """Return the columns of a row that a dataclass has, too, by their names."""
+    columns = {field.attname for field in row._meta.concrete_fields}
+    return {field.name: getattr(row, field.name) for field in fields(kind) if field.name in columns}
 
 
 def plain(value: Any) -> Any:

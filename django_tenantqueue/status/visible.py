@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from functools import cache
-from typing import Any, cast
+from collections.abc import Collection, Iterable
+from typing import Any
 
-from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from ..conf import get_settings
 from ..exceptions import InvalidOption
 from ..models import Job
-from ..models.job import JobQuerySet
-
-
-@cache
-def _callable(path: str) -> Callable[[Any], Iterable[str] | None]:
-    return cast("Callable[[Any], Iterable[str] | None]", import_string(path))
-
-
-def _forget(*, setting: str, **kwargs: object) -> None:
-    if setting == "TENANTQUEUE":
-        _callable.cache_clear()
-
-
-setting_changed.connect(_forget)
+from ..models.job_query import JobQuerySet
 
 
 def tenants_of(user: Any) -> frozenset[str] | None:
@@ -36,7 +21,7 @@ def tenants_of(user: Any) -> frozenset[str] | None:
     path = get_settings().visible_tenants
     if path is None:
         return None
-    found = _callable(path)(user)
+    found = import_string(path)(user)
     if found is None:
         return None
     # a str is an iterable of str, too: read as one, "ab" would show the tenants "a" and "b"

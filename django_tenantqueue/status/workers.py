@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +14,7 @@ from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.fleet import RunningClaim
 from .amounts import PAGE
+from .stored_rows import columns_of
 
 
 class WorkerState(TextChoices):
@@ -25,6 +25,9 @@ class WorkerState(TextChoices):
     DRAINING = "draining", _("draining")
     STOPPING = "stopping", _("stopping")
     SILENT = "silent", _("silent")
+
+
+LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +44,6 @@ class DutyReport:
     acted_at: datetime | None
     acted_seconds_ago: float | None
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Takers:
-    """The queues that workers serve which are alive and go on, and those of dispatchers.
-
-    `filters`: (queues, excluded, tenants, executor, which is "" of a worker).
-    """
-
-    filters: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str], str]]
-
-    @property
-    def take_all(self) -> bool:
-        """Whether some worker takes the jobs of all queues without an executor."""
-        return any(not any(names) for names in self.filters)
-
-    def take(self, tenant: str | None, name: str, executor: str | None = None) -> bool:
-        """Return whether some worker takes the jobs of a queue.
-
-        tenant None: of any tenant. `executor`: that of the queue, "" for none, None if unknown.
-        """
-        return any(
-            (not queues or name in queues)
-            and name not in excluded
-            and (tenant is None or not tenants or tenant in tenants)
-            and executor in (None, own)
-            for queues, excluded, tenants, own in self.filters
-        )
 
 
 def state_of(worker: Worker, now: datetime, claims: int | None = None) -> WorkerState:
@@ -104,18 +79,11 @@ def list_duties(using: str) -> list[DutyReport]:
     """Return what each duty of the maintenance did last, by name."""
     return [
         DutyReport(
-            name=duty.name,
-            worker=duty.worker,
-            ran_at=duty.ran_at,
+            **columns_of(duty, DutyReport),
             ran_seconds_ago=_seconds(duty.read_at - duty.ran_at),
-            duration_seconds=duty.duration_seconds,
-            runs=duty.runs,
-            outcome=duty.outcome,
-            acted_at=duty.acted_at,
             acted_seconds_ago=None
             if duty.acted_at is None
             else _seconds(duty.read_at - duty.acted_at),
-            error=duty.error,
         )
         for duty in Duty.objects.using(using).annotate(read_at=Now()).order_by("name")
     ]

@@ -11,10 +11,11 @@ from django.db.models import Model
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
 from ..models import Job
-from ..models.job import source_types, user_text
-from ..queries.lists import NEWEST, Wanted, list_jobs
+from ..models.job_query import source_types, user_text
+from ..queries.lists import NEWEST, JobFilter, list_jobs
 from ..queries.owners import list_jobs_of_sources
-from .job_pages import WINDOW, JobFilter, find_jobs, queue_ids
+from ..text import read_number
+from .job_pages import WINDOW, find_jobs, queue_ids
 
 HEAVY = ("args", "context", "result_data")
 """Columns that the list does not read: they may be large."""
@@ -76,7 +77,8 @@ def your_jobs(
             "An anonymous visitor has none."
         )
     using = get_settings().database
-    below = _read_before(before)
+    number = read_number(str(before))
+    below = NEWEST if number is None else number
     if source is not None:
         ids, older = _of_source(using, source, below, size)
     elif user is None:
@@ -86,20 +88,12 @@ def your_jobs(
     else:
         ids, older = _of_user(using, user_text(user), tenant, below, size)
     heavy = HEAVY if errors else (*HEAVY, "errors")
-    jobs = Job.objects.using(using).defer(*heavy).find_many(ids) if ids else {}
+    jobs = Job.objects.using(using).defer(*heavy).find_many(ids)
     rows = (
         YourJob(job, (titles or {}).get(job.name, ""), url_of(job) if url_of else "")
         for job in sorted(jobs.values(), key=lambda job: -job.pk)
     )
     return YourJobs(tuple(rows), older, below == NEWEST, errors, stats)
-
-
-def _read_before(before: str | int | None) -> int:
-    """Return the id; NEWEST for what names none. Python refuses to read thousands of digits."""
-    text = str(before)
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(NEWEST))):
-        return NEWEST
-    return min(int(text), NEWEST)
 
 
 def _of_source(
@@ -117,8 +111,8 @@ def _of_user(
 ) -> tuple[tuple[int, ...], int | None]:
     queues = None if tenant is None else queue_ids(using, tenant=tenant, name=None)
     most = size + 1 if queues is None else WINDOW
-    wanted = Wanted(before, size + 1, most, queues=queues, created_by=user)
-    found = list_jobs(using, "list_jobs_of_user", wanted)
+    asked = JobFilter(queues=queues, before=before, created_by=user)
+    found = list_jobs(using, "list_jobs_of_user", asked, page=size + 1, most=most)
     ids = tuple(found.ids[:size])
     if len(found.ids) > size:
         return ids, ids[-1]

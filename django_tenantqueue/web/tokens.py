@@ -45,12 +45,9 @@ def seconds_to_wait(token: ApiToken) -> int:
 
 
 def _count(key: str) -> int:
-    """Count one more; return how many there are, 0 with a cache that keeps nothing."""
-    try:
-        return cache.incr(key)
-    except ValueError:  # the first of this minute
-        cache.add(key, 0, timeout=2 * WINDOW)
+    """Count one more; return how many there are. Two that are the first at once may count one."""
     try:
         return cache.incr(key)
     except ValueError:
-        return 0
+        cache.add(key, 1, timeout=2 * WINDOW)
+        return 1

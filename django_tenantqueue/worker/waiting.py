@@ -31,6 +31,14 @@ def wait_readable(watched: Sequence[int], seconds: float) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(1000.0 * seconds)]
 
 
+def next_tick(now: float, interval: float) -> float:
+    """Return the next multiple of the interval: what is due every second is due with all the rest.
+
+    A process that does several things at once wakes up less often.
+    """
+    return (now // interval + 1.0) * interval if interval else now
+
+
 class Waiter:
     """One thread waits; any thread may wake it. A wake-up between two waits is not lost."""
 

@@ -80,12 +80,12 @@ def field_docs(path: Path, class_name: str) -> dict[str, str]:
 
 
 def settings() -> str:
-    """Return a section for each field of conf.Settings."""
+    """Return a section for each field of Settings."""
     from dataclasses import fields
 
-    from django_tenantqueue.conf import Settings
+    from django_tenantqueue.settings import Settings
 
-    docs = field_docs(PACKAGE / "conf.py", "Settings")
+    docs = field_docs(PACKAGE / "settings.py", "Settings")
     parts = []
     for field in fields(Settings):
         key = field.name.upper()

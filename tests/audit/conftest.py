@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -140,11 +140,23 @@ def database(server_url: str, name: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="package")
-def project(
-    request: pytest.FixtureRequest, audit_url: str, zygote: Zygote, tmp_path_factory: Any
-) -> Iterator[Project]:
-    """Yield the project with connections that last for one job, or for a minute."""
-    folder = tmp_path_factory.mktemp("project")
-    made = Project(audit_url, request.param, folder, zygote)
-    yield made
-    made.close()
+def projects(
+    audit_url: str, zygote: Zygote, tmp_path_factory: Any
+) -> Iterator[Callable[[int], Project]]:
+    """Yield a function that returns the project with connections that last for these seconds.
+
+    Its worker plays one misbehaviour after another. There is one project at a time.
+    """
+    made: dict[int, Project] = {}
+
+    def project_of(conn_max_age: int) -> Project:
+        if conn_max_age not in made:
+            while made:
+                made.popitem()[1].close()
+            folder = tmp_path_factory.mktemp("project")
+            made[conn_max_age] = Project(audit_url, conn_max_age, folder, zygote)
+        return made[conn_max_age]
+
+    yield project_of
+    while made:
+        made.popitem()[1].close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +16,7 @@ CONN_MAX_AGES = (0, 60)
 PLAYED = [
     (age, name) for age in CONN_MAX_AGES for name, way in TABLE.items() if age or way.connection
 ]
+Projects = Callable[[int], Project]
 pytestmark = pytest.mark.heavy
 
 
@@ -22,8 +24,9 @@ def test_there_are_forty_ways():
     assert len(TABLE) >= 40
 
 
-@pytest.mark.parametrize(("project", "name"), PLAYED, indirect=["project"])
-def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str):
+@pytest.mark.parametrize(("age", "name"), PLAYED)
+def test_200_innocent_jobs_succeed_once_each_beside(projects: Projects, age: int, name: str):
+    project = projects(age)
     way = TABLE[name]
     if way.replaced:
         project.begin_anew()  # else it is replaced later and later
@@ -46,8 +49,9 @@ def test_200_innocent_jobs_succeed_once_each_beside(project: Project, name: str)
         project.begin_anew()
 
 
-@pytest.mark.parametrize("project", CONN_MAX_AGES, indirect=True)
-def test_worker_stops_in_order_after_all_of_them(project: Project):
+@pytest.mark.parametrize("age", CONN_MAX_AGES)
+def test_worker_stops_in_order_after_all_of_them(projects: Projects, age: int):
+    project = projects(age)
     project.play("closes_the_connection")
 
     assert project.stop() == 0

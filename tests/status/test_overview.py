@@ -60,7 +60,7 @@ def test_rows_of_one_kind_are_not_counted_with_those_of_another():
 
     assert overview.counts.succeeded == 5
     assert [(task.name, task.counts.succeeded) for task in overview.tasks] == [("task", 5)]
-    assert overview.failing == pytest.approx(1 / 6)
+    assert overview.counts.failing == pytest.approx(1 / 6)
 
 
 def test_tasks_that_ran_longest_come_first():
@@ -94,7 +94,7 @@ def test_failures_of_a_queue_are_those_of_its_own_jobs():
     add_figures("default", {(queue.pk, "task", ""): Counts(succeeded=3, failed=1)})
     add_figures("default", {(queue.pk, "task", "Error"): Counts(failed=1)})
 
-    lines = {line.queue.id: line.failing for line in read_overview("default", 1).queues}
+    lines = {line.queue.id: line.counts.failing for line in read_overview("default", 1).queues}
 
     assert lines == {queue.pk: 0.25, other.pk: None}
 

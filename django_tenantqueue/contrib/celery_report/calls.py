@@ -213,7 +213,7 @@ class _Module:
             yield self._found(node, "app", names.APP[attribute])
         elif attribute in ("apply_async", "delay") and is_call(owner, "s", "si") and not node.args:
             self.told |= set(ast.walk(node))
-            yield self._found(node, "apply_async", started(node))
+            yield self._found(node, "apply_async", started(node, owner))
         elif attribute == "apply_async":
             yield from self._apply_async(node, owner, is_task)
         elif attribute in ("delay_on_commit", "apply_async_on_commit"):
@@ -236,7 +236,7 @@ class _Module:
             yield self._found(node, attribute, retry(node))
         elif attribute == "send_task":
             yield self._found(node, attribute, "import the task, and call its .delay()")
-        elif attribute in ("get", "join", "join_native") and (kind or _waits(node)):
+        elif attribute in names.WAITING and (kind or _waits(node)):
             yield self._found(node, "get", self.waits[kind or "job"])
         elif attribute == "revoke":
             self.told.add(func)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...calls import foreign
+
 APP_IS_GONE = "remove it with the last task: there is no app"
 BROKER = "nothing: a queue exists from its first job on, or is made in the admin"
 """What is written for names of kombu."""
@@ -99,33 +101,18 @@ IN_TESTS = {
     "job": "run_pending(), and then job.refresh().result",
 }
 """The same in tests, whose transaction no worker sees."""
+WAITING = ("get", "join", "join_native")
+"""What waits for a result: see WAITS."""
 RESULTS = {
-    "children": "Job.objects.filter(previous_id=job.pk)",
-    "date_done": "job.refresh().finished_at",
-    "failed": "job.refresh().state == 'error'",
-    "forget": "nothing: retention removes results",
-    "info": "job.refresh(), and then progress_done, progress_total, result or last_error",
-    "ready": "job.refresh().final",
+    **{name: text for name, text in foreign.JOB.items() if name not in WAITING},
     "result": "job.refresh().result; after an error it is None, see last_error",
-    "revoke": "operations.control.cancel([job.pk])",
     "state": _STATES,
     "status": _STATES,
-    "successful": "job.refresh().state == 'success'",
-    "task_id": "job.pk",
-    "traceback": "job.last_error['traceback']",
 }
 """What the result of a task has."""
-_COUNTS = "monitor.progress(): status, total, done, failed"
 GROUP_RESULTS = {
-    "children": "monitor.details()",
-    "completed_count": _COUNTS,
-    "failed": _COUNTS,
-    "ready": _COUNTS,
-    "results": "monitor.details()",
-    "revoke": "operations.monitor_control.cancel_monitor(monitor.pk)",
+    **{name: text for name, text in foreign.MONITOR.items() if name not in WAITING},
     "save": "nothing: a monitor is a row",
-    "successful": _COUNTS,
-    "waiting": _COUNTS,
 }
 """What the result of a group has."""
 APPLY = "call the function; in tests, .delay() in eager() where it uses current_job()"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from copy import deepcopy
+from typing import TypeGuard
 
 CANVAS = {
     "chain": "first.using(then=second.call(Placeholder('result'))).delay(…)",
@@ -52,7 +53,13 @@ OF_CANVAS = {
 """The same for a chain, and for a group or chord."""
 
 
-def is_call(node: ast.AST, *names: str) -> bool:
+class MethodCall(ast.Call):
+    """The type of what is_call() has seen."""
+
+    func: ast.Attribute
+
+
+def is_call(node: ast.AST, *names: str) -> TypeGuard[MethodCall]:
     """Whether a node is a call of a method of one of these names."""
     return (
         isinstance(node, ast.Call)
@@ -101,7 +108,6 @@ def _chain(steps: list[ast.expr]) -> str | None:
             )
             return GROUP_IN_CHAIN if has_group else None
         step, options = read
-        assert isinstance(step.func, ast.Attribute)
         if any(option.startswith("on_end=") for option in options):
             also = "; the call of on_end looks at current_job().previous.state"
         options = [*([f"then={then}"] if then else []), *options]
@@ -114,12 +120,10 @@ def _chain(steps: list[ast.expr]) -> str | None:
     return None
 
 
-def _signature(node: ast.AST) -> tuple[ast.Call, list[str]] | None:
+def _signature(node: ast.AST) -> tuple[MethodCall, list[str]] | None:
     """Return the call of s() or si(), and the options of .using() that its methods mean."""
     options: list[str] = []
     while is_call(node, "on_error", "link_error", "set"):
-        assert isinstance(node, ast.Call)
-        assert isinstance(node.func, ast.Attribute)
         if node.func.attr != "set":
             options += [f"on_end={_as_call(each)}" for each in node.args]
         elif all(each.arg in OPTIONS for each in node.keywords):
@@ -127,7 +131,7 @@ def _signature(node: ast.AST) -> tuple[ast.Call, list[str]] | None:
         else:
             return None
         node = node.func.value
-    return (node, options) if isinstance(node, ast.Call) and is_call(node, "s", "si") else None
+    return (node, options) if is_call(node, "s", "si") else None
 
 
 def of_error(node: ast.Call) -> str:
@@ -136,7 +140,6 @@ def of_error(node: ast.Call) -> str:
     if read is None:
         return LEFT_OUT["link_error"]
     step, options = read
-    assert isinstance(step.func, ast.Attribute)
     given = ", ".join(ast.unparse(each) for each in (*step.args, *step.keywords))
     call = f"{ast.unparse(step.func.value)}.using({', '.join(options)}).call({given})"
     return (
@@ -154,7 +157,7 @@ class _AsCalls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if is_call(node, "s", "si") and isinstance(node.func, ast.Attribute):
+        if is_call(node, "s", "si"):
             node.func.attr = "call"
         return node
 
@@ -171,8 +174,6 @@ def _chord(header: list[ast.expr], callbacks: list[ast.expr]) -> str | None:
         return None
     last, also = callbacks[0], ""
     while is_call(last, "on_error", "link_error", "set"):
-        assert isinstance(last, ast.Call)
-        assert isinstance(last.func, ast.Attribute)
         if last.func.attr != "set":
             also = ", and their states, in place of " + last.func.attr
         last = last.func.value
@@ -208,12 +209,8 @@ def apply_async(node: ast.Call, owner: ast.AST) -> str:
     return "; ".join([call, *notes])
 
 
-def started(node: ast.Call) -> str:
+def started(node: ast.Call, step: MethodCall) -> str:
     """Return task.s(1).apply_async(countdown=5) as task.using(run_at=5).delay(1)."""
-    assert isinstance(node.func, ast.Attribute)
-    step = node.func.value
-    assert isinstance(step, ast.Call)
-    assert isinstance(step.func, ast.Attribute)
     names = [ast.Constant(each.arg) if each.arg else None for each in step.keywords]  # None: **
     given: list[ast.expr] = [
         ast.Tuple(step.args),

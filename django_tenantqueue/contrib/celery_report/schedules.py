@@ -119,10 +119,8 @@ def _when(app: Any, schedule: Any, notes: list[str]) -> str:
 
 
 def _length(seconds: int) -> str:
-    for unit, size in UNITS.items():
-        if seconds % size == 0:
-            return f"{unit}={seconds // size}"
-    return f"seconds={seconds}"
+    unit, size = next(entry for entry in UNITS.items() if seconds % entry[1] == 0)
+    return f"{unit}={seconds // size}"
 
 
 def _field(value: Any) -> str:

@@ -20,6 +20,7 @@ from ...calls.unique import Unique
 from ...conf import get_settings
 from ...exceptions import InvalidOption
 from ...states import Priority
+from ...text import read_number
 from .framework import (
     BaseTaskBackend,
     InvalidTask,
@@ -198,11 +199,9 @@ class TenantQueueBackend(BaseTaskBackend):
         """Return the result of that id. Raises TaskResultDoesNotExist."""
         from ...models import Job
 
-        text = str(result_id)
-        job = None
-        if text.isdecimal() and len(text) < 19:
-            found = Job.objects.using(get_settings().database).select_related("queue")
-            job = found.find(int(text))
+        jobs = Job.objects.using(get_settings().database).select_related("queue")
+        number = read_number(str(result_id))
+        job = None if number is None else jobs.find(number)
         declared = None
         if job is not None and job.source_type == "task":
             declared = find_declared(job.source_method)

@@ -18,12 +18,12 @@ from ...states import ACTIVE, State
 from ..amounts import LATE_SECONDS
 from ..figures import duration_text
 from ..workers import WorkerState, state_of
-from .answer import Cause, Code, Explanation, Target, sorted_causes
+from .answer import Cause, Code, Explanation, sorted_causes
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import monitor_causes
 from .queue_causes import queue_causes
 from .who import who_did
-from .words import gate_name, moment_text, until_text
+from .words import gate_name, moment_text, target_of, until_text
 from .worker_causes import worker_causes
 
 PROMOTION_SECONDS = LATE_SECONDS / 6
@@ -118,7 +118,7 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
         remedy = gettext(
             "Another worker rescues it when the worker is dead. If it lives, look at its machine."
         )
-        yield Cause(Code.WORKER_SILENT, told, remedy, Target("worker", worker.pk, worker.name))
+        yield Cause(Code.WORKER_SILENT, told, remedy, target_of(worker))
     elif worker.role == Role.DISPATCHER and job.queued_at is not None:
         yield from _sent_causes(worker, now - job.queued_at)
     if job.cancel_requested_at is not None:
@@ -140,8 +140,7 @@ def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
         "Are its workers running, are they busy, and do they read the queue of the setting? A "
         "message that is lost is sent again."
     )
-    where = Target("worker", dispatcher.pk, dispatcher.name)
-    yield Cause(Code.NOT_TAKEN_OVER, told, remedy, where)
+    yield Cause(Code.NOT_TAKEN_OVER, told, remedy, target_of(dispatcher))
 
 
 def _waits(job: Job, causes: list[Cause]) -> str:

@@ -179,7 +179,7 @@ def _outside(
     explained = (*ready[:EXPLAINED], *exclusive[:1], *retrying[:1])
     examples = [group.first_id for group in explained]
     found = Job.objects.using(using).unfinished().select_related("queue")
-    jobs = {job.pk: job for job in found.filter(pk__in=examples)} if examples else {}
+    jobs = {job.pk: job for job in found.filter(pk__in=examples)}
     running: Counter[int] = Counter()
     for group in parts.get("running", []):
         running[group.queue_id] += group.jobs

@@ -36,7 +36,7 @@ def _full(using: str, queue: TenantQueue) -> Iterator[Cause]:
     holders = list_taken_slots(using, queue.pk, most=queue.num_slots)
     if len(holders) < queue.num_slots:
         return
-    ids = [holder.id for holder in holders[:NAMED]]
+    ids = holders[:NAMED]
     told = ngettext(
         "The %(slots)d slot of its queue is taken (by job %(jobs)s).",
         "All %(slots)d slots of its queue are taken (the longest by %(jobs)s).",

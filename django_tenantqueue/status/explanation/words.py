@@ -9,11 +9,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue
+from ...models import ConcurrentJobMonitor, Session, TaskControl, TenantQueue, Worker
 from ..figures import duration_text
 from .answer import Target
 
-Named = TenantQueue | Session | TaskControl | ConcurrentJobMonitor
+Named = TenantQueue | Session | TaskControl | ConcurrentJobMonitor | Worker
 """Rows that an answer names."""
 _KINDS: dict[str, str] = {
     "tenantqueue": "queue",

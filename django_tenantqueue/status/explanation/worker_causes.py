@@ -11,21 +11,10 @@ from django.utils.translation import gettext, ngettext
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.fleet import count_claims_of_workers
-from ..workers import WorkerState, state_of
-from .answer import Cause, Code, Target
-
-_LEAVING = (WorkerState.DRAINING, WorkerState.STOPPING)
-
-
-def takes(worker: Worker, queue: TenantQueue) -> bool:
-    """Whether the filters of a worker let it take jobs of a queue."""
-    return (
-        worker.role != Role.RUNNER
-        and worker.executor == (queue.executor or "")
-        and (not worker.queues or queue.name in worker.queues)
-        and queue.name not in worker.exclude_queues
-        and (not worker.tenants or queue.tenant in worker.tenants)
-    )
+from ..takers import Takers
+from ..workers import LEAVING, WorkerState, state_of
+from .answer import Cause, Code
+from .words import target_of
 
 
 def worker_causes(
@@ -48,11 +37,11 @@ def worker_causes(
         values = {"count": len(workers), "seconds": SILENT.total_seconds()}
         yield Cause(Code.NO_WORKER, told % values, start)
         return
-    going_on = [worker for worker in alive if states[worker.pk] not in _LEAVING]
+    going_on = [worker for worker in alive if states[worker.pk] not in LEAVING]
     if not going_on:
         yield Cause(Code.WORKERS_LEAVE, gettext("Every worker drains or stops."), start)
         return
-    taking = [worker for worker in going_on if takes(worker, queue)]
+    taking = [worker for worker in going_on if Takers.of([worker]).serve(queue)]
     if not taking:
         yield _no_worker_takes(alive, going_on, queue)
         return
@@ -68,8 +57,7 @@ def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
     if len(troubled) == len(dispatchers):
         told = gettext("Its dispatcher cannot send jobs: %s") % troubled[0].last_error[:200]
         remedy = gettext("Look at the broker. It is tried again every few seconds.")
-        where = Target("worker", troubled[0].pk, troubled[0].name)
-        yield Cause(Code.NOT_SENT, told, remedy, where)
+        yield Cause(Code.NOT_SENT, told, remedy, target_of(troubled[0]))
 
 
 def is_down(dispatcher: Worker) -> bool:
@@ -78,15 +66,11 @@ def is_down(dispatcher: Worker) -> bool:
     return at is not None and dispatcher.heartbeat_at - at < timedelta(seconds=1)
 
 
-def _no_dispatcher(executor: str) -> Cause:
-    told = gettext("No dispatcher of the executor “%s” takes its queue.") % executor
-    command = f"manage.py runworker --dispatch {shlex.quote(executor)}"
-    return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
-
-
 def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQueue) -> Cause:
     if queue.executor is not None:
-        return _no_dispatcher(queue.executor)
+        told = gettext("No dispatcher of the executor “%s” takes its queue.") % queue.executor
+        command = f"manage.py runworker --dispatch {shlex.quote(queue.executor)}"
+        return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
     told = ngettext(
         "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
         "(its --queues, --exclude-queues or --tenants).",
@@ -94,7 +78,7 @@ def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQ
         "(their --queues, --exclude-queues or --tenants).",
         len(going_on),
     ) % {"count": len(going_on), "queue": queue.name, "tenant": queue.tenant}
-    if any(takes(worker, queue) for worker in alive):
+    if Takers.of(alive).serve(queue):
         told += " " + gettext("Workers that do take it drain or stop.")
     command = f"manage.py runworker --queues {shlex.quote(queue.name)}"
     remedy = gettext("Start a worker without filters, or one that takes it: “%s”.") % command

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -28,7 +28,7 @@ from ..tokens import token_of
 from . import schemas, shown
 from .access import READ, AsyncNeeds, Caller, caller_of, no_token
 from .documents import operation
-from .jobs import JobId, find_job, job_text
+from .jobs import JobId, answer, find_job, job_details
 
 router = Router(tags=["jobs"])
 
@@ -76,10 +76,11 @@ async def wait_for_job(
             break
         await asyncio.sleep(pause)
         job = await look(request, caller, job_id)
-    text = await sync_to_async(lambda: job_text(find_job(job_id, caller)))()
-    return HttpResponse(
-        text, content_type="application/json", headers={"Cache-Control": "no-store"}
-    )
+    return await sync_to_async(lambda: answer(job_details(job_id, caller)))()
+
+
+def _event(name: str, job: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(job, cls=DjangoJSONEncoder)}\n\n"
 
 
 @dataclass(slots=True)
@@ -102,17 +103,16 @@ class _Stream:
             return ""
         if job.is_final:
             self.is_over = True
-            text = job_text(find_job(self.job_id, self.caller))
-            return f"event: end\ndata: {text}\n\n"
+            return _event("end", job_details(self.job_id, self.caller))
         return self._news(job)
 
     def _news(self, job: Job) -> str:
         show_details(get_settings().database, [job])
-        text = json.dumps(shown.job_summary(job), cls=DjangoJSONEncoder)
+        text = _event("progress", shown.job_summary(job))
         now = time.monotonic()
         if text != self._last:
             self._last, self._sent_at = text, now
-            return f"event: progress\ndata: {text}\n\n"
+            return text
         if now - self._sent_at < SILENT_SECONDS:
             return ""
         self._sent_at = now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -17,11 +18,11 @@ from ...exceptions import RequestRefused
 from ...models import IdempotencyKey, Job
 from ...operations import control
 from ...operations.idempotency import Answer, do_once
-from ...queries.lists import NEWEST
+from ...queries.lists import NEWEST, JobFilter
 from ...states import State
 from ...status.callback_progress import show_details
 from ...status.job_filters import STATE_GROUPS
-from ...status.job_pages import JobFilter, find_jobs, queue_ids
+from ...status.job_pages import find_jobs, queue_ids
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
@@ -51,15 +52,11 @@ def find_job(job_id: int, caller: Caller, *, light: bool = False) -> Job:
     return job
 
 
-def job_text(job: Job) -> str:
-    """Return a job with all that a client may know, as JSON."""
+def job_details(job_id: int, caller: Caller) -> dict[str, Any]:
+    """Return all that a client may know of a job. Raises RequestRefused: 404."""
+    job = find_job(job_id, caller)
     show_details(get_settings().database, [job])
-    return json.dumps(shown.job_details(job), cls=DjangoJSONEncoder)
-
-
-def _job_answer(job: Job) -> HttpResponse:
-    show_details(get_settings().database, [job])
-    return answer(shown.job_details(job))
+    return shown.job_details(job)
 
 
 @operation(
@@ -105,11 +102,11 @@ def submit_batch(request: HttpRequest, batch: schemas.Batch) -> HttpResponse:
     return answer(done.body, done.status)
 
 
-def _once(request: HttpRequest, caller: Caller, act: Any) -> Answer:
+def _once(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -> Answer:
     """Do what a request asks for, unless it has a key with which that is done."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
-        return act()  # type: ignore[no-any-return]
+        return act()
     key = key.strip('"')  # the draft has a string of structured fields
     if not 1 <= len(key) <= LONGEST_KEY or not is_storable(key):
         raise RequestRefused(422, f"Idempotency-Key: give 1 to {LONGEST_KEY} characters.")
@@ -161,7 +158,7 @@ def list_jobs(
     if page.capped:
         page = find_jobs(using, asked, size=limit, by_id=True)
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
-    found = rows.find_many(page.ids) if page.ids else {}
+    found = rows.find_many(page.ids)
     items = [shown.job_summary(found[i]) for i in page.ids if i in found]
     return answer({"items": items, "next": page.older})
 
@@ -169,7 +166,7 @@ def list_jobs(
 @operation(router.get, "/jobs/{job_id}", Needs(READ), {200: schemas.JobDetails})
 def read_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
     """Read a job: its state, its result, its errors."""
-    return _job_answer(find_job(job_id, caller_of(request)))
+    return answer(job_details(job_id, caller_of(request)))
 
 
 @operation(
@@ -183,7 +180,7 @@ def cancel_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
         cancelled, asked = control.cancel([job_id])
     if not cancelled and not asked:
         raise RequestRefused(409, f"Job {job_id} has ended, or waits as a monitor's callback.")
-    return _job_answer(find_job(job_id, caller))
+    return answer(job_details(job_id, caller))
 
 
 @operation(
@@ -199,7 +196,7 @@ def retry_job(request: HttpRequest, job_id: JobId) -> HttpResponse:
         raise RequestRefused(
             409, f"Job {job_id} did not fail and was not cancelled, or cannot be retried."
         )
-    return _job_answer(find_job(job_id, caller))
+    return answer(job_details(job_id, caller))
 
 
 @operation(router.patch, "/jobs/{job_id}", Needs(TUNE), {200: schemas.JobDetails}, problems=(409,))
@@ -215,7 +212,7 @@ def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -
             done.append(bool(control.change_run_at([job_id], changes.run_at)))
         if not all(done):
             raise RequestRefused(409, f"Job {job_id} does not wait any more.")
-    return _job_answer(find_job(job_id, caller))
+    return answer(job_details(job_id, caller))
 
 
 assert {"unfinished", "active", "finished", *State.values} == set(STATE_GROUPS)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from ninja import Schema
+
 from ...calls.arguments import MARK, read_float
 from ...models import ConcurrentJobMonitor, Job, Schedule, Session, TenantQueue
 from ...operations.sessions import session_loads
@@ -13,58 +15,30 @@ from ...status.job_status import describe_job, job_progress
 from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of
 from ...status.queue_loads import loads
+from . import schemas
 
 HEAVY = ("args", "context", "result_data", "errors", "stats")
 """Columns that lists and streams do not read: they may be large."""
-QUEUE = (
-    *("id", "name", "num_slots", "weight", "max_per_second", "burst", "max_waiting"),
-    *("paused", "retired"),
-)
-SESSION = (
-    *("id", "kind", "key", "num_slots", "paused", "on_wait", "on_failure"),
-    *("halted_at", "halted_by"),
-)
-MONITOR = (
-    *("id", "name", "parallel", "interval", "priority", "paused", "stop_after_failures"),
-    *("created_at", "cancelled_at"),
-)
 PROGRESS = (
     *("status", "total", "done", "failed", "cancelled", "running", "waiting", "percent"),
     "ends_at",
 )
-SCHEDULE = (
-    *("id", "name", "task", "queue", "priority", "kind", "expression", "time_zone"),
-    *("jitter_seconds", "catch_up", "overlap", "starts_at", "ends_at", "enabled", "source"),
-    *("next_at", "last_at", "last_job_id", "failures", "last_error"),
-)
 
 
-def _columns(row: Any, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in names}
+def _shown(schema: type[Schema], row: Any, **own: Any) -> dict[str, Any]:
+    """Return the members of a schema: those that are given, and the others as a row has them."""
+    return {name: own[name] if name in own else getattr(row, name) for name in schema.model_fields}
 
 
 def job_summary(job: Job) -> dict[str, Any]:
     """Return what lists tell of a job, whose queue is loaded."""
-    return {
-        "id": job.pk,
-        "name": job.name,
-        "queue": job.queue.name,
-        "state": job.state,
-        "final": job.is_final,
-        "priority": job.priority,
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "progress": job_progress(job),
-        "labels": job.labels or [],
-        "created_by": job.created_by,
-        "created_at": job.created_at,
-        "run_at": job.run_at,
-        "expires_at": job.expires_at,
-        "queued_at": job.queued_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "cancel_requested_at": job.cancel_requested_at,
-    }
+    return _shown(
+        schemas.JobSummary,
+        job,
+        queue=job.queue.name,
+        progress=job_progress(job),
+        labels=job.labels or [],
+    )
 
 
 def job_details(job: Job) -> dict[str, Any]:
@@ -98,11 +72,12 @@ def queue_details(using: str, rows: Iterable[TenantQueue]) -> list[dict[str, Any
     queues = list(rows)
     counts = loads(using, [row.pk for row in queues])
     return [
-        {
-            **_columns(row, QUEUE),
-            "running": counts[row.pk].running if row.pk in counts else 0,
-            "waiting": counts[row.pk].waiting if row.pk in counts else 0,
-        }
+        _shown(
+            schemas.QueueDetails,
+            row,
+            running=counts[row.pk].running,
+            waiting=counts[row.pk].waiting,
+        )
         for row in queues
     ]
 
@@ -112,11 +87,12 @@ def session_details(using: str, rows: Iterable[Session]) -> list[dict[str, Any]]
     sessions = list(rows)
     counts = session_loads(using, [row.pk for row in sessions])
     return [
-        {
-            **_columns(row, SESSION),
-            "inside": counts[row.pk].inside if row.pk in counts else 0,
-            "waiting": counts[row.pk].line if row.pk in counts else 0,
-        }
+        _shown(
+            schemas.SessionDetails,
+            row,
+            inside=counts[row.pk].inside if row.pk in counts else 0,
+            waiting=counts[row.pk].line if row.pk in counts else 0,
+        )
         for row in sessions
     ]
 
@@ -126,15 +102,16 @@ def monitor_details(rows: Iterable[ConcurrentJobMonitor]) -> list[dict[str, Any]
     monitors = list(rows)
     progress = progress_of(monitors)
     return [
-        {
-            **_columns(row, MONITOR),
-            "callback_job": row.anchor_id,
-            **_columns(progress[row.pk], PROGRESS),
-        }
+        _shown(
+            schemas.MonitorDetails,
+            row,
+            callback_job=row.anchor_id,
+            **{name: getattr(progress[row.pk], name) for name in PROGRESS},
+        )
         for row in monitors
     ]
 
 
 def schedule_details(rows: Iterable[Schedule]) -> list[dict[str, Any]]:
     """Return schedules, without arguments."""
-    return [_columns(row, SCHEDULE) for row in rows]
+    return [_shown(schemas.ScheduleDetails, row) for row in rows]

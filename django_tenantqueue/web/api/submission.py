@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any
 
 from django.db import transaction
@@ -30,16 +29,11 @@ CALL = frozenset({"task", "args", "kwargs"})
 """Members of a submission that are no options."""
 
 
-@lru_cache(maxsize=1024)
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
     if name.startswith(OWN):
         return name == HTTP_JOB and caller.may(ApiToken.Scope.HTTP)
-    return _matches(name, get_settings().api_tasks)
+    return any(fnmatchcase(name, pattern) for pattern in get_settings().api_tasks)
 
 
 def offered_tasks(caller: Caller) -> list[Task[..., Any]]:

@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from ...conf import get_settings
+from ...exceptions import RequestRefused
 from ...models import ApiToken, Change, TenantQueue
 from ...operations.actor import acting_as
 from ...operations.tokens import allowed, authenticate
@@ -33,25 +34,6 @@ NETWORK = "the network"
 """Who changes something without a token: see FIREWORQ_TENANT."""
 
 
-class Refused(Exception):
-    """A request is answered with an error."""
-
-    def __init__(
-        self, status: HTTPStatus, detail: str = "", headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers or {}
-
-    def response(self) -> HttpResponse:
-        """Return the answer: the status as text, and what is wrong."""
-        text = f"{self.status.value} {self.status.phrase}"
-        if self.detail:
-            text += f"\n\n{clean_text(self.detail, 2000)}"
-        return HttpResponse(f"{text}\n", status=self.status, headers=dict(self.headers), **PLAIN)
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks, for which tenant. `token`: None where none is needed."""
@@ -61,17 +43,17 @@ class Caller:
     token: ApiToken | None
 
     def check(self, scope: str) -> None:
-        """Raise Refused unless it may do what the scope says."""
+        """Raise RequestRefused unless it may do what the scope says."""
         if self.token is not None and not allowed(self.token, scope, self.tenant):
-            raise Refused(
+            raise RequestRefused(
                 HTTPStatus.FORBIDDEN, f"The token {self.token.name!r} has no scope {scope!r}"
             )
 
     def find_queue(self, name: str) -> TenantQueue:
-        """Return a queue of the tenant. Raises Refused."""
+        """Return a queue of the tenant. Raises RequestRefused."""
         found = find_queue(self.using, self.tenant, name) if is_storable(name) else None
         if found is None:
-            raise Refused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
         return found
 
 
@@ -94,19 +76,28 @@ def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
                 caller = _caller(request)
                 method = "GET" if request.method == "HEAD" else str(request.method)
                 if method not in scopes:
-                    raise Refused(
+                    raise RequestRefused(
                         HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(scopes)}
                     )
                 caller.check(scopes[method])
                 name = NETWORK if caller.token is None else f"token {caller.token.name}"
                 with acting_as(name, Change.Source.API):
                     return view(request, caller, *args, **kwargs)
-            except Refused as refused:
-                return refused.response()
+            except RequestRefused as refused:
+                return _refused(refused)
 
         return answer
 
     return wrap
+
+
+def _refused(error: RequestRefused) -> HttpResponse:
+    """Return the answer to a request: the status as text, and what is wrong."""
+    status = HTTPStatus(error.status)
+    content = f"{status.value} {status.phrase}"
+    if error.detail:
+        content += f"\n\n{clean_text(error.detail, 2000)}"
+    return HttpResponse(f"{content}\n", status=status, headers=error.headers, **PLAIN)
 
 
 def _check_browser(request: HttpRequest) -> None:
@@ -117,7 +108,7 @@ def _check_browser(request: HttpRequest) -> None:
     site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
     is_other = origin is not None and origin.partition("://")[2] != request.get_host()
     if is_other or site not in ("none", "same-origin"):
-        raise Refused(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
+        raise RequestRefused(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
 
 
 def _caller(request: HttpRequest) -> Caller:
@@ -131,11 +122,11 @@ def _caller(request: HttpRequest) -> Caller:
     elif token is not None and not token.all_tenants and tenant in (None, "", token.tenant):
         named = token.tenant
     else:
-        raise Refused(
+        raise RequestRefused(
             HTTPStatus.UNAUTHORIZED, headers={"WWW-Authenticate": 'Basic realm="fireworq"'}
         )
     if seconds := seconds_to_wait(token):
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
+        raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
     return Caller(using, named, token)
 
 
@@ -169,9 +160,9 @@ def as_json(content: Any) -> HttpResponse:
 # bodies
 
 
-def bad_request(detail: str) -> Refused:
+def bad_request(detail: str) -> RequestRefused:
     """Return the error for a parameter that is missing or wrong."""
-    return Refused(HTTPStatus.BAD_REQUEST, detail)
+    return RequestRefused(HTTPStatus.BAD_REQUEST, detail)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ...batches import BATCH
 from ...calls.options import Options
 from ...conf import LONGEST_REQUEST
-from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired
+from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
 from ...http import http_job
 from ...models import Job
 from ...operations import control
@@ -25,10 +25,9 @@ from ...operations.queues import find_target
 from ...queries.fireworq import ListedJob, find_of_queue
 from ...states import MOST_ATTEMPTS
 from ...status import fireworq as status
-from ...text import is_storable
+from ...text import is_storable, read_number
 from .answers import (
     Caller,
-    Refused,
     answers,
     as_json,
     bad_request,
@@ -64,7 +63,9 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     try:
         job, queue_name = _enqueue(caller, category, call)
     except QueueFull as error:
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}) from None
+        raise RequestRefused(
+            HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}
+        ) from None
     except (InvalidArgument, InvalidOption, QueueRetired) as error:
         raise bad_request(str(error)) from None
     return as_json({"id": job.pk, "queue_name": queue_name, "category": category, **call})
@@ -172,9 +173,10 @@ def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:
     if not job_id.isascii() or not job_id.isdecimal():
         raise bad_request(f"{job_id!r} is no id of a job")
     queue = caller.find_queue(name)
+    number = read_number(job_id)
     found = None
-    if len(job_id) <= len(str(2**63)) and int(job_id) < 2**63:
-        found = find_of_queue(caller.using, queue.pk, int(job_id), failed=failed)
+    if number is not None:
+        found = find_of_queue(caller.using, queue.pk, number, failed=failed)
     if found is None:
-        raise Refused(HTTPStatus.NOT_FOUND)
+        raise RequestRefused(HTTPStatus.NOT_FOUND)
     return found

@@ -12,10 +12,10 @@ from django.http import HttpRequest, HttpResponse
 from ... import __version__
 from ...calls.options import check_queue
 from ...conf import get_settings
-from ...exceptions import InvalidOption
+from ...exceptions import InvalidOption, RequestRefused
 from ...operations import fireworq as operations
 from ...status import fireworq as status
-from .answers import PLAIN, Caller, Refused, answers, as_json, bad_request, read_body, whole
+from .answers import PLAIN, Caller, answers, as_json, bad_request, read_body, whole
 
 FIELDS = ("polling_interval", "max_workers", "max_dispatches_per_second", "max_burst_size")
 MOST_MILLISECONDS = 2**31 - 1
@@ -106,7 +106,7 @@ def node(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Answer with a worker process that serves a queue."""
     worker = status.find_node(caller.using, caller.find_queue(name))
     if worker is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "No node is active for this queue")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "No node is active for this queue")
     return as_json({"id": str(worker.pk), "host": worker.host})
 
 

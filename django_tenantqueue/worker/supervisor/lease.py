@@ -24,6 +24,7 @@ from ...queries import rescue as queries
 from ...queries import workers as worker_queries
 from ...queries.workers import Orders
 from ..connection import PROBE_SECONDS, connect, is_rejecting
+from ..waiting import next_tick
 from .addresses import list_addresses
 
 logger = logging.getLogger("django_tenantqueue")
@@ -211,7 +212,7 @@ class Lease:
         now = time.monotonic()
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
-        self._probe_at = now + PROBE_SECONDS
+        self._probe_at = next_tick(now, PROBE_SECONDS)
         connection, was_held = self.connection, self.is_held
         try:
             connection = self.open()

@@ -28,6 +28,7 @@ from ...queries.control import DutyRun, record_duty
 from ...queries.locks import LockKey
 from ...queries.workers import take_lead
 from ..connection import PROBE_SECONDS
+from ..waiting import next_tick
 from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
@@ -125,7 +126,7 @@ class Maintenance:
             Duty("expire", lambda alias: maintain.expire(alias, self._look), 1.0, BATCH),
             Duty("let_through", lambda alias: sweep.step(alias, self._look), 0.5, BATCH),
             Duty("feed", lambda alias: feeder.step(alias, self._look), 0.5),
-            Duty("rescue", self._rescue, 0.7, pause_after=self._until_rescue),
+            Duty("rescue", self._rescue, 0.5, pause_after=self._until_rescue),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, BATCH),
             Duty("prune_changes", maintain.prune_changes, 60.0, BATCH),
@@ -180,7 +181,7 @@ class Maintenance:
             pause = duty.pause_after(done)
         elif duty.full_step is not None and isinstance(done, int) and done >= duty.full_step:
             pause = 0.0
-        duty.due_at = now + min(duty.interval, pause)
+        duty.due_at = now + pause if pause < duty.interval else next_tick(now, duty.interval)
         duty.runs += 1
         if done or error or duty.record_at <= now:
             duty.record_at = now + self.RECORD_SECONDS

@@ -1,0 +1,71 @@
+"""Options of `@task` alone, checked where the task is made. Each function raises InvalidOption."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+
+from ..exceptions import InvalidOption
+
+RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+Seconds = float | timedelta
+Backoff = Seconds | Callable[[int, BaseException], Seconds]
+
+HOOKS = ("enqueue", "before", "success", "error", "failure", "after")
+"""Methods of the object that is given as `hooks`."""
+
+
+def read_retry_when(
+    name: str, retry_when: RetryWhen | type[BaseException] | None
+) -> RetryWhen | None:
+    """Return what says which errors are retried; one class becomes a tuple. None: every error."""
+    if isinstance(retry_when, type):
+        return (retry_when,)
+    if retry_when is None or callable(retry_when) or isinstance(retry_when, tuple):
+        return retry_when
+    raise InvalidOption(
+        f"{name}: retry_when={retry_when!r} must be an exception class, a tuple of them, or a "
+        "callable that takes the exception"
+    )
+
+
+def read_backoff(name: str, backoff: Backoff | None) -> Backoff | None:
+    """Return seconds, a timedelta or a callable (attempt, error) -> one of them."""
+    if (
+        backoff is None
+        or callable(backoff)
+        or (isinstance(backoff, int | float | timedelta) and not isinstance(backoff, bool))
+    ):
+        return backoff
+    raise InvalidOption(
+        f"{name}: backoff={backoff!r} must be seconds, a timedelta or a callable (attempt, error)"
+    )
+
+
+def read_hooks(name: str, hooks: object) -> object:
+    """Return `hooks` when it has a method that is called."""
+    found = [hook for hook in HOOKS if callable(getattr(hooks, hook, None))]
+    if hooks is not None and not found:
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} has none of the methods {', '.join(HOOKS)}: give an object "
+            "that has some"
+        )
+    if isinstance(hooks, type) and inspect.isfunction(inspect.getattr_static(hooks, found[0])):
+        raise InvalidOption(
+            f"{name}: hooks={hooks!r} is a class: give an object, {hooks.__name__}()"
+        )
+    return hooks
+
+
+def positional_range(signature: inspect.Signature) -> range:
+    """Return how many arguments a function takes by position alone; empty: it needs others, too."""
+    least = most = 0
+    for parameter in signature.parameters.values():
+        required = parameter.default is parameter.empty
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            least += required
+        elif parameter.kind is parameter.KEYWORD_ONLY and required:
+            return range(0)
+    return range(least, most + 1)
