@@ -255,6 +255,11 @@ def get_settings() -> Settings:
     return made
 
 
+def alias_of(using: str | None) -> str:
+    """Return the alias of the jobs' database: `using`, or that of the settings when it is None."""
+    return using or get_settings().database
+
+
 def _forget(*, setting: str, **kwargs: Any) -> None:
     if setting == "TENANTQUEUE":
         _cache.clear()

@@ -21,6 +21,11 @@ def gate_key(tenant: str, key: str) -> str:
     return f"{_escaped(tenant)}/{key}"
 
 
+def own_key(tenant: str, key: str | None) -> str | None:
+    """Return the key of which gate_key() has made this text."""
+    return None if key is None else key.removeprefix(gate_key(tenant, ""))
+
+
 def _escaped(tenant: str) -> str:
     return tenant.replace("\\", "\\\\").replace("/", "\\/")
 

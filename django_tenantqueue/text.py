@@ -1,6 +1,8 @@
-"""Text that PostgreSQL can store. No database."""
+"""Texts: what PostgreSQL can store, numbers and patterns. No database."""
 
 from __future__ import annotations
+
+from fnmatch import fnmatchcase
 
 
 def is_storable(text: str) -> bool:
@@ -27,6 +29,13 @@ def read_number(text: str) -> int | None:
     if not text.isdecimal() or len(text) > len(str(2**63)) or int(text) >= 2**63:
         return None
     return int(text)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name fits a pattern: `*` is any text, other signs are themselves."""
+    if "*" not in pattern:
+        return name == pattern
+    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def clean_text(text: str, most: int = 20_000) -> str:

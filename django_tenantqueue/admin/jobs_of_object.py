@@ -24,6 +24,7 @@ from ..models.job_query import source_types
 from ..queries.owners import JobOfSource, list_jobs_of_sources
 from ..states import State
 from ..status.amounts import LISTED
+from ..status.visible import visible_jobs
 from .formats import NOTHING, breakable, duration_text, moment, ongoing, state_badge
 from .visible import visible_tenants
 
@@ -168,8 +169,7 @@ def _read(
     if tenants is None:
         return jobs
     ids = [job.id for job in jobs]
-    seen = Job.objects.using(using).filter(pk__in=ids, queue__tenant__in=sorted(tenants))
-    kept = set(seen.values_list("pk", flat=True))
+    kept = set(visible_jobs(using, tenants).filter(pk__in=ids).values_list("pk", flat=True))
     return [job for job in jobs if job.id in kept]
 
 

@@ -26,6 +26,7 @@ class Waiting:
     queue_id: int
     tenant: str
     queue: str
+    executor: str
     task: str
     wait_seconds: float
     jobs: int | None = None
@@ -71,7 +72,7 @@ def too_long(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
 def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
     """Yield the queues whose waiting jobs no worker takes."""
     for queue in _queues(fleet, rule, known):
-        is_taken = fleet.takers.take(queue.tenant, queue.queue)
+        is_taken = fleet.takers.take(queue.tenant, queue.queue, queue.executor)
         if queue.wait_seconds >= rule.least and not is_taken:
             text = gettext("No worker takes its jobs. The first one waits for %s.")
             yield queue.sighting(text % duration_text(queue.wait_seconds))
@@ -91,7 +92,9 @@ def _of_all_tasks(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iter
     for queue in found.values():
         is_in_scope = _is_in_scope(rule, queue.tenant, queue.name)
         if queue.wait_seconds is not None and is_in_scope:
-            yield Waiting(queue.id, queue.tenant, queue.name, "", queue.wait_seconds)
+            yield Waiting(
+                queue.id, queue.tenant, queue.name, queue.executor, "", queue.wait_seconds
+            )
 
 
 def _of_task(fleet: Fleet, rule: AlertRule) -> Iterator[Waiting]:
@@ -104,9 +107,9 @@ def _of_task(fleet: Fleet, rule: AlertRule) -> Iterator[Waiting]:
         jobs[row.queue_id] = jobs.get(row.queue_id, 0) + row.jobs
         waits[row.queue_id] = max(waits.get(row.queue_id, 0.0), row.wait_seconds)
     queues = TenantQueue.objects.using(fleet.using).filter(pk__in=jobs)
-    for pk, tenant, name in queues.values_list("pk", "tenant", "name"):
+    for pk, tenant, name, executor in queues.values_list("pk", "tenant", "name", "executor"):
         if _is_in_scope(rule, tenant, name):
-            yield Waiting(pk, tenant, name, rule.task, waits[pk], jobs[pk])
+            yield Waiting(pk, tenant, name, executor or "", rule.task, waits[pk], jobs[pk])
 
 
 def _is_in_scope(rule: AlertRule, tenant: str, queue: str) -> bool:

@@ -173,7 +173,6 @@ _BACKOFF = "backoff=… (seconds before the second attempt, doubled each time) a
 _ATTEMPTS = "max_attempts=…, which counts the first run, too"
 _IN_TASK = "current_job() inside the task"
 _TIMEOUT = "timeout=… (seconds; the run is interrupted) and hard_timeout=… (its process is killed)"
-_ONCE = "unique=Unique('until_executed')"
 _RATE = "max_per_second=… of @task, or max_per_second of the tenant queue, in the admin"
 _RESULT = "nothing: a result is stored with its job"
 _CALLBACK = "then=… (a call that follows a success) or on_end=…, of .using()"

@@ -152,7 +152,8 @@ def check_queue(name: str, value: Any) -> str:
     return str(value)
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
+def check_whole(name: str, value: Any, least: int, most: int) -> int:
+    """Return `value` when it is an int between these; raise InvalidOption when not."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to {most}")
     return int(value)
@@ -160,11 +161,11 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 def check_priority(name: str, value: Any) -> int:
     """Return `value` when it is a priority; raise InvalidOption when not."""
-    return _whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
+    return check_whole(name, value, Priority.LOWEST_NUMBER, Priority.HIGHEST_NUMBER)
 
 
 def _attempts(name: str, value: Any) -> int:
-    return _whole(name, value, 1, MOST_ATTEMPTS)
+    return check_whole(name, value, 1, MOST_ATTEMPTS)
 
 
 def check_moment(name: str, value: Any) -> datetime | timedelta:
@@ -205,13 +206,14 @@ def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
         raise InvalidOption(
             f"max_per_second={max_per_second!r}: it must be a number from 0.0001 to 1,000,000"
         )
-    return float(max_per_second), None if burst is None else _whole("burst", burst, 1, 1_000_000)
+    burst = None if burst is None else check_whole("burst", burst, 1, 1_000_000)
+    return float(max_per_second), burst
 
 
 def _gate(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidOption(f"{name}={value!r}: it must be a str or an int")
-    text = value if isinstance(value, str) else str(_whole(name, value, -(2**63), 2**63 - 1))
+    text = value if isinstance(value, str) else str(check_whole(name, value, -(2**63), 2**63 - 1))
     if not 1 <= len(_text(name, text)) <= 200:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")
     return text

@@ -35,11 +35,13 @@ class Tracer(Protocol):
 active: Tracer | None = None
 
 
-def send_batch(tenant: str, queue: str | None) -> AbstractContextManager[Callable[..., None]]:
+def send_batch(
+    tenant: str, queue: str | None, task: str | None = None
+) -> AbstractContextManager[Callable[..., None]]:
     """See Tracer.send(); does nothing without a tracer."""
     if active is None:
         return nullcontext(_ignore)
-    return active.send(tenant, queue, is_batch=True)
+    return active.send(tenant, queue, task, is_batch=True)
 
 
 def _ignore(**values: Any) -> None:

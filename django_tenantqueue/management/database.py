@@ -1,14 +1,18 @@
-"""The jobs' database of a command, and its errors as a command tells them."""
+"""The jobs' database of a command, who changes it, and errors as a command tells them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
 
-from ..conf import get_settings
+from ..conf import alias_of
+from ..exceptions import TenantQueueError
+from ..models import Change
+from ..operations.actor import acting_as, shell_user
 
 
 def jobs_database(alias: str | None) -> str:
@@ -16,7 +20,7 @@ def jobs_database(alias: str | None) -> str:
 
     Raises CommandError when DATABASES has no such alias.
     """
-    using = alias or get_settings().database
+    using = alias_of(alias)
     if using not in connections.settings:
         raise CommandError(
             f"--database={using!r} is not in DATABASES, which has "
@@ -36,3 +40,15 @@ def telling_database_errors(using: str) -> Iterator[None]:
             f"the jobs' database {using!r} cannot be used: {str(error).strip()}\n"
             "Is PostgreSQL running, and has `manage.py migrate` been run?"
         ) from error
+
+
+@contextmanager
+def acting_as_shell_user() -> Iterator[None]:
+    """Name the user of the shell in the list of changes; raise CommandError for what is refused."""
+    try:
+        with acting_as(shell_user(), Change.Source.COMMAND):
+            yield
+    except ValidationError as error:
+        raise CommandError("; ".join(error.messages)) from error
+    except TenantQueueError as error:
+        raise CommandError(str(error)) from error

@@ -35,6 +35,14 @@ RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
 
 
+def pauses(seconds: float) -> Iterator[float]:
+    """Yield how long to pause before each look but the first, until `seconds` have passed."""
+    end, pause = time.monotonic() + seconds, FIRST_PAUSE
+    while (left := end - time.monotonic()) > 0:
+        yield min(pause, left)
+        pause = min(LONGEST_PAUSE, pause * 1.5)
+
+
 def _status_path(token: str) -> str:
     try:
         return reverse("tenantqueue:status", args=[token])
@@ -303,14 +311,12 @@ class Job(models.Model):
                 "the commit. In a TestCase use run_pending() or eager() of "
                 "django_tenantqueue.testing"
             )
-        end = time.monotonic() + timeout
-        pause = FIRST_PAUSE
-        while not self.refresh().is_final:
-            left = end - time.monotonic()
-            if left <= 0:
-                raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
-            yield min(pause, left)
-            pause = min(LONGEST_PAUSE, pause * 1.5)
+        for pause in pauses(timeout):
+            if self.refresh().is_final:
+                return
+            yield pause
+        if not self.refresh().is_final:
+            raise WaitTimeout(f"job {self.pk} is still {self.state} after {timeout} s")
 
     @property
     def _is_eager(self) -> bool:

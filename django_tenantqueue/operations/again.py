@@ -17,8 +17,9 @@ from ..calls.sources import NOTHING, RegisteredTask, Source, resolve
 from ..calls.unique import UNTIL_EXPIRED, Unique
 from ..conf import get_settings
 from ..exceptions import NotAllowed, TransitionRefused
-from ..gates import gate_key
+from ..gates import own_key
 from ..models import Change, Job, TenantQueue
+from ..status.masking import split
 from .changes import Entry
 from .enqueue import enqueue
 
@@ -79,10 +80,10 @@ def enqueue_again(
             "hard_timeout": job.hard_timeout_seconds,
             "labels": job.labels,
             "created_by": job.created_by,
-            "session": _own_key(tenant, job.session_key),
+            "session": own_key(tenant, job.session_key),
             "on_wait": "skip" if job.session_skip else None,
             "on_failure": "halt" if job.session_halt else None,
-            "user": _own_key(tenant, job.user_key),
+            "user": own_key(tenant, job.user_key),
             "unique": _unique(tenant, job, task),
         }
     )
@@ -103,11 +104,6 @@ def enqueue_again(
     return new
 
 
-def _own_key(tenant: str, key: str | None) -> str | None:
-    """Return a session or a user as `.using()` takes it."""
-    return None if key is None else key.removeprefix(gate_key(tenant, ""))
-
-
 def _expires_at(job: Job, task: RegisteredTask | None) -> datetime | timedelta | None:
     if job.expires_at is None:
         return None
@@ -119,7 +115,7 @@ def _expires_at(job: Job, task: RegisteredTask | None) -> datetime | timedelta |
 
 def _unique(tenant: str, job: Job, task: RegisteredTask | None) -> Unique | None:
     """Return the rule of the task; where the call had one of its own, its mode and its key."""
-    key = _own_key(tenant, job.exclusive_key or job.unique_key)
+    key = own_key(tenant, job.exclusive_key or job.unique_key)
     if job.unique_mode is None and key is None:
         return None
     declared = None if task is None else task.options.unique
@@ -158,8 +154,5 @@ def _changed_arguments(old: Any, new: Any) -> list[str]:
 
 
 def _arguments(call: Any) -> dict[str, Any]:
-    call = call if isinstance(call, dict) else {}
-    args, kwargs = call.get("args"), call.get("kwargs")
-    positional = args if isinstance(args, list) else []
-    named = kwargs if isinstance(kwargs, dict) else {}
-    return {f"#{number}": value for number, value in enumerate(positional, 1)} | named
+    args, kwargs = split(call)
+    return {f"#{number}": value for number, value in enumerate(args or (), 1)} | (kwargs or {})

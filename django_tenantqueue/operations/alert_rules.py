@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import alias_of
 from ..models import Alert, AlertRule, Change
 from ..status.masking import MASK
 from .changes import Edit, record_edits, record_rows
-from .tuning import check_columns, delete_rows, row_of
+from .tuning import check_columns, delete_rows, row_of, switch_rows
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
@@ -22,10 +21,6 @@ TUNABLE = (
     *("quiet_from", "quiet_until", "time_zone", "enabled"),
 )
 """Columns of a rule that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns: Any) -> AlertRule:
@@ -42,7 +37,7 @@ def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns
 
 def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
     """Check a new row, write it, and record it. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at", "next_at"))
     with transaction.atomic(using=alias):
@@ -59,10 +54,10 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
     are resolved, and no message tells it. Raises InvalidOption for another column and Django's
     ValidationError for bad values; AlertRule.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     with transaction.atomic(using=alias):
-        row = row_of(_locked(alias), rule_id)
+        row = row_of(AlertRule.objects.using(alias).select_for_update(no_key=True), rule_id)
         before = {name: getattr(row, name) for name in changes}
         changed = Edit(before, changes).changed()
         if not changed:
@@ -98,10 +93,6 @@ def _shown(values: Mapping[str, Any], url: str) -> dict[str, Any]:
     return {n: hidden[n] if n in hidden and value else value for n, value in values.items()}
 
 
-def _locked(using: str) -> QuerySet[AlertRule]:
-    return AlertRule.objects.using(using).order_by("pk").select_for_update(no_key=True)
-
-
 def _resolve(using: str, rules: Iterable[int]) -> None:
     alerts = Alert.objects.using(using).filter(rule__in=list(rules))
     alerts.filter(pending=True).update(pending=False)
@@ -122,21 +113,17 @@ def disable_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids), enabled=not enabled))
-        keys = [row.pk for row in found]
-        chosen = AlertRule.objects.using(alias).filter(pk__in=keys)
-        chosen.update(enabled=enabled, next_at=timezone.now())
+        chosen = AlertRule.objects.filter(pk__in=list(ids), enabled=not enabled)
+        keys = [row.pk for row in switch_rows(alias, chosen, {"enabled": enabled})]
+        AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
         if not enabled:
             _resolve(alias, keys)
-        edits = [Edit({"enabled": not enabled}, {"enabled": enabled}) for _ in found]
-        record_edits(alias, found, edits)
-    return len(found)
+    return len(keys)
 
 
 def delete_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules with their alerts; return how many there were. Messages on their way fail."""
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        return len(delete_rows(alias, AlertRule.objects.filter(pk__in=list(ids)), ["kind"]))
+    chosen = AlertRule.objects.filter(pk__in=list(ids))
+    return len(delete_rows(alias_of(using), chosen, ["kind"]))

@@ -52,9 +52,8 @@ class BulkAction:
     check: Callable[[Values], dict[str, Any]]
 
 
-def _done(jobs: Sequence[Member], changed: Collection[int], reason: str) -> Done:
-    left = len(jobs) - len(changed)
-    return Done(changed, {reason: left} if left else {})
+def _done(changed: Collection[int], **left: int) -> Done:
+    return Done(changed, {reason: count for reason, count in left.items() if count})
 
 
 def _ids(jobs: Sequence[Member]) -> list[int]:
@@ -67,32 +66,31 @@ def _retry(using: str, jobs: Sequence[Member], values: Values) -> Done:
     changed = control.retry(_ids(others), using=using, recorded=False)
     late = set(_ids(others)) - set(changed)
     empty = len(control.find_without_arguments(late, using=using)) if late else 0
-    left = {
-        "monitor_cancelled": len(late) - empty,
-        "arguments_removed": empty,
-        "bulk_action": len(own),
-    }
-    return Done(changed, {reason: count for reason, count in left.items() if count})
+    cancelled = len(late) - empty
+    return _done(
+        changed, monitor_cancelled=cancelled, arguments_removed=empty, bulk_action=len(own)
+    )
 
 
 def _cancel(using: str, jobs: Sequence[Member], values: Values) -> Done:
     cancelled, asked = control.cancel(_ids(jobs), using=using, recorded=False)
-    return _done(jobs, [*cancelled, *asked], "waits_for_details")
+    changed = [*cancelled, *asked]
+    return _done(changed, waits_for_details=len(jobs) - len(changed))
 
 
 def _run_now(using: str, jobs: Sequence[Member], values: Values) -> Done:
     changed = control.run_now(_ids(jobs), using=using, recorded=False)
-    return _done(jobs, changed, "waits_for_no_time")
+    return _done(changed, waits_for_no_time=len(jobs) - len(changed))
 
 
 def _change_priority(using: str, jobs: Sequence[Member], values: Values) -> Done:
     changed = control.change_priority(_ids(jobs), values["priority"], using=using, recorded=False)
-    return _done(jobs, changed, "changed_meanwhile")
+    return _done(changed, changed_meanwhile=len(jobs) - len(changed))
 
 
 def _delete(using: str, jobs: Sequence[Member], values: Values) -> Done:
     deleted = control.delete_finished(_ids(jobs), using=using, recorded=False)
-    return _done(jobs, deleted, "counted_by_monitor")
+    return _done(deleted, counted_by_monitor=len(jobs) - len(deleted))
 
 
 def _move(using: str, jobs: Sequence[Member], values: Values) -> Done:
@@ -104,9 +102,8 @@ def _move(using: str, jobs: Sequence[Member], values: Values) -> Done:
         own = tenants.get(job.queue_id)
         of_tenant[own if own is None else values.get("tenant") or own].append(job.id)
     targets = queues.filter(name=values["queue"], retired=False)
-    known = set(targets.filter(tenant__in=tenants.values()).values_list("tenant", flat=True))
-    if values.get("tenant"):
-        known |= set(targets.filter(tenant=values["tenant"]).values_list("tenant", flat=True))
+    wanted = [tenant for tenant in of_tenant if tenant is not None]
+    known = set(targets.filter(tenant__in=wanted).values_list("tenant", flat=True))
     changed: list[int] = []
     homeless = 0
     for tenant, ids in of_tenant.items():
@@ -120,8 +117,7 @@ def _move(using: str, jobs: Sequence[Member], values: Values) -> Done:
         except QueueRetired:  # since it was looked at
             homeless += len(ids)
     bound = len(jobs) - homeless - len(changed)
-    left = {"no_such_queue": homeless, "bound_to_tenant": bound}
-    return Done(changed, {reason: count for reason, count in left.items() if count})
+    return _done(changed, no_such_queue=homeless, bound_to_tenant=bound)
 
 
 def _no_values(values: Values) -> dict[str, Any]:

@@ -138,6 +138,8 @@ def action_of(edit: Edit) -> str:
         return Change.Action.ENABLE if edit.after["enabled"] else Change.Action.DISABLE
     if names == {"revoked_at"}:
         return Change.Action.REVOKE
+    if names == {"cancelled_at"}:
+        return Change.Action.CANCEL
     if names == {"draining"}:
         return Change.Action.DRAIN
     if names == {"stopping"}:

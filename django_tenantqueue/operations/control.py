@@ -8,7 +8,7 @@ leaves one entry in the list of changes, see acting_as().
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,19 +17,17 @@ from django.utils import timezone
 
 from ..calls.arguments import MARK
 from ..calls.options import check_moment, check_priority, check_queue, check_tenant
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption
-from ..gates import JobGates
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
-from ..queries import enqueue as enqueue_queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
-from .changes import Edit, record_jobs
-from .gates import cancel_waiting, keys_of, release_and_wake
-from .job_entries import CancelEntry, DeleteEntry, record_move, record_retry
+from .changes import Edit, one_or_list, record_jobs
+from .gates import cancel_waiting, release_later
+from .job_entries import CancelEntry, delete_entry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
-from .tuning import check_columns, switch_rows, tune_row
+from .tuning import switch_rows, tune_row
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
@@ -49,38 +47,15 @@ OPENING = {"num_slots", "max_per_second", "burst"}
 """Columns whose new value may let more jobs start."""
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
 def _ids(ids: Iterable[int]) -> list[int]:
     return sorted({int(i) for i in ids})
 
 
-def _wake(using: str, count: int) -> None:
-    settings = get_settings()
-    if count and settings.notify:
-        transaction.on_commit(
-            lambda: enqueue_queries.wake_any_workers(using, most=count), using=using, robust=True
-        )
-
-
-def _look_at_gates(using: str, changed: Mapping[int, JobGates]) -> list[int]:
-    """Release the gates of these jobs after the commit; return the ids."""
-    keys = keys_of(changed.values())
-    if keys:
-        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
-    return sorted(changed)
-
-
-def _let_through(using: str, changed: Mapping[int, JobGates]) -> list[int]:
-    """Release the gates of these jobs, and wake workers for them; return the ids."""
-    _wake(using, len(changed))
-    return _look_at_gates(using, changed)
-
-
-def _gates(edits: queries.Edits) -> dict[int, JobGates]:
-    return {job_id: edit.gates for job_id, edit in edits.items()}
+def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> list[int]:
+    """Release the gates of these jobs, and wake workers if they are ready; return the ids."""
+    gates = [edit.gates for edit in edits.values()]
+    release_later(using, gates, ready=len(edits) if ready else 0)
+    return sorted(edits)
 
 
 def _record(using: str, action: str, column: str, edits: queries.Edits, value: object) -> None:
@@ -99,7 +74,7 @@ def cancel(
     A monitor's callback that waits for details is left: cancel the monitor. `recorded`: False when
     the caller records it as a part of something larger.
     """
-    alias, left = _alias(using), set(_ids(ids))
+    alias, left = alias_of(using), set(_ids(ids))
     entry = CancelEntry(alias, left) if recorded else None
     cancelled: Changed = {}
     asked: set[int] = set()
@@ -108,14 +83,14 @@ def cancel(
         with transaction.atomic(using=alias):
             ended = cancel_waiting(alias, sorted(left))
             if entry:
-                entry.add_cancelled(ended)
+                entry.add("cancelled", ended)
         cancelled |= ended
         left -= ended.keys()
         if left:
             with transaction.atomic(using=alias):
                 reached = queries.request_cancel(alias, sorted(left))
                 if entry:
-                    entry.add_asked(job_id for job_id, is_new in reached.items() if is_new)
+                    entry.add("asked_to_stop", [i for i, is_new in reached.items() if is_new])
             asked |= reached.keys()
             left -= asked
         # the others have ended, or a claim has locked their rows for some milliseconds
@@ -128,7 +103,8 @@ def cancel(
                 .values_list("pk", flat=True)
             )
         if not left or time.monotonic() > end:
-            return _look_at_gates(alias, cancelled), sorted(asked)
+            release_later(alias, cancelled.values())
+            return sorted(cancelled), sorted(asked)
         time.sleep(CLAIM_SECONDS / 100)
 
 
@@ -139,7 +115,7 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
     and the callback of a cancelled monitor are left as they are, and so are jobs whose arguments a
     rule of retention has removed: see find_without_arguments(). `recorded`: see cancel().
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     by_tenant = get_settings().priority_scope == "tenant"
     with transaction.atomic(using=alias):
         edits = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
@@ -147,12 +123,13 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
             unique_queries.retake_keys(alias, sorted(edits))
         if recorded:
             record_retry(alias, edits)
-    return _let_through(alias, _gates(edits))
+    return _let_through(alias, edits)
 
 
 def find_without_arguments(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Return those of `ids` whose arguments a rule of retention has removed."""
-    rows = Job.objects.using(_alias(using)).finished().filter(pk__in=_ids(ids), args__has_key=MARK)
+    jobs = Job.objects.using(alias_of(using)).finished()
+    rows = jobs.filter(pk__in=_ids(ids), args__has_key=MARK)
     return sorted(rows.values_list("pk", flat=True))
 
 
@@ -163,23 +140,23 @@ def delete_finished(
 
     Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
     """
-    alias, chosen = _alias(using), _ids(ids)
+    alias, chosen = alias_of(using), _ids(ids)
     with transaction.atomic(using=alias):
-        entry = DeleteEntry(alias, chosen) if recorded else None
+        entry = delete_entry(alias, chosen) if recorded else None
         deleted = queries.delete_jobs(alias, chosen)
         if entry:
-            entry.add(deleted)
+            entry.add(deleted, before={"state": one_or_list(deleted.values())})
     return sorted(deleted)
 
 
 def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready that wait for their time. `recorded`: see cancel()."""
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), None)
         if recorded:
             _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
-    return _let_through(alias, _gates(edits))
+    return _let_through(alias, edits)
 
 
 def change_priority(
@@ -190,12 +167,12 @@ def change_priority(
     `recorded`: see cancel(). Raises InvalidOption.
     """
     check_priority("priority", priority)
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
         if recorded:
             _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
-    return _look_at_gates(alias, _gates(edits))
+    return _let_through(alias, edits, ready=False)
 
 
 def change_run_at(
@@ -207,13 +184,12 @@ def change_run_at(
     """
     moment = check_moment("run_at", run_at)
     run_at = timezone.now() + moment if isinstance(moment, timedelta) else moment
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         edits = queries.set_run_at(alias, _ids(ids), run_at)
         _record(alias, Change.Action.SET_RUN_AT, "run_at", edits, run_at)
-    if run_at > timezone.now():  # nothing has become ready, but others of its sessions may
-        return _look_at_gates(alias, _gates(edits))
-    return _let_through(alias, _gates(edits))
+    # where nothing has become ready, others of its sessions may
+    return _let_through(alias, edits, ready=run_at <= timezone.now())
 
 
 def change_queue(
@@ -229,14 +205,14 @@ def change_queue(
     A job with a session, user, exclusive or unique key, or a monitor, does not move to a queue of
     another tenant. `recorded`: see cancel(). Raises QueueRetired, InvalidOption.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
     queue_id = queue_id_of(target, refresh=True)
     with transaction.atomic(using=alias):
         former = queries.set_queue(alias, _ids(ids), queue_id)
         if recorded:
             record_move(alias, former, queue_id)
-    _wake(alias, len(former))
+    release_later(alias, (), ready=len(former))
     return sorted(former)
 
 
@@ -246,45 +222,41 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
     Only the named columns are written. Raises InvalidOption for another column or an unknown
     executor, and Django's ValidationError for a bad value; TenantQueue.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
+    alias = alias_of(using)
     executor, known = changes.get("executor"), get_settings().executors
     if executor is not None and executor not in known:
         raise InvalidOption(
             f"executor={executor!r}: it must be None or one of TENANTQUEUE['EXECUTORS'], which "
             f"has {', '.join(map(repr, known)) or 'none'}"
         )
-    if not changes:
-        return
-    tune_row(alias, TenantQueue, queue_id, changes)
+    tune_row(alias, TenantQueue, queue_id, changes, TUNABLE)
     if changes.get("paused") is False or changes.keys() & OPENING:
-        _wake(alias, 1)
+        release_later(alias, (), ready=1)
 
 
 def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start no more jobs of these queues; return how many were not paused before."""
-    return _switch(queue_ids, _alias(using), "paused", True)
+    return _switch(queue_ids, alias_of(using), "paused", True)
 
 
 def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Start jobs of these queues again; return how many were paused before."""
-    alias = _alias(using)
+    alias = alias_of(using)
     changed = _switch(queue_ids, alias, "paused", False)
-    _wake(alias, changed)
+    release_later(alias, (), ready=changed)
     return changed
 
 
 def retire(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Let these queues take no new jobs; return how many did until now."""
-    return _switch(queue_ids, _alias(using), "retired", True)
+    return _switch(queue_ids, alias_of(using), "retired", True)
 
 
 def reopen(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     """Let retired queues take new jobs again; return how many were retired."""
-    return _switch(queue_ids, _alias(using), "retired", False)
+    return _switch(queue_ids, alias_of(using), "retired", False)
 
 
 def _switch(queue_ids: Iterable[int], alias: str, column: str, value: bool) -> int:
     chosen = TenantQueue.objects.filter(pk__in=list(queue_ids), **{column: not value})
-    with transaction.atomic(using=alias):
-        return len(switch_rows(alias, chosen, {column: value}))
+    return len(switch_rows(alias, chosen, {column: value}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,15 +15,13 @@ from ..calls import tracing
 from ..calls.context import with_trace
 from ..calls.options import Options
 from ..calls.sources import RegisteredTask, Source
-from ..conf import get_settings
 from ..exceptions import QueueFull
 from ..gates import JobGates
 from ..models import Job
 from ..queries import enqueue as queries
 from ..queries.unique import Placed
-from .after_commit import last_hook, open_savepoints, register
 from .follow_ups import encode_follow_ups
-from .gates import release_later
+from .gates import release_later, wake_later
 from .new_job import gated_row, gates_of, keyed_call, new_job
 from .queues import Target, find_target, queue_id_of
 from .room import is_limited, take_room
@@ -41,33 +39,6 @@ Halved: more enqueues look for sleepers in a second statement. Doubled: workers 
 """
 
 T = TypeVar("T")
-
-
-class _Wake:
-    """Wakes sleeping workers once the transaction that enqueued has committed."""
-
-    __slots__ = ("counts", "savepoints", "using")
-
-    def __init__(self, using: str) -> None:
-        self.using = using
-        self.savepoints = open_savepoints(using)
-        self.counts: dict[tuple[str, str], int] = {}
-
-    def send(self) -> None:
-        """Wake them: the hook."""
-        queries.wake_workers(self.using, self.counts)
-
-
-def _wake_later(target: Target, count: int) -> None:
-    """Wake workers after the commit; many enqueues of one transaction share one hook."""
-    if not get_settings().notify:
-        return
-    key = (target.tenant, target.queue)
-    last = last_hook(_Wake, target.using)
-    wake = last or _Wake(target.using)
-    wake.counts[key] = wake.counts.get(key, 0) + count
-    if last is None:
-        register(wake, target.using)
 
 
 def enqueue(
@@ -127,7 +98,7 @@ def _enqueue(
         or connection.in_atomic_block
         or time.monotonic() - sent_at > QUICK_SECONDS
     ):
-        _wake_later(target, 1)
+        wake_later(target.using, target.tenant, target.queue, 1)
     job = _as_job(new, inserted, target)
     _call_enqueue_hook(task, job)
     return job
@@ -176,18 +147,13 @@ def _enqueue_gated(
     call: KeyedCall,
     previous_id: int | None,
 ) -> Job:
-    row = gated_row(
-        new,
-        options,
-        gates_of(options, target.tenant, call.key),
-        previous_id=previous_id,
-        follow_ups=encode_follow_ups(options, target),
-    )
+    gates = gates_of(options, target.tenant, call.key)
+    follow_ups = encode_follow_ups(options, target)
+    row = gated_row(new, options, gates, previous_id=previous_id, follow_ups=follow_ups)
     (placed,) = _place(row, options, target, [call])
     if not placed.is_new:
         return _as_twin(placed, target)
     job = _as_job(row, queries.InsertedJob(placed.id, placed.state or "", False), target)
-    gates = gates_of(options, target.tenant, call.key)
     job.held_by = gates.first() if placed.state == "held" else None
     job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
     job.final = job.is_final
@@ -207,15 +173,15 @@ def _place(
             row["exclusive_keys"] = [call.key for call in calls]
         made = _insert(row, target, len(calls))
         placed = [Placed(job_id, made.state, True, False) for job_id in made.ids]
-    for gates in {
+    held = {
         gates_of(options, target.tenant, call.key)
         for call, job in zip(calls, placed, strict=True)
         if job.is_new and job.state == "held"
-    }:
-        release_later(target.using, gates)
+    }
+    release_later(target.using, held)
     ready = sum(job.is_new and job.state == "created" for job in placed)
     if ready:
-        _wake_later(target, ready)
+        wake_later(target.using, target.tenant, target.queue, ready)
     return placed
 
 
@@ -227,28 +193,16 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
-    """Return the job that has the key. Other fields than its state are loaded on access."""
-    state = ModelState()
-    state.adding = False
-    state.db = target.using
-    job = Job.__new__(Job)
-    job.__dict__ = {"_state": state, "id": placed.id, "duplicate": True}
+    """Return the job that has the key."""
+    fields: dict[str, Any] = {"id": placed.id, "duplicate": True}
     if placed.state is not None:
-        job.__dict__ |= {"state": placed.state, "final": False}
-    return job
+        fields |= {"state": placed.state, "final": False}
+    return _with_fields(fields, target)
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    """Return the Job of a new row. Fields that are not known here are loaded on access.
-
-    Made without Model.__init__, which would cost more than all else that Python does here.
-    """
-    state = ModelState()
-    state.adding = False
-    state.db = target.using
-    job = Job.__new__(Job)
-    job.__dict__ = {
-        "_state": state,
+    """Return the Job of a new row."""
+    fields = {
         "id": inserted.id,
         "queue_id": new["queue_id"],
         "lane": new["lane"],
@@ -272,6 +226,20 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
         "labels": new["labels"],
         "created_by": new["created_by"],
     }
+    return _with_fields(fields, target)
+
+
+def _with_fields(fields: dict[str, Any], target: Target) -> Job:
+    """Return the Job of a row of which these fields are known. Others are loaded on access.
+
+    Made without Model.__init__, which would cost more than all else that Python does here.
+    """
+    state = ModelState()
+    state.adding = False
+    state.db = target.using
+    job = Job.__new__(Job)
+    fields["_state"] = state
+    job.__dict__ = fields
     return job
 
 
@@ -299,44 +267,25 @@ def enqueue_many(
     for all of them (QueueFull). `calls` may be a generator; it is read as it is needed.
     """
     target = find_target(options, source.name)
-    if tracing.active is None:
-        return _enqueue_many(source, options, target, calls)
-    with tracing.active.send(target.tenant, target.queue, source.name, is_batch=True) as note:
-        ids = _enqueue_many(source, options, target, calls)
+    ids: list[int] = []
+    with tracing.send_batch(target.tenant, target.queue, source.name) as note:
+        new = new_job(source, options, queue_id_of(target), "")
+        follow_ups = encode_follow_ups(options, target)
+        row = gated_row(new, options, gates_of(options, target.tenant, ""), follow_ups=follow_ups)
+        with transaction.atomic(using=target.using):
+            if options.is_plain:
+                encoded = (source.encode(args, kwargs) for args, kwargs in calls)
+                for texts in batches(encoded, len):
+                    row["args"] = f"[{','.join(texts)}]"
+                    ids += _insert(row, target, len(texts)).ids
+                if ids:
+                    wake_later(target.using, target.tenant, target.queue, len(ids))
+            else:
+                keyed = (
+                    keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
+                    for args, kwargs in calls
+                )
+                for batch in batches(keyed, lambda call: len(call.args)):
+                    ids += [job.id for job in _place(row, options, target, batch)]
         note(count=len(ids))
     return ids
-
-
-def _enqueue_many(
-    source: Source,
-    options: Options,
-    target: Target,
-    calls: Iterable[tuple[tuple[Any, ...], dict[str, Any]]],
-) -> list[int]:
-    new = new_job(source, options, queue_id_of(target), "")
-    follow_ups = encode_follow_ups(options, target)
-    row = gated_row(new, options, gates_of(options, target.tenant, ""), follow_ups=follow_ups)
-    ids: list[int] = []
-    with transaction.atomic(using=target.using):
-        if not options.is_plain:
-            keyed = (
-                keyed_call(source, options, target, args, kwargs, source.encode(args, kwargs))
-                for args, kwargs in calls
-            )
-            for batch in batches(keyed, lambda call: len(call.args)):
-                ids += [job.id for job in _place(row, options, target, batch)]
-            return ids
-        encoded = (source.encode(args, kwargs) for args, kwargs in calls)
-        for texts in batches(encoded, len):
-            row["args"] = f"[{','.join(texts)}]"
-            ids += _insert(row, target, len(texts)).ids
-        if ids:
-            _wake_later(target, len(ids))
-    return ids
-
-
-def load_jobs(ids: Sequence[int]) -> list[Job]:
-    """Return the jobs of these ids that exist, in the order of `ids`."""
-    using = get_settings().database
-    found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ids)}
-    return [found[i] for i in ids if i in found]

@@ -41,6 +41,7 @@ from ..models import (
     UniqueKey,
     Worker,
 )
+from ..models.job_query import JobQuerySet
 from ..states import ACTIVE
 from ..status.amounts import READ
 from . import control
@@ -55,54 +56,38 @@ WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, TaskR
 
 Ids = Sequence[int]
 
-
-def _jobs(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
-    jobs = Job.objects.using(using).filter(queue_id__in=queues)
-    return [jobs.unfinished().exclude(state__in=sorted(ACTIVE)), jobs.finished()]
-
-
-def _of_queues(model: type[Model]) -> Callable[[str, str, Ids], list[QuerySet[Any]]]:
-    def rows(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
-        return [model._default_manager.using(using).filter(queue_id__in=queues)]
-
-    return rows
-
-
-def _of_tenant(
-    model: type[Model], column: str = "tenant"
-) -> Callable[[str, str, Ids], list[QuerySet[Any]]]:
-    def rows(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
-        return [model._default_manager.using(using).filter(**{column: tenant})]
-
-    return rows
-
-
-def _keys(using: str, tenant: str, queues: Ids) -> list[QuerySet[Any]]:
-    return [UniqueKey.objects.using(using).filter(key__startswith=gate_key(tenant, ""))]
-
-
-TABLES: dict[type[Model], Callable[[str, str, Ids], list[QuerySet[Any]]]] = {
-    IdempotencyKey: _of_tenant(IdempotencyKey),
-    ApiToken: _of_tenant(ApiToken),  # first: they make jobs
-    Schedule: _of_tenant(Schedule),  # so do these
-    Job: _jobs,
-    UniqueKey: _keys,
-    MonitorAddition: _of_tenant(MonitorAddition, "monitor__tenant"),
-    MonitorPace: _of_tenant(MonitorPace, "monitor__tenant"),
-    ConcurrentJobMonitor: _of_tenant(ConcurrentJobMonitor),
-    Session: _of_tenant(Session),
-    Figure: _of_queues(Figure),
-    QueueRate: _of_queues(QueueRate),
-    FireworqQueue: _of_queues(FireworqQueue),
-    RetentionRule: _of_tenant(RetentionRule),
-    Routing: _of_tenant(Routing),
-    StatusLinkRevocation: _of_tenant(StatusLinkRevocation),
-    Alert: _of_tenant(Alert),
-    AlertRule: _of_tenant(AlertRule),
-    Change: _of_tenant(Change),
-    TenantQueue: _of_tenant(TenantQueue),
+TABLES: dict[type[Model], str] = {
+    IdempotencyKey: "tenant",
+    ApiToken: "tenant",  # first: they make jobs
+    Schedule: "tenant",  # so do these
+    Job: "queue_id__in",
+    UniqueKey: "key__startswith",
+    MonitorAddition: "monitor__tenant",
+    MonitorPace: "monitor__tenant",
+    ConcurrentJobMonitor: "tenant",
+    Session: "tenant",
+    Figure: "queue_id__in",
+    QueueRate: "queue_id__in",
+    FireworqQueue: "queue_id__in",
+    RetentionRule: "tenant",
+    Routing: "tenant",
+    StatusLinkRevocation: "tenant",
+    Alert: "tenant",
+    AlertRule: "tenant",
+    Change: "tenant",
+    TenantQueue: "tenant",
 }
-"""The rows of a tenant in each table, in the order in which they are deleted."""
+"""How the rows of a tenant are found in each table, in the order in which they are deleted."""
+
+
+def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[QuerySet[Any]]:
+    """Return the rows of a tenant in a table that are deleted. `queues`: the ids of its queues."""
+    lookup = TABLES[model]
+    value = {"queue_id__in": queues, "key__startswith": gate_key(tenant, "")}.get(lookup, tenant)
+    rows = model._default_manager.using(using).filter(**{lookup: value})
+    if isinstance(rows, JobQuerySet):
+        return [rows.unfinished().exclude(state__in=sorted(ACTIVE)), rows.finished()]
+    return [rows]
 
 
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
@@ -154,9 +139,9 @@ def erase_tenant(
     _end_jobs(using, tenant, ids, time.monotonic() + wait_seconds if stop else 0.0)
     report = dict.fromkeys((model._meta.db_table for model in TABLES), 0)
     # twice: jobs of other tenants enqueue what follows them until the queues are gone
-    for model, rows_of in [*TABLES.items()] * 2:
+    for model in [*TABLES] * 2:
         table = model._meta.db_table
-        for rows in rows_of(using, tenant, ids):
+        for rows in rows_of(using, model, tenant, ids):
             for count in _delete(using, rows):
                 report[table] += count
                 tell(table, report[table])

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from ..batches import BATCH
-from ..conf import get_settings
+from ..conf import alias_of
 from ..models import Change, TenantQueue
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry
-from .gates import cancel_waiting, keys_of, release_and_wake
+from .gates import cancel_waiting, release_later
 
 MOST = BATCH * 5
 """Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
@@ -45,7 +45,7 @@ def retry_failed(
     changes. A job that fails again meanwhile is not retried again. See control.retry() for jobs
     that are left as they are.
     """
-    alias = using or get_settings().database
+    alias = alias_of(using)
     group = _group(task, error_class, since, queues)
     tenant = _tenant_of(alias, group)
     entry = Entry(alias, Change.Action.RETRY, Change.Kind.JOB, group.name, tenant)
@@ -72,7 +72,7 @@ def cancel_failed(
 
     A job that starts meanwhile is left as it is. The rest is as in retry_failed().
     """
-    alias = using or get_settings().database
+    alias = alias_of(using)
     group = _group(task, error_class, datetime.min.replace(tzinfo=UTC), queues)
     tenant = _tenant_of(alias, group)
     entry = Entry(alias, Change.Action.CANCEL, Change.Kind.JOB, group.name, tenant)
@@ -82,11 +82,7 @@ def cancel_failed(
         with transaction.atomic(using=alias):
             cancelled = cancel_waiting(alias, ids)
             entry.add(cancelled, before=before, after={"cancelled": len(cancelled)})
-            keys = keys_of(cancelled.values())
-            if keys:
-                transaction.on_commit(
-                    lambda: release_and_wake(alias, keys), using=alias, robust=True
-                )
+            release_later(alias, cancelled.values())
         return len(cancelled)
 
     return _in_steps(walk_waiting, alias, group, most, cancel)

@@ -33,8 +33,7 @@ def put_queue(
         found = rows.first()
         if found is None:
             try:
-                with transaction.atomic(using=using):
-                    add_row(using, row, ("tenant", "name", *columns))
+                add_row(using, row, ("tenant", "name", *columns))
             except IntegrityError:  # another one has made it
                 found = rows.get()
         if found is not None:

@@ -15,7 +15,7 @@ from ..calls.callback_url import callback_of
 from ..calls.options import Options
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
-from .new_job import gates_of, keyed_call, new_job
+from .new_job import SHARED, gates_of, keyed_call, new_job
 from .queues import Target, find_target, queue_id_of
 
 
@@ -66,22 +66,10 @@ def _encode(on: str, call: Call, before: Target, previous: Options) -> str:
     gates = gates_of(options, target.tenant, keyed.key)
     row: dict[str, object] = {
         "on": on,
-        "queue_id": new["queue_id"],
-        "lane": new["lane"],
-        "priority": new["priority"],
-        "is_async": new["is_async"],
+        **{name: new[name] for name in ("lane", "priority", *SHARED)},  # type: ignore[literal-required]
         "run_at": new["run_at"] and new["run_at"].isoformat(),
         "delay_seconds": new["delay_seconds"] if new["delay_seconds"] > 0 else None,
         **_expiry(options.expires_at),
-        "max_attempts": new["max_attempts"],
-        "timeout_seconds": new["timeout_seconds"],
-        "hard_timeout_seconds": new["hard_timeout_seconds"],
-        "name": new["name"],
-        "source_type": new["source_type"],
-        "source_id": new["source_id"],
-        "source_method": new["source_method"],
-        "labels": new["labels"],
-        "created_by": new["created_by"],
         "session_key": gates.session,
         "session_skip": options.on_wait == "skip" or None,
         "session_halt": gates.halts or None,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import psycopg
-from django.db import DatabaseError
+from django.db import DatabaseError, connections, transaction
 
 from ..batches import SMALL_BATCH
 from ..conf import get_settings
@@ -32,7 +32,6 @@ from ..queries.follow_ups import FollowUp
 from ..queries.gates import Keys, Released, add_gates
 from ..stored_error import stored_error
 from . import task_gate
-from .after_commit import last_hook, open_savepoints, register
 from .gate_transaction import gate_transaction
 
 logger = logging.getLogger("django_tenantqueue")
@@ -160,41 +159,76 @@ def _end_monitors(where: Where, keys: Sequence[str]) -> int:
 def release_and_wake(using: str, keys: Keys) -> int:
     """Let jobs through these gates and wake workers for them; return how many became ready."""
     ready = release(using, keys).ready
-    if ready and get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=ready)
+    _wake(using, ready)
     return ready
 
 
-class _Release:
-    """Releases the gates of new jobs once the transaction that enqueued them has committed.
+def _wake(using: str, ready: int) -> None:
+    """Wake workers for jobs that have become ready, wherever they are."""
+    if ready and get_settings().notify:
+        enqueue_queries.wake_any_workers(using, most=ready)
 
-    `ready`: how many other jobs workers are woken for.
+
+class _AfterCommit:
+    """Wakes workers and releases gates for jobs once the transaction that changed them commits.
+
+    `filled`: how many jobs have become ready, by tenant and queue. `ready`: how many others.
     """
 
-    __slots__ = ("keys", "ready", "savepoints", "using")
+    __slots__ = ("filled", "keys", "ready", "savepoints", "using")
 
     def __init__(self, using: str) -> None:
         self.using = using
-        self.savepoints = open_savepoints(using)
+        self.savepoints = set(connections[using].savepoint_ids)
+        """Open savepoints: a rollback to one of them drops the hook."""
+        self.filled: dict[tuple[str, str], int] = {}
         self.keys: Keys = {}
         self.ready = 0
 
     def send(self) -> None:
-        """Release them: the hook."""
-        if self.ready and get_settings().notify:
-            enqueue_queries.wake_any_workers(self.using, most=self.ready)
+        """Do it: the hook. (A method, since Django names a hook that fails.)"""
+        if self.filled:
+            enqueue_queries.wake_workers(self.using, self.filled)
+        _wake(self.using, self.ready)
         if self.keys:
             release_and_wake(self.using, self.keys)
 
 
-def release_later(using: str, gates: JobGates, *, ready: int = 0) -> None:
-    """Release the gates of a job after the commit; many jobs of a transaction share one hook."""
-    last = last_hook(_Release, using)
-    hook = last or _Release(using)
-    add_gates(hook.keys, gates.keys().items())
+def _last_hook(using: str) -> _AfterCommit | None:
+    """Return the last hook of the open transaction, if it is one of these and may be added to."""
+    wrapper = connections[using]
+    hooks = wrapper.run_on_commit if wrapper.in_atomic_block else []
+    last = getattr(hooks[-1][1], "__self__", None) if hooks else None
+    if isinstance(last, _AfterCommit) and last.savepoints == set(wrapper.savepoint_ids):
+        return last
+    return None
+
+
+def release_later(using: str, jobs: Collection[JobGates], *, ready: int = 0) -> None:
+    """Release the gates of jobs, and wake workers for `ready` others, after the commit.
+
+    All of a transaction share one hook.
+    """
+    if not jobs and not ready:
+        return
+    last = _last_hook(using)
+    hook = last or _AfterCommit(using)
+    for gates in jobs:
+        add_gates(hook.keys, gates.keys().items())
     hook.ready += ready
     if last is None:
-        register(hook, using)
+        transaction.on_commit(hook.send, using=using, robust=True)
+
+
+def wake_later(using: str, tenant: str, queue: str, count: int) -> None:
+    """Wake workers for `count` new jobs after the commit, with the same hook."""
+    if not get_settings().notify:
+        return
+    last = _last_hook(using)
+    hook = last or _AfterCommit(using)
+    hook.filled[tenant, queue] = hook.filled.get((tenant, queue), 0) + count
+    if last is None:
+        transaction.on_commit(hook.send, using=using, robust=True)
 
 
 def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
@@ -204,7 +238,7 @@ def follow_later(where: Where, follow_ups: Iterable[FollowUp]) -> None:
     """
     if isinstance(where, str):
         for job in follow_ups:
-            release_later(where, job.gates, ready=not job.waits)
+            release_later(where, [job.gates], ready=not job.waits)
 
 
 def cancel_waiting(where: Where, ids: Sequence[int], *, error: str | None = None) -> Changed:
@@ -242,16 +276,15 @@ class Sweep:
         swept = task_gate.sweep(using, look)
         for kind, found in swept.later.items():
             keys.setdefault(kind, set()).update(found)
-        return swept.ready + release_and_wake(using, keys)
+        ready = swept.ready + release(using, keys).ready
+        _wake(using, ready)
+        return ready
 
 
-def let_tasks_through(using: str, names: Collection[str]) -> int:
-    """Let a first batch of jobs of these tasks go, whatever holds them now; return how many.
+def let_tasks_through(using: str, names: Collection[str]) -> None:
+    """Let a first batch of jobs of these tasks go, whatever holds them now.
 
     Workers look at once: jobs that no worker has set aside yet are ready.
     """
     done = task_gate.let_through(using, names)
-    ready = done.ready + release(using, done.later).ready
-    if get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=max(1, ready))
-    return ready
+    _wake(using, max(1, done.ready + release(using, done.later).ready))

@@ -20,11 +20,10 @@ client that repeats a request later submits a second job."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered. `repeated`: another request with its key had done it."""
+    """What a request is answered."""
 
     status: int
     body: Any
-    repeated: bool = False
 
 
 def do_once(
@@ -65,7 +64,7 @@ def do_once(
                 "its own"
             )
         assert first.status is not None, "it was committed with its answer"
-        return Answer(first.status, first.answer, repeated=True)
+        return Answer(first.status, first.answer)
 
 
 def prune_idempotency_keys(using: str) -> int:

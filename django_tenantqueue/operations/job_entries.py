@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..models import Change, Job, TenantQueue
@@ -23,30 +23,17 @@ class CancelEntry:
         label, tenant = describe_jobs(jobs, ids)
         self._entry = Entry(using, Change.Action.CANCEL, Change.Kind.JOB, label, tenant)
 
-    def add_cancelled(self, ids: Iterable[int]) -> None:
-        """Add jobs that have ended."""
-        self._add("cancelled", list(ids))
-
-    def add_asked(self, ids: Iterable[int]) -> None:
-        """Add jobs whose workers were asked."""
-        self._add("asked_to_stop", list(ids))
-
-    def _add(self, name: str, ids: list[int]) -> None:
+    def add(self, name: str, ids: Collection[int]) -> None:
+        """Add jobs that have ended ("cancelled"), or whose workers were asked ("asked_to_stop")."""
         states = [self._states[job_id] for job_id in ids if job_id in self._states]
         before: dict[str, Any] = {"state": one_or_list(states)} if states else {}
         self._entry.add(ids, before=before, after={name: len(ids)})
 
 
-class DeleteEntry:
-    """The entry of jobs that are deleted, whose names are read before."""
-
-    def __init__(self, using: str, ids: Collection[int]) -> None:
-        label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
-        self._entry = Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
-
-    def add(self, states: Mapping[int, str]) -> None:
-        """Write it, with the states that the deleted jobs had."""
-        self._entry.add(states, before={"state": one_or_list(states.values())} if states else {})
+def delete_entry(using: str, ids: Collection[int]) -> Entry:
+    """Return the entry of jobs that are deleted, whose names are read before."""
+    label, tenant = describe_jobs(Job.objects.using(using).finished(), ids)
+    return Entry(using, Change.Action.DELETE, Change.Kind.JOB, label, tenant)
 
 
 def record_retry(using: str, edits: Edits) -> None:

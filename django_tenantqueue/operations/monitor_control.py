@@ -9,36 +9,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from ..batches import BATCH
-from ..conf import get_settings
-from ..gates import MONITOR
-from ..models import Change, ConcurrentJobMonitor, Job
+from ..conf import alias_of, get_settings
+from ..gates import MONITOR, JobGates
+from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
 from ..queries.base import Where
 from ..states import State
 from ..status.amounts import PAGE
+from ..status.monitor_details import ENDED
 from . import control
-from .changes import Edit, record_rows
-from .gates import release_and_wake
+from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
-from .tuning import check_columns, switch_rows, tune_row
+from .tuning import switch_rows, tune_row
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
 def _release(using: str, ids: Iterable[int]) -> None:
     """Feed or take back details of these monitors after the commit."""
-    keys = {MONITOR: {str(monitor_id) for monitor_id in ids}}
-    if keys[MONITOR]:
-        transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+    release_later(using, [JobGates(monitor=str(monitor_id)) for monitor_id in ids])
 
 
 def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -48,12 +41,9 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
     no slot follow at once, the others when they are fed. Raises InvalidOption for another column
     and Django's ValidationError for a bad value; ConcurrentJobMonitor.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, ConcurrentJobMonitor, monitor_id, changes)
-    _release(alias, [monitor_id])
+    alias = alias_of(using)
+    if tune_row(alias, ConcurrentJobMonitor, monitor_id, changes, TUNABLE):
+        _release(alias, [monitor_id])
 
 
 def pause_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -67,18 +57,16 @@ def resume_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
-    alias = _alias(using)
+    alias = alias_of(using)
     chosen = sorted(set(ids))
     monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
-    with transaction.atomic(using=alias):
-        changed = switch_rows(alias, monitors, {"paused": paused})
+    changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
     return len(changed)
 
 
 DETAILS_SHOWN = PAGE * 2
 """Details of a state that list_details() returns at most."""
-_ENDED = {"failed": State.ERROR, "cancelled": State.CANCELLED, "done": State.SUCCESS}
 
 
 def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[Job]:
@@ -87,8 +75,8 @@ def list_details(using: str, monitor: ConcurrentJobMonitor, part: str) -> list[J
     Unfinished ones in their order, finished ones the newest first.
     """
     jobs = Job.objects.using(using)
-    if part in _ENDED:
-        ended = jobs.finished().filter(monitor_id=monitor.pk, state=_ENDED[part])
+    if part in ENDED:
+        ended = jobs.finished().filter(monitor_id=monitor.pk, state=ENDED[part])
         newest = ended.exclude(pk=monitor.anchor_id).order_by("-finished_at")
         return list(newest[:DETAILS_SHOWN])
     found = queries.list_unfinished_details(using, monitor.pk, most=BATCH)
@@ -104,7 +92,7 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     crash the maintenance cancels the rest. Nothing happens when it has ended already.
     Inside a transaction all of it happens at the commit or not at all.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     if not mark_cancelled(monitor_id, alias):
         return 0
     ended = 0
@@ -115,7 +103,7 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
 
 def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]:
     """Return those of these jobs that cannot be retried since their monitor was cancelled."""
-    alias = _alias(using)
+    alias = alias_of(using)
     monitors = ConcurrentJobMonitor.objects.using(alias).exclude(cancelled_at=None)
     jobs = Job.objects.using(alias).finished().filter(pk__in=list(ids))
     jobs = jobs.filter(state__in=(State.ERROR, State.CANCELLED))
@@ -129,14 +117,8 @@ def mark_cancelled(monitor_id: int, using: str) -> bool:
     """
     if not queries.list_unfinished_details(using, monitor_id, most=1):
         return False
-    now = timezone.now()
-    edit = Edit({"cancelled_at": None}, {"cancelled_at": now})
-    with transaction.atomic(using=using):
-        monitors = ConcurrentJobMonitor.objects.using(using)
-        rows = monitors.filter(pk=monitor_id, cancelled_at=None)
-        marked = list(rows.select_for_update(no_key=True))
-        rows.update(cancelled_at=now)
-        record_rows(using, Change.Action.CANCEL, marked, edit)
+    rows = ConcurrentJobMonitor.objects.filter(pk=monitor_id, cancelled_at=None)
+    marked = switch_rows(using, rows, {"cancelled_at": timezone.now()})
     _release(using, [monitor_id])
     return bool(marked)
 
@@ -166,7 +148,7 @@ def retry_failed_details(monitor_id: int, *, using: str | None = None) -> int:
     in a session again, and its callback does not run again. Raises TransitionRefused for a
     cancelled one; ConcurrentJobMonitor.DoesNotExist.
     """
-    retry = FailedRetry.start(_alias(using), monitor_id)
+    retry = FailedRetry.start(alias_of(using), monitor_id)
     while not retry.is_done:
         retry.step()
     return retry.retried

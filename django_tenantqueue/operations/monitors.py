@@ -13,7 +13,7 @@ from django.utils import timezone
 from ..calls import tracing
 from ..calls.call import Call, check_callback, check_detail, read_call, read_calls
 from ..calls.context import capture_context
-from ..calls.options import Options
+from ..calls.options import Options, check_whole
 from ..calls.sources import NOTHING, Source
 from ..calls.tenant import get_tenant
 from ..calls.unique_key import make_key
@@ -32,16 +32,11 @@ from .enqueue import batches
 from .follow_ups import encode_follow_ups
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
-from .new_job import new_job
+from .new_job import SHARED, new_job
 from .queues import Target, lane_of, queue_id_of
 from .routes import chosen_queue
 
 END = Call(NOTHING, Options())
-SHARED = (
-    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
-    *("source_type", "source_id", "source_method", "labels", "created_by"),
-)
-"""Columns of a job that each detail states, unless they are NULL."""
 
 
 def start(
@@ -71,12 +66,12 @@ def start(
     monitor = ConcurrentJobMonitor(
         tenant=options.tenant,
         name=_name(name),
-        parallel=_whole("parallel", parallel, 0),
+        parallel=check_whole("parallel", parallel, 0, 1_000_000),
         interval=_interval(interval),
         priority=Priority.DEFAULT if options.priority is None else options.priority,
         stop_after_failures=None
         if stop_after_failures is None
-        else _whole("stop_after_failures", stop_after_failures, 1),
+        else check_whole("stop_after_failures", stop_after_failures, 1, 1_000_000),
         keep_open=bool(keep_open),
         session_key=None if options.session is None else gate_key(options.tenant, options.session),
         created_by=options.created_by,
@@ -96,7 +91,7 @@ def start(
         # in the queue of the details, if it has none of its own: their workers come to it
         queue = _queue_of(using, monitor, callback) or options.queue or first_queue
         _insert_anchor(using, monitor, callback, queue)
-        release_later(using, _gates(monitor))
+        release_later(using, [_gates(monitor)])
     return monitor
 
 
@@ -124,7 +119,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
         count, _ = _insert(using, monitor, details, queue)
         note(count=count, monitor=monitor.pk)
         if count:
-            release_later(using, _gates(monitor))
+            release_later(using, [_gates(monitor)])
     return count
 
 
@@ -133,7 +128,7 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     using = get_settings().database
     monitor.keep_open = False
     ConcurrentJobMonitor.objects.using(using).filter(pk=monitor.pk).update(keep_open=False)
-    release_later(using, _gates(monitor))
+    release_later(using, [_gates(monitor)])
 
 
 def _takes_details(using: str, monitor_id: int) -> bool:
@@ -252,12 +247,6 @@ def _name(name: Any) -> str:
             "surrogates"
         )
     return name
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
-        raise InvalidOption(f"{name}={value!r}: it must be an int from {least} to 1000000")
-    return int(value)
 
 
 def _interval(value: Any) -> float:

@@ -19,6 +19,12 @@ from ..states import Priority
 from .queues import Target, lane_of
 from .unique import KeyedCall
 
+SHARED = (
+    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
+    *("source_type", "source_id", "source_method", "labels", "created_by"),
+)
+"""Columns that JSON objects of jobs, details and follow-ups, have as new_job() returns them."""
+
 
 def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
     return timezone.now() + moment if isinstance(moment, timedelta) else moment
@@ -58,7 +64,7 @@ def new_job(source: Source, options: Options, queue_id: int, args: str) -> queri
     }
 
 
-def gates_of(options: Options, tenant: str, key: str | None = None) -> JobGates:
+def gates_of(options: Options, tenant: str, key: str) -> JobGates:
     """Return the gates that a job with these options and this unique key passes."""
     return JobGates(
         session=None if options.session is None else gate_key(tenant, options.session),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from fnmatch import fnmatchcase
-from typing import Any
 
 from ..conf import get_settings
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
 from ..queries.retention import Span
+from ..text import matches
 from .history import Leaf, list_leaves, next_month
 
 SETTING = 0
@@ -28,8 +28,6 @@ class Limit:
 
 Limits = tuple[Limit | None, ...]
 """The limits of one kind of job, in the order of DAYS; () if there are none."""
-Key = tuple[int, str, str]
-"""What decides which rules fit a job: its queue, its name and its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,57 +51,46 @@ class Rule:
         return (
             self.tenant in ("", tenant)
             and self.state in ("", state)
-            and (self.task in ("", name) or ("*" in self.task and _matches(name, self.task)))
+            and (not self.task or matches(name, self.task))
         )
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Match `*` alone: other signs of shells stand for themselves."""
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 class Rules:
     """All rules at one moment, the most specific first, and what HISTORY_KEEP says."""
 
-    def __init__(
-        self,
-        rules: Iterable[Rule],
-        keep_months: int | None,
-        now: datetime,
-        former: Rules | None = None,
-    ) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-        """The rows that they were read from."""
-        self.said = (list(rules), keep_months)
+    def __init__(self, rules: Iterable[Rule], keep_months: int | None, now: datetime) -> None:
+        self.said: object = None
         """What is compared to see whether rules have changed."""
-        self._default = oldest_kept(keep_months, now)
-        self._now = now
-        self._of_key: dict[tuple[str, str, str], Limits] = {}
+        self._keep_months = keep_months
         self._days: dict[tuple[str, str, str], list[tuple[int, int] | None]] = {}
         """The days and the rule of each limit of a kind of job, also for the steps that follow."""
         self._of_tenant: dict[str, list[Rule]] = {}
-        self.all: list[Rule] = []
-        if former is not None and former.said == self.said:
-            self.all, self._of_tenant, self._days = former.all, former._of_tenant, former._days
-            return
-        self.all = sorted(self.said[0], key=lambda rule: rule.rank, reverse=True)
+        self._set_now(now)
+        self.all = sorted(rules, key=lambda rule: rule.rank, reverse=True)
         for rule in self.all:
             self._of_tenant.setdefault(rule.tenant, []).append(rule)
+
+    def _set_now(self, now: datetime) -> None:
+        self._now = now
+        self._default = oldest_kept(self._keep_months, now)
+        self._of_key: dict[tuple[str, str, str], Limits] = {}
 
     @classmethod
     def read(cls, using: str, now: datetime | None = None, former: Rules | None = None) -> Rules:
         """Return those of the database. `former`: those of an earlier step."""
+        moment, keep_months = now or datetime.now(UTC), get_settings().history_keep
         columns = ("id", "tenant", "task", "state", *DAYS)
         rows = list(RetentionRule.objects.using(using).order_by("pk").values_list(*columns))
-        if former is not None and former.rows == rows:
-            rules = former.said[0]
-        else:
-            rules = [
-                Rule(pk, tenant, task, state, tuple(days))
-                for pk, tenant, task, state, *days in rows
-            ]
-        made = cls(rules, get_settings().history_keep, now or datetime.now(UTC), former)
-        made.rows = rows
+        said = (rows, keep_months)
+        if former is not None and former.said == said:
+            made = copy(former)
+            made._set_now(moment)
+            return made
+        rules = (
+            Rule(pk, tenant, task, state, tuple(days)) for pk, tenant, task, state, *days in rows
+        )
+        made = cls(rules, keep_months, moment)
+        made.said = said
         return made
 
     def limits(self, tenant: str, name: str, state: str) -> Limits:

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import transaction
-
-from ..conf import get_settings
+from ..conf import alias_of
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
 from .tuning import add_row, check_columns, delete_rows, tune_row
 
 TUNABLE = DAYS
 """Columns of a rule that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def make_rule(
@@ -41,11 +35,10 @@ def make_rule(
 
 def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
     """Check a new row, write it, and record it. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
-    with transaction.atomic(using=alias):
-        add_row(alias, row, TUNABLE)
+    add_row(alias, row, TUNABLE)
 
 
 def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -54,16 +47,10 @@ def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; RetentionRule.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, RetentionRule, rule_id, changes)
+    tune_row(alias_of(using), RetentionRule, rule_id, changes, TUNABLE)
 
 
 def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete rules; return how many there were."""
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        chosen = RetentionRule.objects.filter(pk__in=list(ids))
-        return len(delete_rows(alias, chosen, DAYS))
+    chosen = RetentionRule.objects.filter(pk__in=list(ids))
+    return len(delete_rows(alias_of(using), chosen, DAYS))

@@ -7,7 +7,6 @@ second. Between two reads a look-up is one step in a dict.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from time import monotonic
 
 from django.db import connections
@@ -15,13 +14,7 @@ from django.db import connections
 from ..batches import REMEMBERED, REMEMBERED_SECONDS
 from ..calls.options import Options
 from ..queries.enqueue import Route, in_test_case, list_routings
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Return whether a name fits a pattern: `*` is any text, other signs are themselves."""
-    if "*" not in pattern:
-        return name == pattern
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
+from ..text import matches
 
 
 def rank_of(route: Route) -> tuple[bool, bool, int, str]:

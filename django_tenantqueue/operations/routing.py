@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import QueueRetired, UnknownQueue
 from ..models import Routing, TenantQueue
 from .queues import is_declared, near_names
@@ -24,13 +24,9 @@ TUNABLE = ("queue",)
 _ADDED = ("pattern", "queue")
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
 def list_routings(*, tenant: str | None = None, using: str | None = None) -> list[Routing]:
     """Return all routings, or those of one tenant ("": those of every tenant), in a fixed order."""
-    rows = Routing.objects.using(_alias(using))
+    rows = Routing.objects.using(alias_of(using))
     return list(rows if tenant is None else rows.filter(tenant=tenant))
 
 
@@ -40,7 +36,7 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
     `tenant`: "" is every tenant. Raises UnknownQueue and QueueRetired when there is no such queue
     that takes jobs, and Django's ValidationError for a bad value.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     row = Routing(tenant=tenant, pattern=pattern, queue=queue)
     row.clean_fields(exclude=("id", "created_at"))
     row.clean()
@@ -49,8 +45,7 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
         existing = rows.filter(tenant=tenant, pattern=pattern).first()
         if existing is None:
             try:
-                with transaction.atomic(using=alias):
-                    add_routing(row, using=alias)
+                add_routing(row, using=alias)
                 return row
             except (IntegrityError, ValidationError):  # another one has made it
                 existing = rows.get(tenant=tenant, pattern=pattern)
@@ -61,13 +56,12 @@ def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None
 
 def add_routing(row: Routing, *, using: str | None = None) -> None:
     """Check a new row, write it, and record it. Raises what set_routing() raises."""
-    alias = _alias(using)
+    alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
     check_queue(row.tenant, row.queue, using=alias)
-    with transaction.atomic(using=alias):
-        add_row(alias, row, _ADDED)
-        _act(alias)
+    add_row(alias, row, _ADDED)
+    _act(alias)
 
 
 def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -> None:
@@ -75,7 +69,7 @@ def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -
 
     Raises what set_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -88,16 +82,15 @@ def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -
 
 def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) -> bool:
     """Delete the routing of a pattern; return whether there was one."""
-    rows = Routing.objects.using(_alias(using)).filter(tenant=tenant, pattern=pattern)
+    rows = Routing.objects.using(alias_of(using)).filter(tenant=tenant, pattern=pattern)
     return delete_routings(rows.values_list("pk", flat=True), using=using) == 1
 
 
 def delete_routings(ids: Iterable[int], *, using: str | None = None) -> int:
     """Delete routings; return how many there were."""
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
-        _act(alias)
+    alias = alias_of(using)
+    found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
+    _act(alias)
     return len(found)
 
 
@@ -108,7 +101,7 @@ def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
     the settings name it. For every tenant ("") it is enough that one has such a queue, unless
     STRICT_QUEUES would make none for the others.
     """
-    rows = TenantQueue.objects.using(_alias(using))
+    rows = TenantQueue.objects.using(alias_of(using))
     own = rows.filter(tenant=tenant) if tenant else rows
     named = own.filter(name=queue)
     if named.filter(retired=False).exists() and (tenant or not get_settings().strict_queues):

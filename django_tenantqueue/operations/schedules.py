@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from ..calls.arguments import encode_args
 from ..calls.recurrence import ONCE, Cron, Every, read_when
-from ..conf import get_settings
+from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import Change, Job, Schedule
 from .changes import Edit, record_edits, record_rows
 from .firing import enqueue_tick, next_look
-from .tuning import check_columns, delete_rows, row_of
+from .tuning import add_row, check_columns, delete_rows, row_of, switch_rows
 
 TUNABLE = (
     "name",
@@ -44,10 +44,6 @@ HIDDEN = ("args", "kwargs")
 """Columns whose values no entry of the audit trail has: they may be secret."""
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
 def make_schedule(
     name: str,
     task: str | Any,
@@ -65,7 +61,7 @@ def make_schedule(
     time_zone, jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
     InvalidArgument, and Django's ValidationError, also when the tenant has one of this name.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(columns, TUNABLE)
     if isinstance(when, datetime):
         if timezone.is_naive(when):
@@ -103,20 +99,16 @@ def columns_of(when: Cron | Every) -> dict[str, Any]:
 
 def add_schedule(row: Schedule, *, using: str | None = None) -> None:
     """Check a new row, write it, and record it. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
     set_next(row)
-    with transaction.atomic(using=alias):
-        row.save(using=alias, force_insert=True)
-        given = {n: getattr(row, n) for n in TUNABLE if n not in HIDDEN}
-        shown = {n: value for n, value in given.items() if value not in (None, "", False, 0.0)}
-        record_rows(alias, Change.Action.ADD, [row], Edit({}, shown))
+    add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
 
 
-def set_next(row: Schedule, now: datetime | None = None) -> None:
+def set_next(row: Schedule) -> None:
     """Set when a schedule is due next, from now on. Raises InvalidOption."""
-    row.tick_at = row.recurrence.next(now or timezone.now())
+    row.tick_at = row.recurrence.next(timezone.now())
     row.next_at = next_look(row, row.tick_at)
     row.after_tenant = None
 
@@ -128,7 +120,7 @@ def tune_schedule(schedule_id: int, *, using: str | None = None, **changes: Any)
     `catch_up`, unless its times are changed. Raises InvalidOption for another column and Django's
     ValidationError for bad values; Schedule.DoesNotExist.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     check_columns(changes, TUNABLE)
     if not changes:
         return
@@ -184,14 +176,8 @@ def disable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids), enabled=not enabled))
-        chosen = Schedule.objects.using(alias).filter(pk__in=[row.pk for row in found])
-        chosen.update(enabled=enabled)
-        edits = [Edit({"enabled": not enabled}, {"enabled": enabled}) for _ in found]
-        record_edits(alias, found, edits)
-    return len(found)
+    chosen = Schedule.objects.filter(pk__in=list(ids), enabled=not enabled)
+    return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
 
 
 def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
@@ -200,7 +186,7 @@ def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
     Their `scheduled_at` is now, and the next tick stays as it is. A schedule for all tenants is
     made due now, if it is enabled. All or nothing. Raises what `.delay()` raises, UnknownTask.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     jobs = []
     with transaction.atomic(using=alias):
         found = list(_locked(alias).filter(pk__in=list(ids)))
@@ -226,7 +212,5 @@ def delete_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
 
     One that code declares comes back with the next start of a worker: disable it instead.
     """
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        chosen = Schedule.objects.filter(pk__in=list(ids))
-        return len(delete_rows(alias, chosen, ("task", "kind", "expression")))
+    chosen = Schedule.objects.filter(pk__in=list(ids))
+    return len(delete_rows(alias_of(using), chosen, ("task", "kind", "expression")))

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
-from ..conf import get_settings
-from ..gates import SESSION, USER, gate_key
+from ..conf import alias_of
+from ..gates import JobGates, gate_key
 from ..models import Session
-from ..queries.gates import Keys, SessionLoad, count_sessions, prune_sessions
+from ..queries.gates import SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
-from .gates import release_and_wake
-from .tuning import check_columns, lock_or_make, row_of, switch_rows, write_columns
+from .gates import release_later
+from .tuning import lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
 
 
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
-
-
-def _release(using: str, sessions: Iterable[Session]) -> None:
-    keys: Keys = {SESSION: set(), USER: set()}
-    for session in sessions:
-        if session.kind == Session.Kind.SERIAL:
-            keys[SESSION].add(session.gate_key)
-        elif session.key:
-            keys[USER].add(session.gate_key)
-        # the default of a tenant's users: the sweep comes to each of them within about a second
-    transaction.on_commit(lambda: release_and_wake(using, keys), using=using, robust=True)
+def _release(using: str, sessions: Sequence[Session]) -> None:
+    serial = [row for row in sessions if row.kind == Session.Kind.SERIAL]
+    # without the default of a tenant's users: the sweep comes to each within about a second
+    users = [row for row in sessions if row.kind == Session.Kind.USER and row.key]
+    gates = [JobGates(session=row.gate_key) for row in serial]
+    release_later(using, gates + [JobGates(user=row.gate_key) for row in users])
 
 
 def make_user_cap(
@@ -43,12 +36,13 @@ def make_user_cap(
 
     Makes the row, or changes the one there is, and returns it. Raises Django's ValidationError.
     """
-    alias = _alias(using)
+    alias = alias_of(using)
     key = gate_key(tenant, user)
     values = {"kind": Session.Kind.USER, "tenant": tenant, "key": user, "gate_key": key}
     with transaction.atomic(using=alias):
         row = lock_or_make(Session.objects.using(alias), ["gate_key", "kind"], values)
-        _write(alias, row, {"num_slots": num_slots})
+        write_columns(alias, row, {"num_slots": num_slots})
+        _release(alias, [row])
     return row
 
 
@@ -59,23 +53,9 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
     were let through and that no worker has claimed go back into the line. Raises InvalidOption for
     another column and Django's ValidationError for a bad value; Session.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    with transaction.atomic(using=alias):
-        _write(alias, row_of(_locked(alias), session_id), changes)
-
-
-def _locked(using: str) -> QuerySet[Session]:
-    """Return the rows, to be locked: the maintenance removes those of idle sessions."""
-    return Session.objects.using(using).order_by("pk").select_for_update(no_key=True)
-
-
-def _write(using: str, session: Session, changes: Mapping[str, Any]) -> None:
-    """Change columns of a row that the open transaction has locked."""
-    write_columns(using, session, changes)
-    _release(using, [session])
+    alias = alias_of(using)
+    if session := tune_row(alias, Session, session_id, changes, TUNABLE):
+        _release(alias, [session])
 
 
 def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
@@ -93,10 +73,9 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = switch_rows(alias, Session.objects.filter(wanted, pk__in=list(ids)), changes)
-        _release(alias, found)
+    alias = alias_of(using)
+    found = switch_rows(alias, Session.objects.filter(wanted, pk__in=list(ids)), changes)
+    _release(alias, found)
     return len(found)
 
 

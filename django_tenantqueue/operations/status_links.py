@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption, JobNotFound
 from ..models import Change, Job, StatusLinkRevocation, TenantQueue
 from ..models.job_query import user_text
@@ -33,7 +33,7 @@ def revoke_status_links(
     tenant. What is given must all fit; without any, it is every link. Returns the revocation.
     Raises JobNotFound, and InvalidOption for a time that is naive or in the future.
     """
-    alias = using or get_settings().database
+    alias = alias_of(using)
     now = timezone.now()
     moment = now if before is None else before
     if timezone.is_naive(moment) or moment > now:

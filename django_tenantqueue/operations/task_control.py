@@ -9,28 +9,17 @@ from typing import Any
 from django.db import transaction
 
 from ..calls.sources import registered_tasks
-from ..conf import get_settings
+from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import TaskControl
 from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
-from .tuning import (
-    check_columns,
-    delete_rows,
-    lock_or_make,
-    row_of,
-    switch_rows,
-    write_columns,
-)
+from .tuning import delete_rows, lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def pause_task(name: str, *, unknown: bool = False, using: str | None = None) -> TaskControl:
@@ -44,7 +33,7 @@ def pause_task(name: str, *, unknown: bool = False, using: str | None = None) ->
 
 def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
     """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
-    alias = _alias(using)
+    alias = alias_of(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
         control = rows.filter(name=name, paused=True).first()
@@ -83,7 +72,7 @@ def rate_task(
 
 
 def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskControl:
-    alias = _alias(using)
+    alias = alias_of(using)
     if not unknown:
         check_name(name, using=alias)
     with transaction.atomic(using=alias):
@@ -96,7 +85,7 @@ def check_name(name: str, *, using: str | None = None) -> None:
     """Raise InvalidOption when no task, control or ended job has that name."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
-    if not is_known(_alias(using), name):
+    if not is_known(alias_of(using), name):
         close = get_close_matches(name, registered_tasks(), 3, 0.7)
         hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
@@ -111,13 +100,9 @@ def tune_control(control_id: int, *, using: str | None = None, **changes: Any) -
     Only the named columns are written. Raises InvalidOption for another column and Django's
     ValidationError for a bad value; TaskControl.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        _write(alias, row_of(rows, control_id), **changes)
+    alias = alias_of(using)
+    if control := tune_row(alias, TaskControl, control_id, changes, TUNABLE):
+        _take_effect(alias, [control.name])
 
 
 def _write(using: str, control: TaskControl, **changes: Any) -> None:
@@ -137,12 +122,11 @@ def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
 
 def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
-        found = switch_rows(alias, rows, {"paused": paused})
-        if found:
-            _take_effect(alias, [control.name for control in found])
+    alias = alias_of(using)
+    rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
+    found = switch_rows(alias, rows, {"paused": paused})
+    if found:
+        _take_effect(alias, [control.name for control in found])
     return len(found)
 
 
@@ -151,9 +135,8 @@ def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
 
     Jobs in their lines become ready in steps, some thousand jobs a second.
     """
-    alias = _alias(using)
-    with transaction.atomic(using=alias):
-        found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
+    alias = alias_of(using)
+    found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
     _take_effect(alias, [control.name for control in found])
     return len(found)
 

@@ -17,9 +17,7 @@ import psycopg
 from django.db import DatabaseError
 
 from ..batches import BATCH
-from ..conf import get_settings
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
-from ..queries import enqueue as enqueue_queries
 from ..queries import tasks as queries
 from ..queries.base import Where
 from ..queries.claim import ClaimedJob
@@ -136,23 +134,15 @@ def set_aside_held(where: Where, keys: Keys) -> int:
     )
 
 
-def sweep(using: str, look: Where | None = None) -> Released:
+def sweep(using: str, look: Where) -> Released:
     """Count jobs that no cap counts yet, and let jobs go that a release has missed.
 
     `later` of the answer names the earlier gates that jobs have returned to. `look`: see
     Sweep.step().
     """
-    look = look or using
     queries.mark_task_jobs(look)
     found = queries.find_task_lines(look, most=BATCH)
     done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)
     if free := [name for name, is_limited in found if not is_limited]:
         _note(done, queries.open_task_lines(using, free, most=BATCH))
-    if done.ready and get_settings().notify:
-        enqueue_queries.wake_any_workers(using, most=done.ready)
     return done
-
-
-def forget_places() -> None:
-    """Forget whose turn it is, for tests."""
-    _places.clear()

@@ -9,16 +9,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
-from ..conf import get_settings
+from ..conf import alias_of
 from ..models import ApiToken
 from ..queries.tokens import touch_token
 from .actor import current_actor
-from .changes import Edit, record_edits
-from .tuning import add_row, check_columns, tune_row
+from .tuning import add_row, switch_rows, tune_row
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -30,10 +28,6 @@ SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
 """Columns of a new token."""
 
 _known: dict[tuple[str, str], tuple[ApiToken, float]] = {}
-
-
-def _alias(using: str | None) -> str:
-    return using or get_settings().database
 
 
 def _digest(secret: str) -> str:
@@ -75,14 +69,13 @@ def ordered_scopes(scopes: Iterable[str]) -> str:
 
 def add_token(row: ApiToken, *, using: str | None = None) -> str:
     """Check a new row, write it, and return its token. Raises Django's ValidationError."""
-    alias = _alias(using)
+    alias = alias_of(using)
     secret = PREFIX + secrets.token_urlsafe(32)
     row.digest, row.start = _digest(secret), secret[:SHOWN]
     row.created_by = current_actor().name
     row._state.db = alias
     row.full_clean(exclude=("id", "created_at"))
-    with transaction.atomic(using=alias):
-        add_row(alias, row, (*SETTABLE, "start"))
+    add_row(alias, row, (*SETTABLE, "start"))
     return secret
 
 
@@ -92,11 +85,7 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     Raises InvalidOption for another column and Django's ValidationError for a bad value;
     ApiToken.DoesNotExist.
     """
-    alias = _alias(using)
-    check_columns(changes, TUNABLE)
-    if not changes:
-        return
-    tune_row(alias, ApiToken, token_id, changes)
+    tune_row(alias_of(using), ApiToken, token_id, changes, TUNABLE)
     _known.clear()
 
 
@@ -110,15 +99,8 @@ def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
 
     This process refuses them at once, others within a second of the commit.
     """
-    alias = _alias(using)
-    now = timezone.now()
-    with transaction.atomic(using=alias):
-        tokens = ApiToken.objects.using(alias).order_by("pk").select_for_update(no_key=True)
-        found = list(tokens.filter(pk__in=list(ids), revoked_at__isnull=True))
-        chosen = ApiToken.objects.using(alias).filter(pk__in=[row.pk for row in found])
-        chosen.update(revoked_at=now)
-        edits = [Edit({"revoked_at": None}, {"revoked_at": now}) for _ in found]
-        record_edits(alias, found, edits)
+    tokens = ApiToken.objects.filter(pk__in=list(ids), revoked_at=None)
+    found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
     _known.clear()
     return len(found)
 
@@ -131,7 +113,7 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
     """
     if not secret.startswith(PREFIX):
         return None
-    alias = _alias(using)
+    alias = alias_of(using)
     key, now = (alias, _digest(secret)), time.monotonic()
     found = _known.get(key)
     if found is None or found[1] < now:

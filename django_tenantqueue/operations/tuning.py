@@ -51,14 +51,21 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
         raise InvalidOption(f"{unknown[0]!r} cannot be tuned: it must be one of {tunable}")
 
 
-def tune_row(using: str, model: type[Model], row_id: int, changes: Mapping[str, Any]) -> None:
-    """Lock a row, write columns of it, and record what changed, in a transaction.
+def tune_row(
+    using: str, model: type[M], row_id: int, changes: Mapping[str, Any], tunable: Sequence[str]
+) -> M | None:
+    """Lock a row, write columns of it, record what changed, and return the row, in a transaction.
 
-    Raises the model's DoesNotExist, and Django's ValidationError for a bad value.
+    None: there are no changes, and nothing was done. Raises InvalidOption for a column that is not
+    in `tunable`, the model's DoesNotExist, and Django's ValidationError for a bad value.
     """
+    check_columns(changes, tunable)
+    if not changes:
+        return None
     with transaction.atomic(using=using):
-        rows = model._default_manager.using(using).select_for_update(no_key=True)
-        write_columns(using, row_of(rows, row_id), changes)
+        row = row_of(model._default_manager.using(using).select_for_update(no_key=True), row_id)
+        write_columns(using, row, changes)
+    return row
 
 
 def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
@@ -76,34 +83,37 @@ def write_columns(using: str, row: Model, changes: Mapping[str, Any]) -> None:
 
 
 def switch_rows(using: str, rows: QuerySet[M], changes: Mapping[str, Any]) -> list[M]:
-    """Set columns of the chosen rows to the same values, record it, and return these rows.
+    """Set columns of the chosen rows to the same values, and record it, in a transaction.
 
-    Inside a transaction. Locks the rows in the order of their ids.
+    Return these rows as they were. Locks them in the order of their ids.
     """
-    found = list(rows.using(using).order_by("pk").select_for_update(no_key=True))
-    chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
-    chosen.update(**changes)
-    edits = [Edit({name: getattr(row, name) for name in changes}, changes) for row in found]
-    record_edits(using, found, edits)
+    with transaction.atomic(using=using):
+        found = list(rows.using(using).order_by("pk").select_for_update(no_key=True))
+        chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
+        chosen.update(**changes)
+        edits = [Edit({name: getattr(row, name) for name in changes}, changes) for row in found]
+        record_edits(using, found, edits)
     return found
 
 
 def delete_rows(using: str, rows: QuerySet[M], columns: Sequence[str]) -> list[M]:
-    """Delete the chosen rows, record it with these columns, and return the rows.
+    """Delete the chosen rows, and record it with these columns, in a transaction.
 
-    Inside a transaction. Locks the rows in the order of their ids.
+    Return these rows. Locks them in the order of their ids.
     """
-    found = list(rows.using(using).order_by("pk").select_for_update())
-    edits = [Edit({name: getattr(row, name) for name in columns}, {}) for row in found]
-    record_rows(using, Change.Action.DELETE, found, merged(edits))
-    chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
-    chosen.delete()
+    with transaction.atomic(using=using):
+        found = list(rows.using(using).order_by("pk").select_for_update())
+        edits = [Edit({name: getattr(row, name) for name in columns}, {}) for row in found]
+        record_rows(using, Change.Action.DELETE, found, merged(edits))
+        chosen = rows.model._default_manager.using(using).filter(pk__in=[row.pk for row in found])
+        chosen.delete()
     return found
 
 
 def add_row(using: str, row: Model, columns: Sequence[str]) -> None:
-    """Write a new row and record it with these columns, those of them that have a value."""
-    row.save(using=using, force_insert=True)
-    values = {name: getattr(row, name) for name in columns}
-    given = {name: value for name, value in values.items() if value not in (None, "", False)}
-    record_rows(using, Change.Action.ADD, [row], Edit({}, given))
+    """Write a new row, and record it with these columns that have a value, in a transaction."""
+    with transaction.atomic(using=using):
+        row.save(using=using, force_insert=True)
+        values = {name: getattr(row, name) for name in columns}
+        given = {name: value for name, value in values.items() if value not in (None, "", False)}
+        record_rows(using, Change.Action.ADD, [row], Edit({}, given))

@@ -194,8 +194,7 @@ class _Placing:
             )
             done = cancel_waiting(self.using, sorted(ids), error=error)
             self.passed_over |= done.keys()
-            for gates in done.values():
-                release_later(self.using, gates)
+            release_later(self.using, done.values())
         return ids
 
     def _reschedule(self, ids: set[int]) -> set[int]:
@@ -205,8 +204,7 @@ class _Placing:
         delay = timedelta(seconds=self.row["delay_seconds"])
         run_at = self.row["run_at"] or timezone.now() + delay
         moved = control_queries.set_run_at(self.using, sorted(ids), run_at)
-        for edit in moved.values():
-            release_later(self.using, edit.gates)
+        release_later(self.using, [edit.gates for edit in moved.values()])
         return set(moved)
 
     def _keep(self, ids: set[int]) -> set[int]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db import transaction
-
-from ..conf import get_settings
+from ..conf import alias_of
 from ..models import Worker
 from ..models.worker import Role
 from .tuning import switch_rows
@@ -29,9 +27,8 @@ def stop(worker_ids: Iterable[int], *, using: str | None = None) -> list[int]:
 
 
 def _order(column: str, worker_ids: Iterable[int], using: str | None) -> list[int]:
-    alias = using or get_settings().database
+    alias = alias_of(using)
     chosen = Worker.objects.filter(pk__in=list(worker_ids), **{column: False}).exclude(
         role=Role.RUNNER  # the executor's own means end it
     )
-    with transaction.atomic(using=alias):
-        return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]
+    return [worker.pk for worker in switch_rows(alias, chosen, {column: True})]

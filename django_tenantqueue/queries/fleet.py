@@ -144,13 +144,15 @@ def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[Unkno
 class BusyQueue:
     """A queue with ready or active jobs.
 
-    `wait_seconds`: None when no job of it is ready. `capped`: there may be more such queues than
-    were looked at, or more active jobs than were counted.
+    `executor`: "" where its jobs run in workers. `wait_seconds`: None when no job of it is ready.
+    `capped`: there may be more such queues than were looked at, or more active jobs than were
+    counted.
     """
 
     id: int
     tenant: str
     name: str
+    executor: str
     num_slots: int | None
     weight: int
     paused: bool

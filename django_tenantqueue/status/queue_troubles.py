@@ -122,7 +122,7 @@ def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:
             found = [queue for queue in waiting if is_full(queue.num_slots, queue.active)]
         case _:
             takers = read_takers(using)
-            found = [queue for queue in waiting if not takers.take(queue.tenant, queue.name)]
+            found = [q for q in waiting if not takers.take(q.tenant, q.name, q.executor)]
     return Found([queue.id for queue in found], busy.capped)
 
 

@@ -31,16 +31,16 @@ class Takers:
         """Whether some worker takes the jobs of all queues without an executor."""
         return any(not any(names) for names in self.filters)
 
-    def take(self, tenant: str | None, name: str, executor: str | None = None) -> bool:
+    def take(self, tenant: str | None, name: str, executor: str) -> bool:
         """Return whether some worker takes the jobs of a queue.
 
-        tenant None: of any tenant. `executor`: that of the queue, "" for none, None if unknown.
+        tenant None: of any tenant. `executor`: that of the queue, "" for none.
         """
         return any(
             (not queues or name in queues)
             and name not in excluded
             and (tenant is None or not tenants or tenant in tenants)
-            and executor in (None, own)
+            and executor == own
             for queues, excluded, tenants, own in self.filters
         )
 

@@ -36,10 +36,6 @@ def tenants_of(user: Any) -> frozenset[str] | None:
 
 
 def visible_jobs(using: str, tenants: Collection[str] | None) -> JobQuerySet:
-    """Return the jobs of these tenants; None: all jobs.
-
-    The pages of jobs and bulk actions read jobs from here, so that what limits a user on the pages
-    holds when a bulk action runs, too.
-    """
+    """Return the jobs of these tenants; None: all jobs."""
     jobs = Job.objects.using(using)
     return jobs if tenants is None else jobs.filter(queue__tenant__in=sorted(tenants))

@@ -68,7 +68,7 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
             raise RuntimeError(f"run_pending() has run {most} jobs and there are still more")
         _run(using, claimed)
         ran.append(claimed.id)
-    found = {job.pk: job for job in Job.objects.using(using).filter(pk__in=ran)}
+    found = Job.objects.using(using).find_many(ran)
     return [found[job_id] for job_id in dict.fromkeys(ran) if job_id in found]
 
 

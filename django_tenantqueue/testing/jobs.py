@@ -17,7 +17,7 @@ from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
 from ..conf import get_settings
-from ..gates import gate_key
+from ..gates import own_key
 from ..models import Job
 from ..status.amounts import LISTED
 from ..status.masking import mask_of_job, split
@@ -182,8 +182,8 @@ def _option_of(job: Job, name: str) -> Any:
         "timeout": job.timeout_seconds,
         "hard_timeout": job.hard_timeout_seconds,
         "labels": None if job.labels is None else tuple(job.labels),
-        "session": job.session_key and job.session_key.removeprefix(gate_key(job.tenant, "")),
-        "user": job.user_key and job.user_key.removeprefix(gate_key(job.tenant, "")),
+        "session": own_key(job.tenant, job.session_key),
+        "user": own_key(job.tenant, job.user_key),
         "on_wait": "skip" if job.session_skip else "block",
         "on_failure": "halt" if job.session_halt else "continue",
         "unique": job.unique_mode,

@@ -489,6 +489,16 @@ def test_every_queue_has_no_worker_when_none_is_alive(admin_client: Client) -> N
     assert shown(admin_client, "trouble=no-worker") == ["acme"]
 
 
+def test_queue_of_an_executor_has_no_worker_when_no_dispatcher_is_alive(
+    admin_client: Client,
+) -> None:
+    make_worker()
+    make_jobs(make_queue("celery", executor="celery"), 1)
+    make_jobs(make_queue("acme"), 1)
+
+    assert shown(admin_client, "trouble=no-worker") == ["celery"]
+
+
 def test_nothing_is_coloured_when_a_queue_is_healthy(admin_client: Client) -> None:
     make_troubled()
 

@@ -56,10 +56,10 @@ def objects_of(rule: AlertRule) -> list[str]:
     return sorted(found.values_list("label", flat=True))
 
 
-def wait_for_jobs(queue: TenantQueue, count: int = 6) -> list[int]:
+def wait_for_jobs(queue: TenantQueue, count: int = 6, **columns: Any) -> list[int]:
     """Make jobs that have waited for ten minutes."""
     moment = timezone.now() - 10 * MINUTE
-    return make_jobs(queue, count, created_at=moment, run_at=moment)
+    return make_jobs(queue, count, created_at=moment, run_at=moment, **columns)
 
 
 def test_queue_opens_an_alert_when_more_jobs_wait_than_the_rule_says() -> None:
@@ -99,6 +99,20 @@ def test_queue_that_no_worker_takes_opens_an_alert() -> None:
     look()
 
     assert objects_of(rule) == ["acme / mail"]
+
+
+@pytest.mark.parametrize("columns", [{}, {"tenant": "acme"}, {"task": "a.task"}])
+def test_queue_of_an_executor_opens_an_alert_when_no_dispatcher_takes_it(
+    columns: dict[str, str],
+) -> None:
+    rule = rule_on("no_worker", **columns)
+    make_worker()
+    wait_for_jobs(make_queue("acme", "celery", executor="celery"), 1, name="a.task")
+    wait_for_jobs(make_queue("acme", "mail"), 1, name="a.task")
+
+    look()
+
+    assert objects_of(rule) == ["acme / celery" + (": a.task" if "task" in columns else "")]
 
 
 @pytest.mark.parametrize(("kind", "threshold"), [("waiting", 5), ("wait", 300), ("no_worker", 60)])

@@ -35,7 +35,7 @@ NOOP = noop.name
 
 @pytest.fixture(autouse=True)
 def forget_places():
-    task_gate.forget_places()
+    task_gate._places.clear()
 
 
 def cap(num_slots: int) -> TaskControl:

@@ -97,8 +97,8 @@ def fill(tenant: str) -> TenantQueue:
 
 def rows_of(queue: TenantQueue) -> dict[str, int]:
     found = {}
-    for model, rows in TABLES.items():
-        sets = rows("default", queue.tenant, [queue.pk])
+    for model in TABLES:
+        sets = erasure.rows_of("default", model, queue.tenant, [queue.pk])
         found[model._meta.db_table] = sum(each.count() for each in sets)
     return found
 

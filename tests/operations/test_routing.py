@@ -16,13 +16,14 @@ from django_tenantqueue.models import Job, Routing, Schedule
 from django_tenantqueue.operations import routing
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.firing import enqueue_tick
-from django_tenantqueue.operations.routes import Routes, matches
+from django_tenantqueue.operations.routes import Routes
 from django_tenantqueue.operations.routing import (
     list_routings,
     remove_routing,
     set_routing,
     tune_routing,
 )
+from django_tenantqueue.text import matches
 from tests.factories import made_changes, make_queue
 from tests.testapp.models import Report
 from tests.testapp.tasks import noop

@@ -38,7 +38,7 @@ KEYED = Unique("while_executing", key="the same")
 
 @pytest.fixture(autouse=True)
 def forget_places():
-    task_gate.forget_places()
+    task_gate._places.clear()
 
 
 def states(jobs: list[Job]) -> list[str]:
@@ -131,7 +131,7 @@ def test_lines_are_opened_in_steps_when_nothing_holds_the_task(monkeypatch) -> N
     monkeypatch.setattr(task_gate, "BATCH", 4)
     ids = hold(make_queue(), 10)
 
-    assert [task_gate.sweep("default").ready for _ in range(4)] == [4, 4, 2, 0]
+    assert [task_gate.sweep("default", "default").ready for _ in range(4)] == [4, 4, 2, 0]
 
     assert set(Job.objects.filter(pk__in=ids).values_list("state", flat=True)) == {"created"}
 

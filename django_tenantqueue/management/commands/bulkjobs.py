@@ -10,12 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ... import bulk
 from ...conf import get_settings
-from ...exceptions import InvalidArgument, TenantQueueError
-from ...models import Change
-from ...operations.actor import acting_as, shell_user
+from ...exceptions import InvalidArgument
 from ...operations.bulk_actions import ACTIONS, find_action
 from ...status.job_filters import count_matching, read_filters
 from ...text import number_of
+from ..database import acting_as_shell_user
 
 FILTERS = {
     "state": "state",
@@ -61,14 +60,11 @@ class Command(BaseCommand):
         filters = {name: options[o] for o, name in FILTERS.items() if options[o] is not None}
         if not filters and not options["all"]:
             raise CommandError("no filter is given: add one, or --all", returncode=2)
-        try:
+        with acting_as_shell_user():
             if options["dry_run"]:
                 self.stdout.write(_count(using, options["action"], filters, _values(options)))
                 return
-            with acting_as(shell_user(), Change.Source.COMMAND):
-                job = bulk.start(options["action"], filters, _values(options))
-        except TenantQueueError as error:
-            raise CommandError(str(error)) from error
+            job = bulk.start(options["action"], filters, _values(options))
         self.stdout.write(f"job #{job.pk} does it: see its page in the admin")
 
 

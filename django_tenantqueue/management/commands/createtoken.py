@@ -6,14 +6,13 @@ import argparse
 from datetime import timedelta
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ...conf import MOST_DAYS, get_settings
-from ...models import ApiToken, Change
-from ...operations.actor import acting_as, shell_user
+from ...conf import MOST_DAYS
+from ...models import ApiToken
 from ...operations.tokens import create_token
+from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
 
 
@@ -47,19 +46,16 @@ class Command(PrintingCommand):
         days = options["days"]
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}")
-        try:
-            with acting_as(shell_user(), Change.Source.COMMAND):
-                token, secret = create_token(
-                    options["name"],
-                    tenant=options["tenant"] or "",
-                    all_tenants=options["all_tenants"],
-                    scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
-                    expires_at=None if days is None else timezone.now() + timedelta(days=days),
-                    requests_per_minute=options["per_minute"],
-                    using=options["database"] or get_settings().database,
-                )
-        except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from error
+        with acting_as_shell_user():
+            token, secret = create_token(
+                options["name"],
+                tenant=options["tenant"] or "",
+                all_tenants=options["all_tenants"],
+                scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
+                expires_at=None if days is None else timezone.now() + timedelta(days=days),
+                requests_per_minute=options["per_minute"],
+                using=jobs_database(options["database"]),
+            )
         if self.wants_json(options):
             self.print_json({"id": token.pk, "token": secret})
             return

@@ -7,12 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...conf import get_settings
-from ...exceptions import TenantQueueError
-from ...models import Change, TenantQueue
-from ...operations.actor import acting_as, shell_user
+from ...models import TenantQueue
 from ...operations.erasure import erase_tenant
 from ...text import number_of
+from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
 
 
@@ -47,7 +45,7 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Ask, delete, and print the numbers of rows."""
-        using, tenant = options["database"] or get_settings().database, options["tenant"]
+        using, tenant = jobs_database(options["database"]), options["tenant"]
         queues = TenantQueue.objects.using(using).filter(tenant=tenant).count()
         if not options["no_input"]:
             text = (
@@ -56,13 +54,10 @@ class Command(PrintingCommand):
             )
             if _answer(text) != tenant:
                 raise CommandError("nothing was deleted")
-        try:
-            with acting_as(shell_user(), Change.Source.COMMAND):
-                report = erase_tenant(
-                    tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
-                )
-        except TenantQueueError as error:
-            raise CommandError(str(error)) from error
+        with acting_as_shell_user():
+            report = erase_tenant(
+                tenant, using=using, stop=options["stop"], wait_seconds=options["wait"]
+            )
         if self.wants_json(options):
             self.print_json({"tenant": tenant, "rows": report})
             return

@@ -16,15 +16,16 @@ from ...states import State
 from ...status.explanation import Cause, explain, explain_monitor
 from ...status.explanation.words import moment_text
 from ...status.monitor_progress import progress_of
+from ...text import read_number
 from ..database import jobs_database, telling_database_errors
 from ..printing import PrintingCommand
 
 
 def _number(text: str) -> int:
-    number = text.removeprefix("#").replace(",", "")
-    if not (number.isascii() and number.isdecimal()) or int(number[:20]) >= 2**63:
+    number = read_number(text.removeprefix("#").replace(",", ""))
+    if number is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a job or a monitor")
-    return int(number)
+    return number
 
 
 @dataclass(frozen=True, slots=True)

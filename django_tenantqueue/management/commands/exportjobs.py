@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...conf import get_settings
 from ...models import TenantQueue
 from ...status.tenant_export import export_jobs
 from ...text import number_of
+from ..database import jobs_database
 from ..printing import PrintingCommand
 
 
@@ -27,7 +27,7 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the jobs, and at the end their number to stderr."""
-        using, tenant = options["database"] or get_settings().database, options["tenant"]
+        using, tenant = jobs_database(options["database"]), options["tenant"]
         if not TenantQueue.objects.using(using).filter(tenant=tenant).exists():
             raise CommandError(f"tenant {tenant!r} has no queue")
         total = 0

@@ -9,12 +9,11 @@ from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from ...conf import get_settings
 from ...exceptions import TenantQueueError
-from ...models import Change, Schedule
-from ...operations.actor import acting_as, shell_user
+from ...models import Schedule
 from ...operations.beat import PERIODIC_TASK, read_periodic_task
 from ...operations.schedules import add_schedule
+from ..database import acting_as_shell_user, jobs_database
 
 
 class Command(BaseCommand):
@@ -36,11 +35,11 @@ class Command(BaseCommand):
             beat: Any = apps.get_model(*PERIODIC_TASK)
         except LookupError:
             raise CommandError("django_celery_beat is not in INSTALLED_APPS") from None
-        using = options["database"] or get_settings().database
+        using = jobs_database(options["database"])
         known = set(Schedule.objects.using(using).filter(tenant="").values_list("name", flat=True))
         rows = beat._default_manager.select_related("crontab", "interval", "clocked", "solar")
         imported = refused = 0
-        with acting_as(shell_user(), Change.Source.COMMAND):
+        with acting_as_shell_user():
             for row in rows.exclude(task__startswith="celery.").order_by("pk"):
                 if row.name in known:
                     self.stdout.write(f"{row.name}: there is a schedule of this name")

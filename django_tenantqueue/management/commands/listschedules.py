@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from ...conf import get_settings
 from ...models import Schedule
 from ...status.figures import duration_text
+from ..database import jobs_database
 from ..printing import PrintingCommand
 
 COLUMNS = (
@@ -35,7 +35,7 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print a line for each schedule."""
-        rows = Schedule.objects.using(options["database"] or get_settings().database)
+        rows = Schedule.objects.using(jobs_database(options["database"]))
         if options["tenant"] is not None:
             rows = rows.filter(tenant=options["tenant"])
         if options["failing"]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from ...conf import get_settings
 from ...models import RetentionRule
 from ...models.retention_rule import DAYS
 from ...operations.maintain import drop_history
@@ -16,6 +15,7 @@ from ...operations.pruning import Pruner
 from ...operations.retention import SETTING, dropped_whole
 from ...queries.retention import measure_leaf
 from ...text import number_of
+from ..database import jobs_database
 from ..printing import PrintingCommand
 
 WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
@@ -37,7 +37,7 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Drop months, then read the others once."""
-        using = options["database"] or get_settings().database
+        using = jobs_database(options["database"])
         is_json = self.wants_json(options)
         pruner = Pruner(dry_run=options["dry_run"])
         told: list[dict[str, Any]] = []

@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ...conf import get_settings
 from ...models import Change
-from ...operations.actor import acting_as, shell_user
 from ...operations.changes import Entry
 from ...operations.maintain import relane
+from ..database import acting_as_shell_user, jobs_database
 
 
 class Command(BaseCommand):
@@ -26,10 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Change the jobs in short transactions until none is left."""
-        using = options["database"] or get_settings().database
+        using = jobs_database(options["database"])
         total = 0
         entry = Entry(using, Change.Action.RELANE, Change.Kind.JOB)
-        with acting_as(shell_user(), Change.Source.COMMAND):
+        with acting_as_shell_user():
             while changed := relane(using, entry=entry):
                 total += changed
         self.stdout.write(f"{total} waiting jobs follow PRIORITY_SCOPE now")

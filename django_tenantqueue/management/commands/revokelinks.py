@@ -6,15 +6,12 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ...exceptions import TenantQueueError
-from ...models import Change
-from ...operations.actor import acting_as, shell_user
 from ...operations.status_links import revoke_status_links
+from ..database import acting_as_shell_user, jobs_database
 
 
 class Command(BaseCommand):
@@ -39,11 +36,9 @@ class Command(BaseCommand):
         if (set(whose.values()) == {None}) != options["all"]:
             raise CommandError("give --job, --user or --tenant, or else --all")
         before = None if options["before"] is None else _read_time(options["before"])
-        try:
-            with acting_as(shell_user(), Change.Source.COMMAND):
-                revoke_status_links(**whose, before=before, using=options["database"])
-        except (TenantQueueError, ValidationError) as error:
-            raise CommandError(str(error)) from error
+        using = jobs_database(options["database"])
+        with acting_as_shell_user():
+            revoke_status_links(**whose, before=before, using=using)
         self.stdout.write("revoked")
 
 

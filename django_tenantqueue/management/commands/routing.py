@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-from ...conf import get_settings
-from ...exceptions import TenantQueueError
-from ...models import Change, Routing
+from ...models import Routing
 from ...operations import routing as operations
-from ...operations.actor import acting_as, shell_user
+from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
@@ -37,7 +34,7 @@ class Command(PrintingCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do it, and print the routings that there are then, or the one that was set."""
-        using = options["database"] or get_settings().database
+        using = jobs_database(options["database"])
         action, pattern, queue = (options[name] for name in ("action", "pattern", "queue"))
         if (pattern is None) != (action == "list") or (queue is None) != (action != "set"):
             raise CommandError("give: list | set PATTERN QUEUE | remove PATTERN")
@@ -45,19 +42,14 @@ class Command(PrintingCommand):
         if action == "list":
             self._print(operations.list_routings(tenant=tenant, using=using), options)
             return
-        try:
-            with acting_as(shell_user(), Change.Source.COMMAND):
-                if action == "set":
-                    row = operations.set_routing(pattern, queue, tenant=tenant or "", using=using)
-                    self._print([row], options)
-                elif not operations.remove_routing(pattern, tenant=tenant or "", using=using):
-                    raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
-                elif self.wants_json(options):
-                    self._print([], options)
-        except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from error
-        except TenantQueueError as error:
-            raise CommandError(str(error)) from error
+        with acting_as_shell_user():
+            if action == "set":
+                row = operations.set_routing(pattern, queue, tenant=tenant or "", using=using)
+                self._print([row], options)
+            elif not operations.remove_routing(pattern, tenant=tenant or "", using=using):
+                raise CommandError(f"there is no routing of {pattern!r} for tenant {tenant!r}")
+            elif self.wants_json(options):
+                self._print([], options)
 
     def _print(self, rows: list[Routing], options: dict[str, Any]) -> None:
         if self.wants_json(options):

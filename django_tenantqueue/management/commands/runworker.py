@@ -117,8 +117,8 @@ def _start_text(config: WorkerConfig) -> str:
         )
     many = config.processes != 1
     processes = f"{config.processes} process" + ("es, each with" if many else " with")
-    threads = f"{config.threads} thread" + "s" * (config.threads != 1)
-    slots = f"{config.async_slots} coroutine slot" + "s" * (config.async_slots != 1)
+    threads = number_of("thread", config.threads)
+    slots = number_of("coroutine slot", config.async_slots)
     return f"worker {config.name}: {processes} {threads} and {slots}. Stop with CTRL-C."
 
 

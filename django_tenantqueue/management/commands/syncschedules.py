@@ -7,10 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ...conf import get_settings
-from ...models import Change
-from ...operations.actor import acting_as, shell_user
 from ...operations.declared import sync_schedules
+from ..database import acting_as_shell_user, jobs_database
 
 
 class Command(BaseCommand):
@@ -28,8 +26,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Compare, write, and say what was done."""
-        using = options["database"] or get_settings().database
-        with acting_as(shell_user(), Change.Source.COMMAND):
+        using = jobs_database(options["database"])
+        with acting_as_shell_user():
             done = sync_schedules(using, whole=True)
         self.stdout.write(
             f"{done.added} schedules added, {done.changed} changed, {done.removed} disabled since "

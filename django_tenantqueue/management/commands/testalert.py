@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from ...alerts.channels import CHANNELS
 from ...alerts.messages import make_message
-from ...conf import get_settings
 from ...models import AlertRule
 from ...text import read_number
+from ..database import jobs_database
 
 
 class Command(BaseCommand):
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Send, and say how each channel went; fail if one did."""
-        using = options["database"] or get_settings().database
+        using = jobs_database(options["database"])
         wanted = Q(name=options["rule"])
         if (number := read_number(options["rule"])) is not None:
             wanted |= Q(pk=number)

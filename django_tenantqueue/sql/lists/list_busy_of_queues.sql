@@ -4,11 +4,13 @@
 WITH RECURSIVE
 -- include: ready_lanes
 SELECT
-    queue.id, queue.tenant, queue.name, queue.num_slots, queue.weight, queue.paused,
+    queue.id, queue.tenant, queue.name, queue.executor, queue.num_slots, queue.weight, queue.paused,
     busy.active::integer, late.waits, busy.active >= %(active)s::integer AS capped
 FROM unnest(%(ids)s::integer[]) AS wanted (id)
 CROSS JOIN LATERAL (
-    SELECT q.id, q.tenant, q.name, q.num_slots, q.weight, q.paused
+    SELECT
+        q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
+        q.paused
     FROM tenantqueue_tenantqueue q
     WHERE q.id = wanted.id
     OFFSET 0

@@ -24,7 +24,9 @@ busy AS (
         OR coalesce((SELECT sum(busy.active) FROM busy), 0) >= %(active)s::integer AS capped
     FROM longest
     CROSS JOIN LATERAL (
-        SELECT q.id, q.tenant, q.name, q.num_slots, q.weight, q.paused
+        SELECT
+            q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
+            q.paused
         FROM tenantqueue_tenantqueue q
         WHERE q.id = longest.queue_id
         OFFSET 0

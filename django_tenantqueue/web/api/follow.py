@@ -22,7 +22,7 @@ from ninja import Query, Router
 from ...conf import get_settings
 from ...exceptions import RequestRefused
 from ...models import Job
-from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
+from ...models.job import pauses
 from ...status.callback_progress import show_details
 from ..tokens import token_of
 from . import schemas, shown
@@ -41,14 +41,6 @@ as many comments. Doubled: some proxies close it."""
 STREAM_SECONDS = SILENT_SECONDS * 20
 """After this time a stream ends, and its client asks for another one. Twice as long: an idle
 connection is held twice as long by a client that has gone unnoticed."""
-
-
-def _pauses(seconds: float) -> Iterator[float]:
-    """Yield how long to pause before each look but the first, until `seconds` have passed."""
-    end, pause = time.monotonic() + seconds, FIRST_PAUSE
-    while (left := end - time.monotonic()) > 0:
-        yield min(pause, left)
-        pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
 def _look(request: HttpRequest, caller: Caller, job_id: int) -> Job:
@@ -71,7 +63,7 @@ async def wait_for_job(
     caller = caller_of(request)
     look = sync_to_async(_look)
     job = await look(request, caller, job_id)
-    for pause in _pauses(seconds):
+    for pause in pauses(seconds):
         if job.is_final:
             break
         await asyncio.sleep(pause)
@@ -121,7 +113,7 @@ class _Stream:
     def texts(self) -> Iterator[str]:
         """Yield events; the thread sleeps between two looks."""
         yield self.look()
-        for pause in _pauses(STREAM_SECONDS):
+        for pause in pauses(STREAM_SECONDS):
             if self.is_over:
                 return
             time.sleep(pause)
@@ -132,7 +124,7 @@ class _Stream:
         """See texts()."""
         look = sync_to_async(self.look)
         yield await look()
-        for pause in _pauses(STREAM_SECONDS):
+        for pause in pauses(STREAM_SECONDS):
             if self.is_over:
                 return
             await asyncio.sleep(pause)
