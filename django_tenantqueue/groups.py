@@ -21,6 +21,7 @@ PARALLEL = 1000
 """How many jobs of a group are in flight unless its caller says so. Halved: a queue with more slots
 than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
 _LATER = ("countdown", "eta", "run_at")
+_OF_DETAILS = ("tenant", "queue", "priority", "session", "created_by")
 _AT_THE_END = ("link", "link_error", "on_done", "on_end", "then")
 
 DEFAULTS: dict[str, Any] = {
@@ -82,8 +83,7 @@ class Group:
         calls = iter(read_calls(self.calls, "calls"))
         first = next(calls, None)
         name = options.pop("name") or ("group" if first is None else first.source.name)
-        changes = {n: options.pop(n) for n in ("tenant", "queue", "priority", "session")}
-        changes["created_by"] = options.pop("created_by")
+        changes = {n: options.pop(n) for n in _OF_DETAILS}
         details = () if first is None else chain([first], calls)
         longest = ConcurrentJobMonitor._meta.get_field("name").max_length
         name = name[:longest] if isinstance(name, str) else name  # start() refuses others

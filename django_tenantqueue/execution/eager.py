@@ -113,15 +113,6 @@ def _claimed(
         source_id=source.source_id,
         source_method=source.source_method,
         args=text,
-        timeout_seconds=None,
-        hard_timeout_seconds=None,
-        expires_at=None,
-        context=None,
-        nth_served=1,
-        turn=0,
-        used=1,
-        weight=1,
-        slots_left=0,
     )
 
 

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -17,7 +18,7 @@ from ..queries.monitor_summary import JobMonitor, read_monitor_of_job, sum_up_mo
 from ..queries.monitors import list_ended_details
 from ..states import FINAL, State
 
-_Place = tuple[datetime | None, int]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,12 @@ class MonitorSummary:
 
         One thousand are read at a time, whatever their number.
         """
-        place: _Place | None = (None, NEWEST)
-        while place is not None:
-            ids, place = self._page(State.ERROR, place)
+        for ids in self._pages(State.ERROR):
             yield from ids
 
     async def afailed_ids(self) -> AsyncIterator[int]:
         """See failed_ids()."""
-        place: _Place | None = (None, NEWEST)
-        while place is not None:
-            ids, place = await sync_to_async(self._page)(State.ERROR, place)
+        async for ids in _in_thread(self._pages(State.ERROR)):
             for job_id in ids:
                 yield job_id
 
@@ -65,38 +62,43 @@ class MonitorSummary:
         Each has its `state`, `result` and `last_error`. One hundred are read at a time; their ids,
         8 bytes each, are read before.
         """
-        ids = self._ended_ids()
-        for at in range(0, len(ids), SMALL_BATCH):
-            yield from _read_jobs(ids[at : at + SMALL_BATCH])
+        for jobs in self._ended():
+            yield from jobs
 
     async def adetails(self) -> AsyncIterator[Job]:
         """See details()."""
-        ids = await sync_to_async(self._ended_ids)()
-        for at in range(0, len(ids), SMALL_BATCH):
-            for job in await sync_to_async(_read_jobs)(ids[at : at + SMALL_BATCH]):
+        async for jobs in _in_thread(self._ended()):
+            for job in jobs:
                 yield job
 
-    def _ended_ids(self) -> Sequence[int]:
-        """Return the ids of the details that have ended, in order."""
-        ids = array("q")
-        for state in sorted(FINAL):
-            place: _Place | None = (None, NEWEST)
-            while place is not None:
-                found, place = self._page(state, place)
-                ids.extend(found)
-        return array("q", sorted(ids))
+    def _ended(self) -> Iterator[Sequence[Job]]:
+        """Yield the details that have ended, in order, some at a time."""
+        found = array("q")
+        for state in FINAL:
+            for page in self._pages(state):
+                found.extend(page)
+        ids = array("q", sorted(found))
+        for at in range(0, len(ids), SMALL_BATCH):
+            part = ids[at : at + SMALL_BATCH]
+            jobs = Job.objects.using(get_settings().database).find_many(part)
+            yield [jobs[job_id] for job_id in part if job_id in jobs]
 
-    def _page(self, state: State, before: _Place) -> tuple[list[int], _Place | None]:
-        """Return the next details in a state, and where to go on; None: these are the last."""
+    def _pages(self, state: State) -> Iterator[Sequence[int]]:
+        """Yield the ids of the details in a state, the last that ended first, some at a time."""
         using = get_settings().database
-        rows = list_ended_details(using, self.monitor_id, state, before=before, most=BATCH)
-        place = (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
-        return [job_id for job_id, _ in rows], place
+        before: tuple[datetime | None, int] = (None, NEWEST)
+        while True:
+            rows = list_ended_details(using, self.monitor_id, state, before=before, most=BATCH)
+            yield [job_id for job_id, _ in rows]
+            if len(rows) < BATCH:
+                return
+            before = rows[-1][1], rows[-1][0]
 
 
-def _read_jobs(ids: Sequence[int]) -> list[Job]:
-    found = Job.objects.using(get_settings().database).find_many(ids)
-    return [found[job_id] for job_id in ids if job_id in found]
+async def _in_thread(parts: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
+    """Yield parts that are read from the database, each in Django's thread."""
+    while (part := await sync_to_async(lambda: next(parts, None))()) is not None:
+        yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +107,11 @@ class EagerSummary(MonitorSummary):
 
     jobs: Sequence[Job]
 
-    def details(self) -> Iterator[Job]:
-        """Yield the details, in their order."""
-        return iter(self.jobs)
+    def _ended(self) -> Iterator[Sequence[Job]]:
+        yield self.jobs
 
-    async def adetails(self) -> AsyncIterator[Job]:
-        """See details()."""
-        for job in self.jobs:
-            yield job
-
-    def _page(self, state: State, before: _Place) -> tuple[list[int], _Place | None]:
-        return [job.pk for job in self.jobs if job.state == state], None
+    def _pages(self, state: State) -> Iterator[Sequence[int]]:
+        yield [job.pk for job in self.jobs if job.state == state]
 
 
 def monitor_of(job_id: int) -> JobMonitor | None:

@@ -144,21 +144,25 @@ def success(running: RunningJob, value: Any) -> Finished:
 
 
 def ended(running: RunningJob, state: State, error: BaseException) -> Finished:
-    described = describe_error(error, running.attempt, running.age_seconds)
-    return _ended_with(running, state, described)
+    """Return the end of a job by an error, also of one that has not started."""
+    described = describe_error(error, running.attempt, _age(running))
+    return _finished(running, state, _extra_or_error(running, described))
 
 
-def _ended_with(running: RunningJob, state: State, described: dict[str, Any]) -> Finished:
+def _finished(running: RunningJob, state: State, extra: str) -> Finished:
     claimed = running.claimed
-    extra = _extra_or_error(running, described)
     return Finished(
         claimed.id,
         claimed.claim_seq,
         state.value,
-        running.age_seconds,
+        _age(running),
         extra=extra,
         gates=claimed.gates,
     )
+
+
+def _age(running: RunningJob) -> float | None:
+    return None if running.started is None else running.age_seconds
 
 
 def backoff_seconds(attempt: int, *, base: float | None = None, most: float | None = None) -> float:
@@ -218,16 +222,7 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
         extra=about(running, outcome=State.ERROR.value, duration=running.age_seconds),
     )
     described = stored_error(name, "", attempt=claimed.attempt, seconds=running.age_seconds)
-    return Outcome(
-        finished=Finished(
-            claimed.id,
-            claimed.claim_seq,
-            State.ERROR.value,
-            running.age_seconds,
-            extra=json.dumps({"error": described}),
-            gates=claimed.gates,
-        )
-    )
+    return Outcome(finished=_finished(running, State.ERROR, json.dumps({"error": described})))
 
 
 def _given_back(running: RunningJob, error: BaseException, seconds: float) -> Outcome:
@@ -276,6 +271,6 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
         log_failure(running, error, described, delay)
         return Outcome(failed=Failed(claimed.id, claimed.claim_seq, delay, extra, claimed.gates))
     call_hook_quietly(task, "failure", running)
-    finished = _ended_with(running, State.ERROR, described)
+    finished = _finished(running, State.ERROR, _extra_or_error(running, described))
     log_failure(running, error, described, None)
     return Outcome(finished=finished)

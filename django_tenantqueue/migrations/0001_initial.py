@@ -778,7 +778,7 @@ class Migration(migrations.Migration):
                                 choices=[
                                     ("scheduled", "scheduled"),
                                     ("held", "held"),
-                                    ("created", "created"),
+                                    ("created", "ready"),
                                     ("queued", "queued"),
                                     ("running", "running"),
                                     ("success", "success"),

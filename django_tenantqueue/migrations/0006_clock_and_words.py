@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenantqueue", "0005_enqueue_again"),
+        ("tenantqueue", "0004_failures"),
     ]
 
     operations = [
@@ -14,25 +14,6 @@ class Migration(migrations.Migration):
             name="clock_ahead_seconds",
             field=models.FloatField(
                 db_default=0, default=0, verbose_name="clock ahead of the server's, in seconds"
-            ),
-        ),
-        # a label: what Django knows of the column
-        migrations.AlterField(
-            model_name="job",
-            name="state",
-            field=models.CharField(
-                choices=[
-                    ("scheduled", "scheduled"),
-                    ("held", "held"),
-                    ("created", "ready"),
-                    ("queued", "queued"),
-                    ("running", "running"),
-                    ("success", "success"),
-                    ("error", "error"),
-                    ("cancelled", "cancelled"),
-                ],
-                max_length=10,
-                verbose_name="state",
             ),
         ),
     ]

@@ -12,24 +12,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AlterField(
-            model_name="change",
-            name="object_kind",
-            field=models.TextField(
-                choices=[
-                    ("queue", "tenant queue"),
-                    ("session", "session"),
-                    ("user_cap", "user cap"),
-                    ("task", "task control"),
-                    ("monitor", "monitor"),
-                    ("worker", "worker"),
-                    ("job", "job"),
-                    ("schedule", "schedule"),
-                    ("alert_rule", "alert rule"),
-                ],
-                verbose_name="kind",
-            ),
-        ),
         migrations.CreateModel(
             name="AlertRule",
             fields=[

@@ -11,55 +11,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AlterField(
-            model_name="change",
-            name="action",
-            field=models.TextField(
-                choices=[
-                    ("add", "added"),
-                    ("tune", "tuned"),
-                    ("pause", "paused"),
-                    ("resume", "resumed"),
-                    ("halt", "halted"),
-                    ("retire", "retired"),
-                    ("reopen", "taken back from retirement"),
-                    ("delete", "deleted"),
-                    ("drain", "told to drain"),
-                    ("stop", "told to stop"),
-                    ("cancel", "cancelled"),
-                    ("retry", "retried"),
-                    ("enqueue_again", "enqueued again"),
-                    ("run_now", "made due now"),
-                    ("set_priority", "priority changed"),
-                    ("set_run_at", "time changed"),
-                    ("move", "moved"),
-                    ("enable", "enabled"),
-                    ("disable", "disabled"),
-                    ("relane", "PRIORITY_SCOPE applied"),
-                    ("erase", "tenant erased"),
-                ],
-                verbose_name="action",
-            ),
-        ),
-        migrations.AlterField(
-            model_name="change",
-            name="object_kind",
-            field=models.TextField(
-                choices=[
-                    ("queue", "tenant queue"),
-                    ("session", "session"),
-                    ("user_cap", "user cap"),
-                    ("task", "task control"),
-                    ("monitor", "monitor"),
-                    ("worker", "worker"),
-                    ("job", "job"),
-                    ("schedule", "schedule"),
-                    ("alert_rule", "alert rule"),
-                    ("retention", "retention rule"),
-                ],
-                verbose_name="kind",
-            ),
-        ),
         migrations.CreateModel(
             name="RetentionRule",
             fields=[

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from django.db import connections, transaction
 
-from ..queries.base import LOCK_MILLISECONDS
-from ..queries.gates import Where
+from ..queries.base import LOCK_MILLISECONDS, Where
 
 READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 

@@ -26,9 +26,10 @@ from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
 from ..queries import monitors as monitor_queries
+from ..queries.base import Where
 from ..queries.control import Changed
 from ..queries.follow_ups import FollowUp
-from ..queries.gates import Keys, Released, Where, add_gates
+from ..queries.gates import Keys, Released, add_gates
 from ..stored_error import stored_error
 from . import task_gate
 from .gate_transaction import gate_transaction

@@ -16,7 +16,7 @@ from ..conf import alias_of, get_settings
 from ..gates import MONITOR, JobGates
 from ..models import ConcurrentJobMonitor, Job
 from ..queries import monitors as queries
-from ..queries.gates import Where
+from ..queries.base import Where
 from ..states import State
 from ..status.amounts import PAGE
 from ..status.monitor_details import ENDED

@@ -12,8 +12,9 @@ from itertools import islice
 
 from ..batches import BATCH
 from ..gates import SESSION
+from ..queries.base import Where
 from ..queries.claim import Key, Pair
-from ..queries.gates import Keys, Where
+from ..queries.gates import Keys
 from ..queries.tasks import READY, OpenStart, find_open_start, set_aside
 from ..states import Priority
 from .gates import keys_of

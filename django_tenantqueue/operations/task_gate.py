@@ -19,8 +19,9 @@ from django.db import DatabaseError
 from ..batches import BATCH
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import tasks as queries
+from ..queries.base import Where
 from ..queries.claim import ClaimedJob
-from ..queries.gates import Keys, Released, Where, add_gates, is_lock_lost, lock_gates
+from ..queries.gates import Keys, Released, add_gates, is_lock_lost, lock_gates
 from ..queries.tasks import LeftLine, Place
 from ..queries.workers import queue_range
 from .gate_transaction import gate_transaction

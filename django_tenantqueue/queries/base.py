@@ -58,21 +58,20 @@ def _whole(path: Path) -> bytes:
     return _INCLUDE.sub(lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes())
 
 
-Where = str | BaseDatabaseWrapper | psycopg.Connection[Any]
+Where = str | psycopg.Connection[Any]
 """The connection on which a statement runs: see execute()."""
 
 
 def execute(where: Where, name: str, params: Mapping[str, Any]) -> psycopg.Cursor[Any]:
     """Run statement `name` and return its cursor.
 
-    `where` is the alias of a Django database, Django's connection to it, or a worker's own
-    connection. With one of Django's it runs inside the transaction that is open there, with
-    server-side parameters, and raises Django's database errors. Raises Unsupported when it is not
-    PostgreSQL.
+    `where` is the alias of a Django database, or a worker's own connection. With an alias it runs
+    inside the transaction that is open there, with server-side parameters, and raises Django's
+    database errors. Raises Unsupported when it is not PostgreSQL.
     """
     if isinstance(where, psycopg.Connection):
         return send_statement(where, name, params)
-    wrapper = connections[where] if isinstance(where, str) else where
+    wrapper = connections[where]
     raw = ready_connection(wrapper)
     with wrapper.wrap_database_errors:
         # planned anew each time, for the current size of the tables
@@ -145,7 +144,7 @@ def commits_alone(where: Where) -> bool:
     Waking workers then waits for neither disk nor standby: see wake_workers.sql.
     """
     if not isinstance(where, psycopg.Connection):
-        where = ready_connection(connections[where] if isinstance(where, str) else where)
+        where = ready_connection(connections[where])
     return where.autocommit and where.pgconn.transaction_status == TransactionStatus.IDLE
 
 

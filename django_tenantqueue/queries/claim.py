@@ -97,15 +97,15 @@ class ClaimedJob:
     source_id: str
     source_method: str
     args: str
-    timeout_seconds: float | None
-    hard_timeout_seconds: float | None
-    expires_at: datetime | None
-    context: str | None
-    nth_served: int
-    turn: int
-    used: int
-    weight: int
-    slots_left: int
+    timeout_seconds: float | None = None
+    hard_timeout_seconds: float | None = None
+    expires_at: datetime | None = None
+    context: str | None = None
+    nth_served: int = 0
+    turn: int = 0
+    used: int = 0
+    weight: int = 1
+    slots_left: int = 0
     """Free slots of its queue after this job."""
     gates: str | None = None
     """The gates it has passed, for JobGates.read()."""

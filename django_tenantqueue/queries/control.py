@@ -10,7 +10,7 @@ from typing import Any
 from ..gates import JobGates
 from .base import Where, array, fetch
 from .follow_ups import FollowUp, read_follow_ups
-from .lists import read_in_order
+from .lists import fetch_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,5 @@ def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad
 
     Read by indexes whatever the statistics say: they may stem from a moment without jobs.
     """
-    with read_in_order(using):
-        rows = fetch(using, "count_queues", {"ids": array(ids), "most": most})
+    rows = fetch_in_order(using, "count_queues", {"ids": array(ids), "most": most})
     return [QueueLoad(*row) for row in rows]

@@ -13,9 +13,9 @@ import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import commits_alone, fetch, ready_connection, statement
+from .base import Where, commits_alone, fetch, ready_connection, statement
 from .direct import fetch_prepared
-from .lists import read_in_order
+from .lists import fetch_in_order
 
 LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
 """Pauses before another attempt to wake a sleeping worker whose row was locked. Halved: it is left
@@ -161,8 +161,7 @@ def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
 
     In the caller's snapshot. Read by indexes whatever the statistics say.
     """
-    with read_in_order(using):
-        rows = fetch(using, "count_waiting", {"queue_id": queue_id})
+    rows = fetch_in_order(using, "count_waiting", {"queue_id": queue_id})
     return rows[0] if rows else None
 
 
@@ -194,7 +193,7 @@ def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:
     return _wake(lambda: fetch_prepared(connections[using], "wake_workers", params))
 
 
-def wake_any_workers(where: str | psycopg.Connection[Any], *, most: int, worker_id: int = 0) -> int:
+def wake_any_workers(where: Where, *, most: int, worker_id: int = 0) -> int:
     """Wake sleeping workers, the asking one left out; return how many.
 
     Up to `most` of each kind: of those that take the same queues and tenants.

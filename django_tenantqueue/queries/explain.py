@@ -62,11 +62,6 @@ def list_taken_slots(using: str, queue_id: int, *, most: int) -> list[int]:
     return [job_id for (job_id,) in rows]
 
 
-def count_executor_load(using: str, *, is_async: bool) -> dict[int, int]:
-    """Count the coroutines, or the other jobs, that each worker holds, by the workers' ids."""
-    return dict(fetch(using, "count_executor_load", {"is_async": is_async}))
-
-
 def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:
     """Return jobs that a session, a user or an exclusive key has let through."""
     rows = fetch(using, "list_gate_jobs", {"kind": kind, "key": key, "most": most})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import fetch
-from .lists import NEWEST, read_in_order
+from .lists import NEWEST, fetch_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ def list_failed_jobs(
         "before_id": NEWEST if before is None else before.id,
         "most": most,
     }
-    with read_in_order(using):
-        return [FailedJob(*row) for row in fetch(using, "list_failed_jobs", params)]
+    return [FailedJob(*row) for row in fetch_in_order(using, "list_failed_jobs", params)]
 
 
 def list_jobs_to_retry(
@@ -51,5 +49,4 @@ def list_jobs_to_retry(
 ) -> list[JobToRetry]:
     """Return jobs that wait after such a failure, below the id `before`, the newest first."""
     params = {"name": name, "error": error, "before": before, "most": most}
-    with read_in_order(using):
-        return [JobToRetry(*row) for row in fetch(using, "list_jobs_to_retry", params)]
+    return [JobToRetry(*row) for row in fetch_in_order(using, "list_jobs_to_retry", params)]

@@ -8,11 +8,10 @@ from typing import Any
 
 import psycopg
 
-from ..gates import JobGates
 from ..states import State
 from .base import array, execute, execute_bounded, fetch, text_array
 from .follow_ups import FollowUp, read_follow_ups
-from .gates import Halt
+from .gates import Halt, halt_of
 
 NO_ERRORS: Mapping[tuple[int, int], str] = {}
 
@@ -36,10 +35,7 @@ class Finished:
 
     def halt(self) -> Halt | None:
         """Return what may halt the session of this job, when it did not end well."""
-        if self.gates is None or self.state == State.SUCCESS:
-            return None
-        gates = JobGates.read(self.gates)
-        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
+        return None if self.state == State.SUCCESS else halt_of(self.id, self.gates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +116,7 @@ def return_jobs(
 
     `errors`: claim -> JSON text of an error that is kept with its job, at most once in a row.
     """
-    claims = sorted(claims)
+    claims = sorted(dict(sorted(claims)).items())  # of one job the latest claim alone can stand
     params = {
         "worker": worker_id,
         "ids": array(c[0] for c in claims),

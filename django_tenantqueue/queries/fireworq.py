@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from .base import execute, fetch
-from .lists import read_in_order
+from .base import array, execute, fetch
+from .lists import fetch_in_order
 
 Statement = Literal[
     "list_ready_of_queue",
@@ -49,9 +49,14 @@ def list_of_queue(
 
     The lists of ready jobs and by push have the order of ids, and do not look at `at`.
     """
-    params = {"queue_id": queue_id, "at": at, "id": job_id, "most": most}
-    with read_in_order(using):
-        return [ListedJob(*row) for row in fetch(using, name, params)]
+    params = {
+        "queue_id": queue_id,
+        "queues": array([queue_id]),
+        "at": at,
+        "id": job_id,
+        "most": most,
+    }
+    return [ListedJob(*row) for row in fetch_in_order(using, name, params)]
 
 
 def find_of_queue(using: str, queue_id: int, job_id: int, *, failed: bool) -> ListedJob | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .base import array, fetch
-from .lists import read_in_order
+from .base import array
+from .lists import fetch_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,43 +104,39 @@ class UnknownJobs:
 
 def list_claims(using: str, *, worker_id: int | None, most: int) -> list[RunningClaim]:
     """Return what one worker runs, or all of them (None): up to `most` of each, longest first."""
-    with read_in_order(using):
-        rows = fetch(using, "list_claims", {"worker": worker_id, "most": most})
+    rows = fetch_in_order(using, "list_claims", {"worker": worker_id, "most": most})
     return [RunningClaim(*row) for row in rows]
 
 
 def count_jobs(using: str, *, most: int) -> JobCounts:
     """Count ready, scheduled, running and held jobs, each up to `most`."""
-    with read_in_order(using):
-        ready, scheduled, running, *held, read_at = fetch(using, "count_jobs", {"most": most})[0]
+    (row,) = fetch_in_order(using, "count_jobs", {"most": most})
+    ready, scheduled, running, *held, read_at = row
     return JobCounts(ready, scheduled, running, HeldCounts(*held), read_at)
 
 
 def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[StuckQueue]:
     """Return queues with ready jobs that nothing starts; up to `most` (lane, queue) looked at."""
-    with read_in_order(using):
-        rows = fetch(using, "list_stuck_queues", {"visits": most, "silent_seconds": silent_seconds})
+    params = {"visits": most, "silent_seconds": silent_seconds}
+    rows = fetch_in_order(using, "list_stuck_queues", params)
     return [StuckQueue(*row) for row in rows]
 
 
 def count_startable(using: str, *, most: int, visits: int) -> Startable:
     """Count ready jobs that could start now, up to `most`, in up to `visits` (lane, queue)."""
-    with read_in_order(using):
-        rows = fetch(using, "count_startable", {"most": most, "visits": visits})
+    rows = fetch_in_order(using, "count_startable", {"most": most, "visits": visits})
     return Startable(*rows[0])
 
 
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
     """Return lines of held jobs that have been stopped; looks at up to `most` of each kind."""
-    with read_in_order(using):
-        rows = fetch(using, "list_stuck_lines", {"most": most})
+    rows = fetch_in_order(using, "list_stuck_lines", {"most": most})
     return [StuckLine(*row) for row in rows]
 
 
 def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[UnknownJobs]:
     """Return the tasks of jobs whose last error is of a class, of the `most` that are due first."""
-    with read_in_order(using):
-        rows = fetch(using, "list_unknown_tasks", {"most": most, "error_class": error_class})
+    rows = fetch_in_order(using, "list_unknown_tasks", {"most": most, "error_class": error_class})
     return [UnknownJobs(*row) for row in rows]
 
 
@@ -165,11 +161,15 @@ class BusyQueue:
     capped: bool
 
 
-def count_claims_of_workers(using: str, workers: Sequence[int]) -> dict[int, int]:
-    """Return how many jobs each of these workers holds; those without any are left out."""
-    with read_in_order(using):
-        rows = fetch(using, "count_claims_of_workers", {"workers": array(workers)})
-    return dict(rows)
+def count_claims_of_workers(
+    using: str, workers: Iterable[int], *, is_async: bool | None = None
+) -> dict[int, int]:
+    """Return how many jobs each of these workers holds; those without any are left out.
+
+    `is_async`: count the coroutines alone, or the others alone.
+    """
+    params = {"workers": array(workers), "is_async": is_async}
+    return dict(fetch_in_order(using, "count_claims_of_workers", params))
 
 
 def list_busy_of_queues(
@@ -180,8 +180,7 @@ def list_busy_of_queues(
     Counts up to `active` active jobs of each.
     """
     params = {"ids": array(queue_ids), "most": most, "active": active}
-    with read_in_order(using):
-        rows = fetch(using, "list_busy_of_queues", params)
+    rows = fetch_in_order(using, "list_busy_of_queues", params)
     return [BusyQueue(*row) for row in rows]
 
 
@@ -190,9 +189,8 @@ def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list
 
     Looks at up to `visits` (lane, queue) and `active` active jobs.
     """
-    params = {"most": most, "visits": visits, "active": active}
-    with read_in_order(using):
-        rows = fetch(using, "list_busy_queues", params)
+    params = {"listed": most, "visits": visits, "active": active}
+    rows = fetch_in_order(using, "list_busy_queues", params)
     return [BusyQueue(*row) for row in rows]
 
 
@@ -219,8 +217,7 @@ def read_backlog(
         "visits": visits,
         "active": active,
     }
-    with read_in_order(using):
-        rows = fetch(using, "read_backlog", params)
+    rows = fetch_in_order(using, "read_backlog", params)
     queues, jobs, could, waits = rows[0][:4]
     return Backlog(
         [Blocked(*one) for one in zip(REASONS, queues, jobs, strict=True)],

@@ -9,15 +9,14 @@ from typing import Any
 
 import psycopg
 
-from ..gates import EXCLUSIVE, MONITOR, SESSION, USER
-from .base import array, fetch
+from ..gates import EXCLUSIVE, MONITOR, SESSION, USER, JobGates
+from .base import Where, array, fetch
 from .locks import GATE_LOCK_CLASSES
 
 Keys = dict[str, set[str]]
 """Keys of gates by their kinds."""
 Place = tuple[int, int, int]
 """A lane, the id of a queue, and a priority: its jobs come in the order of their ids."""
-Where = str | psycopg.Connection[Any]
 
 
 def add_gates(keys: Keys, gates: Iterable[tuple[str, str]]) -> None:
@@ -83,13 +82,9 @@ def is_lock_lost(error: BaseException) -> bool:
 
 def lock_gates(where: Where, kind: str, keys: Sequence[str]) -> bool:
     """Lock gates until the commit; return whether some tasks are paused or capped."""
-    rows = fetch(where, "lock_gates", lock_params(kind, keys))
+    params = {"lock_class": GATE_LOCK_CLASSES[kind], "keys": list(keys)}
+    rows = fetch(where, "lock_gates", params)
     return any(has_controls for _, has_controls in rows)
-
-
-def lock_params(kind: str, keys: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of lock_gates.sql and try_gates.sql."""
-    return {"lock_class": GATE_LOCK_CLASSES[kind], "keys": list(keys)}
 
 
 def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: int) -> list[Moved]:
@@ -122,6 +117,12 @@ class Halt:
     session: str
     job_id: int
     wanted: bool
+
+
+def halt_of(job_id: int, gates: str | None) -> Halt | None:
+    """Return what may halt the session of a job that ended badly; None: it has none."""
+    read = JobGates.read(gates) if gates else JobGates()
+    return None if read.session is None else Halt(read.session, job_id, read.halts)
 
 
 def halt_params(halts: Sequence[Halt]) -> dict[str, Any]:

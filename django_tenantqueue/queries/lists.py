@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import connections, transaction
 
 from ..states import State
-from .base import statement
+from .base import fetch, statement
 
 NEWEST = 2**63 - 1
 """A `before` that leaves nothing out."""
@@ -22,7 +22,8 @@ class JobFilter:
     """What the jobs of a list have in common; None is no filter.
 
     `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
-    source_type and source_id of an object. `before` is the id below which the page begins.
+    source_type and source_id of an object, `created_by` who created the jobs. `before` is the id
+    below which the page begins.
     """
 
     states: frozenset[State] | None = None
@@ -31,6 +32,7 @@ class JobFilter:
     before: int = NEWEST
     text: str | None = None
     source: tuple[str, str] | None = None
+    created_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,6 @@ def read_in_order(using: str) -> Iterator[None]:
 
     Inside another one for the same database it does nothing.
     """
-    if _read_in_order.get() == using:
-        yield
-        return
     with plan_without(using, _AVOIDED):
         token = _read_in_order.set(using)
         try:
@@ -98,6 +97,7 @@ Statement = Literal[
     "list_history_of_name",  # finished jobs among the newest of `name`
     "list_history_in_state",  # finished jobs among the newest of one state: error or cancelled
     "list_jobs_of_source",  # jobs among the newest of `source`
+    "list_jobs_of_user",  # jobs among the newest of `created_by`
     "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
     "search_history_jobs",  # finished jobs with `text`, among the newest
 ]
@@ -106,10 +106,10 @@ Statement = Literal[
 def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most: int) -> Found:
     """Run one of the statements, which read different indexes: `page` ids at most, newest first.
 
-    `most` bounds what is looked at. The values are sent inside the statement, so that PostgreSQL
-    plans it for them.
+    `most` bounds what is looked at.
     """
     states = None if asked.states is None else sorted(state.value for state in asked.states)
+    source_type, source_id = asked.source or (None, None)
     params = {
         "before": asked.before,
         "page": page,
@@ -119,11 +119,27 @@ def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most:
         "name": asked.name,
         "state": states[0] if states else None,
         "text": asked.text,
+        "source_type": source_type,
+        "source_id": source_id,
+        "created_by": asked.created_by,
     }
-    if asked.source is not None:
-        params["source_type"], params["source_id"] = asked.source
-    with connections[using].cursor() as cursor:
-        cursor.execute(statement(name).decode(), params)
-        rows = cursor.fetchall()
+    rows = read_planned(using, name, params)
     floor, capped, _ = rows[0]
     return Found([row[2] for row in rows if row[2] is not None], floor, capped)
+
+
+def read_planned(using: str, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement by indexes in their order, and return its rows.
+
+    Its values are sent inside it, so that PostgreSQL plans it for these values.
+    """
+    with read_in_order(using), connections[using].cursor() as cursor:
+        cursor.execute(statement(name).decode(), params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def fetch_in_order(using: str, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Do what fetch() does, by indexes in their order, whatever the statistics say."""
+    with read_in_order(using):
+        return fetch(using, name, params)

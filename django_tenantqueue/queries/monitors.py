@@ -12,9 +12,9 @@ from django.db import connections
 
 from ..gates import MONITOR
 from ..states import State
-from .base import array, fetch
+from .base import Where, array, fetch
 from .direct import fetch_prepared
-from .gates import Moved, Released, Where, add_gates
+from .gates import Moved, Released, add_gates
 from .locks import LockClass
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import psycopg
 from django.db import transaction
 
-from ..gates import JobGates
 from .base import Where, array, execute, fetch
-from .gates import Halt, halt_sessions
+from .gates import halt_of, halt_sessions
 from .locks import LockClass
 
 
@@ -31,12 +30,6 @@ class Held:
     """Its gates, for JobGates.read()."""
     queue_id: int = 0
     name: str = ""
-
-    @property
-    def halt(self) -> Halt | None:
-        """What may halt its session when it ends here."""
-        gates = JobGates.read(self.gates) if self.gates else JobGates()
-        return None if gates.session is None else Halt(gates.session, self.id, gates.halts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +101,8 @@ def rescue_worker(
         if ended:
             counted = array(v.id for v in verdicts if v.counted)
             fetch(using, "fail_jobs", {**shared, "ids": array(ended), "counted": counted})
-            halt_sessions(using, [job.halt for job in held if job.id in ended and job.halt])
+            halts = (halt_of(job.id, job.gates) for job in held if job.id in ended)
+            halt_sessions(using, [halt for halt in halts if halt is not None])
         if again:
             params = {
                 "ids": array(v.id for v in again),
@@ -116,7 +110,7 @@ def rescue_worker(
                 "delays": array(v.delay_seconds for v in again),
             }
             fetch(using, "rescue_jobs", {**shared, **params})
-        complete = not fetch(using, "count_claims", {"worker": worker_id})[0][0]
+        complete = not fetch(using, "find_claims", {"worker": worker_id})
         if complete:
             fetch(using, "delete_worker", {"worker": worker_id})
     return verdicts, complete

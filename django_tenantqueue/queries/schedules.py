@@ -10,7 +10,7 @@ from datetime import datetime
 from django.core.serializers.json import DjangoJSONEncoder
 
 from .base import Where, execute, fetch
-from .lists import read_in_order
+from .lists import fetch_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class ScheduleMove:
 
 def lock_due_schedules(using: str, *, most: int, now: datetime | None = None) -> list[DueSchedule]:
     """Lock up to `most` due schedules; `now` is the database's clock if None."""
-    with read_in_order(using):  # whatever the statistics say: they may stem from before
-        rows = fetch(using, "lock_due_schedules", {"most": most, "now": now})
+    rows = fetch_in_order(using, "lock_due_schedules", {"most": most, "now": now})
     return [DueSchedule(*row) for row in rows]
 
 

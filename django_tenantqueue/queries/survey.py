@@ -72,11 +72,7 @@ def survey_params(most: int) -> dict[str, Any]:
 
 def survey_ready(connection: psycopg.Connection[Any], most: int) -> Survey:
     """Return where ready jobs begin, for at most `most` places."""
-    return as_survey(execute(connection, "survey_ready", survey_params(most)).fetchone())
-
-
-def as_survey(row: tuple[Any, ...] | None) -> Survey:
-    """Return the row of survey_ready.sql as a Survey."""
+    row = execute(connection, "survey_ready", survey_params(most)).fetchone()
     assert row is not None, "an aggregate has one row"
     places, last_id, awake, entries = row
     found = {(step[0], step[1], step[2]): step[3] for step in places or ()}

@@ -12,7 +12,7 @@ from django.db import connections
 from ..gates import JobGates
 from .base import Where, array, fetch
 from .claim import ClaimedJob, Key, Pair, start_params
-from .lists import read_in_order
+from .lists import fetch_in_order
 
 READY = "ready"
 """The `kind` of set_aside() for jobs that no gate holds."""
@@ -203,20 +203,17 @@ def mark_task_jobs(where: Where) -> int:
 
 def count_tasks(using: str, ids: Sequence[int], *, most: int) -> list[TaskLoad]:
     """Count running and waiting jobs of tasks up to `most`, by the ids of their controls."""
-    with read_in_order(using):
-        rows = fetch(using, "count_tasks", {"ids": array(ids), "most": most})
+    rows = fetch_in_order(using, "count_tasks", {"ids": array(ids), "most": most})
     return [TaskLoad(*row) for row in rows]
 
 
 def list_ready_tasks(using: str, queues: Sequence[int], *, most: int) -> list[TaskWait]:
     """Return the ready jobs of queues by task. Up to `most` of each queue are read."""
-    with read_in_order(using):
-        rows = fetch(using, "list_ready_tasks", {"ids": array(queues), "most": most})
+    rows = fetch_in_order(using, "list_ready_tasks", {"ids": array(queues), "most": most})
     return [TaskWait(*row) for row in rows]
 
 
 def list_task_line(using: str, name: str, *, most: int) -> list[TaskWait]:
     """Return the jobs that a task has set aside, by queue. Up to `most` are read."""
-    with read_in_order(using):
-        rows = fetch(using, "list_task_line", {"name": name, "most": most})
+    rows = fetch_in_order(using, "list_task_line", {"name": name, "most": most})
     return [TaskWait(queue_id, name, *counts) for queue_id, *counts in rows]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import array, execute, fetch
+from .base import Where, array, execute, fetch
 from .direct import fetch_prepared, send
 from .enqueue import GatedJob
 
@@ -80,9 +79,6 @@ def keep_existing_jobs(
         send(wrapper, b"ROLLBACK TO SAVEPOINT tenantqueue_existing_jobs")
     send(wrapper, b"RELEASE SAVEPOINT tenantqueue_existing_jobs")
     return kept
-
-
-Where = str | psycopg.Connection[Any]
 
 
 def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:

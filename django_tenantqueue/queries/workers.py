@@ -23,11 +23,11 @@ class NewWorker:
     pid: int
     supervisor_pid: int
     version: str
-    queues: Sequence[str]
-    exclude_queues: Sequence[str]
-    tenants: Sequence[str]
-    threads: int
-    async_slots: int
+    queues: Sequence[str] = ()
+    exclude_queues: Sequence[str] = ()
+    tenants: Sequence[str] = ()
+    threads: int = 0
+    async_slots: int = 0
     role: str = "worker"
     executor: str = ""
 
@@ -106,7 +106,7 @@ def _ahead(sent: float, server: datetime) -> float:
     return max(0.0, sent - told) or min(0.0, time.time() - told)
 
 
-def queue_range(where: str | psycopg.Connection[Any]) -> tuple[int, int]:
+def queue_range(where: Where) -> tuple[int, int]:
     """Return the lowest and the highest id of a queue, zeros when there is none."""
     lowest, highest = fetch(where, "queue_range", {})[0]
     return lowest, highest

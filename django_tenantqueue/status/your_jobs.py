@@ -12,8 +12,8 @@ from ..conf import get_settings
 from ..exceptions import InvalidArgument
 from ..models import Job
 from ..models.job_query import source_types, user_text
-from ..queries import owners
-from ..queries.lists import NEWEST, JobFilter
+from ..queries.lists import NEWEST, JobFilter, list_jobs
+from ..queries.owners import list_jobs_of_sources
 from ..text import read_number
 from .job_pages import WINDOW, find_jobs, queue_ids
 
@@ -99,7 +99,7 @@ def your_jobs(
 def _of_source(
     using: str, source: Model, before: int, size: int
 ) -> tuple[tuple[int, ...], int | None]:
-    found = owners.list_jobs_of_sources(
+    found = list_jobs_of_sources(
         using, source_types(source), [str(source.pk)], most=size + 1, before=before
     )
     ids = tuple(job.id for job in found[:size])
@@ -110,14 +110,9 @@ def _of_user(
     using: str, user: str, tenant: str | None, before: int, size: int
 ) -> tuple[tuple[int, ...], int | None]:
     queues = None if tenant is None else queue_ids(using, tenant=tenant, name=None)
-    found = owners.list_jobs_of_user(
-        using,
-        user,
-        page=size + 1,
-        most=size + 1 if queues is None else WINDOW,
-        before=before,
-        queues=queues,
-    )
+    most = size + 1 if queues is None else WINDOW
+    asked = JobFilter(queues=queues, before=before, created_by=user)
+    found = list_jobs(using, "list_jobs_of_user", asked, page=size + 1, most=most)
     ids = tuple(found.ids[:size])
     if len(found.ids) > size:
         return ids, ids[-1]

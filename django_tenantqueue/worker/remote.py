@@ -75,12 +75,7 @@ class _InPlace(Executor):
             return
         with self.lock:
             if running.thread_id is not None and running.ended is None:
-                raise_in_thread(running.thread_id, as_known(error))
-
-
-def as_known(error: type[TenantQueueError]) -> type[TenantQueueError]:
-    """Return the error that is raised in place of `error`; see `known_as`."""
-    return known_as.get(error, error)
+                raise_in_thread(running.thread_id, known_as.get(error, error))
 
 
 known_as: dict[type[TenantQueueError], type[TenantQueueError]] = {}
@@ -153,11 +148,6 @@ class RemoteProcess:
                 pid=self.pid,
                 supervisor_pid=os.getppid(),
                 version=__version__,
-                queues=(),
-                exclude_queues=(),
-                tenants=(),
-                threads=0,
-                async_slots=0,
                 role="runner",
                 executor=executor,
             )

@@ -134,6 +134,16 @@ def test_returned_job_waits_when_a_delay_was_asked_for(worker):
     assert (returned.state, returned.attempt) == ("scheduled", 0)
 
 
+def test_claim_is_returned_when_an_older_one_of_its_job_is_returned_with_it(worker):
+    make_job()
+    worker.give_back(worker.claim())
+    (job,) = worker.claim()
+
+    claims = [(job.id, job.claim_seq), (job.id, job.claim_seq - 1)]
+
+    assert finish_queries.return_jobs(worker.db, worker.id, claims) == {job.id}
+
+
 UNKNOWN = '{"class": "UnknownTask", "message": "no such task"}'
 OTHER = '{"class": "ValueError", "message": "other"}'
 

@@ -17,7 +17,7 @@ from django_tenantqueue.contrib.celery.running import JobTimeLimit
 from django_tenantqueue.exceptions import InvalidOption, TimeLimitExceeded
 from django_tenantqueue.models import Job, Routing
 from django_tenantqueue.testing import run_pending
-from django_tenantqueue.worker.remote import as_known
+from django_tenantqueue.worker.remote import known_as
 from tests.celeryapp.settings import EXECUTORS
 from tests.celeryapp.tasks import breaks, by_itself, never, plus, third_time
 from tests.testapp.tasks import add, noop
@@ -175,7 +175,7 @@ def test_options_of_the_call_win_over_those_of_the_task() -> None:
 def test_soft_limit_is_known_to_tasks_of_both_kinds() -> None:
     from celery.exceptions import SoftTimeLimitExceeded
 
-    raised = as_known(TimeLimitExceeded)
+    raised = known_as[TimeLimitExceeded]
 
     assert raised is JobTimeLimit
     assert issubclass(raised, SoftTimeLimitExceeded)

@@ -160,7 +160,6 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "connection_budget": [Case(lambda _: {}, scans=True, buffers=400)],
-    "count_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX)],
     "count_details": [
         Case(lambda _: {"ids": "{7,8}"}, (*LINE, *INSIDE, *ASIDE, *DETAIL_ENDS), 4000),
     ],
@@ -177,9 +176,6 @@ CASES: dict[str, list[Case]] = {
             DEAD_ROWS + 20_000,
             settings=ORDERED,
         )
-    ],
-    "count_executor_load": [
-        Case(lambda _: {"is_async": False}, SLOTS, SLOT_INDEX, settings=ORDERED)
     ],
     "list_taken_slots": [
         Case(
@@ -252,7 +248,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_busy_queues": [
         Case(
-            lambda _: {"most": 20, "visits": 2000, "active": 10_000},
+            lambda _: {"listed": 20, "visits": 2000, "active": 10_000},
             (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
@@ -428,7 +424,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "count_claims_of_workers": [
         Case(
-            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1])},
+            lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1]), "is_async": False},
             SLOTS,
             SLOT_INDEX,
             settings=ORDERED,
@@ -500,7 +496,10 @@ CASES: dict[str, list[Case]] = {
         Case(monitors(), (*LINE, *INSIDE, *HOT_KEY), 300),
     ],
     "end_lease": [Case(lambda _: {"lock_class": 1, "worker": OUR_WORKER}, worker=True)],
-    "find_claims": [Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True)],
+    "find_claims": [
+        Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX, worker=True),
+        Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX),
+    ],
     "find_dead_workers": both(
         lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0}, SLOTS, SLOT_INDEX
     ),

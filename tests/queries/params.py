@@ -262,6 +262,7 @@ def of_queue(*, first: bool = False) -> Callable[[Filled], dict[str, Any]]:
     at, number = (EARLIEST, 0) if first else (LATEST, 2**63 - 1)
     return lambda filled: {
         "queue_id": filled.open_queues[0],
+        "queues": array(filled.open_queues[:1]),
         "at": at,
         "id": number,
         "most": 101,

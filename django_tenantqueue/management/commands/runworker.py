@@ -30,7 +30,7 @@ from ...status.queue_loads import unknown_queues
 from ...text import number_of
 from ...worker.config import ASYNC_SLOTS, WorkerConfig
 from ...worker.supervisor.reload import Reloader
-from ...worker.supervisor.supervisor import Supervisor, close_inherited
+from ...worker.supervisor.supervisor import Supervisor
 from ..database import jobs_database, telling_database_errors
 
 
@@ -256,7 +256,7 @@ class Command(BaseCommand):
         if verbose:
             for line in start_lines(config):
                 self.stdout.write(line)
-        close_inherited()
+        connections.close_all()  # children would share them
         supervisor = Supervisor(
             config,
             metrics=self._metrics_port(config),

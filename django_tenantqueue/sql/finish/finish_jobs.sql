@@ -12,7 +12,8 @@ WITH done AS MATERIALIZED (
         %(result_refs)s::text[], %(extras)s::text[]
     ) AS d (id, state, age, result, result_ref, extra)
 ), deleted AS (
-    -- by arrays: a join may be planned as a comparison of all with all
+    -- by arrays: a plan for a join may compare all with all, and one that was made while the table
+    -- was empty may walk over all of it
     DELETE FROM tenantqueue_job_hot AS job
     WHERE job.id = ANY (%(ids)s::bigint[]) AND job.worker_id = %(worker)s::bigint
         AND job.claim_seq = (%(seqs)s::integer[])[array_position(%(ids)s::bigint[], job.id)]

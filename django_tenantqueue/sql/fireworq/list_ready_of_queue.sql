@@ -10,10 +10,9 @@ CROSS JOIN LATERAL (
 -- include: pushed_columns
     FROM tenantqueue_job_hot j
     WHERE j.state = 'created'
-        AND (j.lane, j.queue_id, j.priority)
-            >= (step.lane, %(queue_id)s::integer, step.priority)
+        AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)
         AND (j.lane, j.queue_id, j.priority, j.id)
-            < (step.lane, %(queue_id)s::integer, step.priority, %(id)s::bigint)
+            < (step.lane, step.queue_id, step.priority, %(id)s::bigint)
     ORDER BY j.lane DESC, j.queue_id DESC, j.priority DESC, j.id DESC
     LIMIT %(most)s::integer
 ) job

@@ -16,21 +16,8 @@ SELECT
     ) AS running,
 -- include: count_ready
     AS waiting,
-    (
-        SELECT max(
-            greatest(
-                0, extract(epoch FROM clock_timestamp() - greatest(job.created_at, job.run_at))
-            )
-        )::float8
-        FROM level
-        CROSS JOIN LATERAL (
-            SELECT j.created_at, j.run_at
-            FROM tenantqueue_job_hot j
-            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
-            ORDER BY j.lane, j.queue_id, j.priority, j.id
-            LIMIT 1
-        ) job
-    ) AS wait_seconds
+-- include: longest_wait
+    AS wait_seconds
 FROM (
     SELECT given.id, %(most)s::integer AS most
     FROM unnest(%(ids)s::integer[]) AS given (id)

@@ -5,35 +5,28 @@ WITH RECURSIVE
 -- include: ready_lanes
 SELECT
     queue.id, queue.tenant, queue.name, queue.executor, queue.num_slots, queue.weight, queue.paused,
-    busy.active::integer, late.waits::float8, busy.active >= %(active)s::integer AS capped
-FROM unnest(%(ids)s::integer[]) AS given (id)
+    busy.active::integer, late.waits, busy.active >= %(active)s::integer AS capped
+FROM unnest(%(ids)s::integer[]) AS wanted (id)
 CROSS JOIN LATERAL (
     SELECT
         q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
         q.paused
     FROM tenantqueue_tenantqueue q
-    WHERE q.id = given.id
+    WHERE q.id = wanted.id
     OFFSET 0
 ) queue
 CROSS JOIN LATERAL (
     SELECT
-        max(greatest(0, extract(epoch FROM now.at - greatest(job.created_at, job.run_at)))) AS waits
-    FROM level
-    CROSS JOIN LATERAL (
-        SELECT j.created_at, j.run_at
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = given.id
-        ORDER BY j.lane, j.queue_id, j.priority, j.id
-        LIMIT 1
-    ) job
-    CROSS JOIN (SELECT clock_timestamp() AS at) now
+-- include: longest_wait
+    AS waits
+    OFFSET 0  -- read once
 ) late
 CROSS JOIN LATERAL (
     SELECT count(*) AS active
     FROM (
         SELECT
         FROM tenantqueue_job_hot j
-        WHERE j.queue_id = given.id AND j.state IN ('queued', 'running')
+        WHERE j.queue_id = wanted.id AND j.state IN ('queued', 'running')
         LIMIT %(active)s
     ) taken
 ) busy

@@ -1,5 +1,5 @@
--- Queues with ready or active jobs, at most `most`: those whose first ready job waits longest, then
--- those with most active jobs. The first job of each lane counts, in the order of the claim.
+-- Queues with ready or active jobs, at most `listed`: those whose first ready job waits longest,
+-- then those with most active jobs. The first job of each lane counts, in the order of the claim.
 -- Order: lane by lane, and by queue inside a lane; after `visits` of these steps no further one is
 -- looked at, and at most `active` active jobs are counted; `capped` says that there are more.
 -- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, and the primary key of the queues.
@@ -19,25 +19,7 @@ WITH RECURSIVE
     ) job
     GROUP BY visit.queue_id
 ),
--- include: busy
-SELECT
-    found.queue_id, queue.tenant, queue.name, queue.executor, queue.num_slots, queue.weight,
-    queue.paused,
-    coalesce(found.active, 0)::integer,
-    CASE WHEN found.waits IS NOT NULL THEN greatest(0, found.waits)::float8 END,
-    (SELECT count(*) FROM visit) >= %(visits)s::integer
-    OR coalesce((SELECT sum(busy.active) FROM busy), 0) >= %(active)s::integer AS capped
-FROM (
-    SELECT queue_id, busy.active, late.waits
-    FROM late
-    FULL JOIN busy USING (queue_id)
-) found
-CROSS JOIN LATERAL (
-    SELECT
-        q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight, q.paused
-    FROM tenantqueue_tenantqueue q
-    WHERE q.id = found.queue_id
-    OFFSET 0
-) queue
-ORDER BY found.waits DESC NULLS LAST, found.active DESC NULLS LAST, found.queue_id
-LIMIT %(most)s
+-- include: listed_queues
+SELECT listed.*
+FROM listed
+ORDER BY listed.waits DESC NULLS LAST, listed.active DESC, listed.id

@@ -12,9 +12,6 @@ WITH candidate AS MATERIALIZED (
         AND (j.created_by, j.id) < (%(created_by)s::text, %(before)s)
     ORDER BY j.created_by DESC, j.id DESC
     LIMIT %(most)s
-), seen AS (
-    SELECT
-        CASE WHEN count(*) = %(most)s THEN min(candidate.id) ELSE 0 END AS floor, false AS capped
-    FROM candidate
-)
+),
+-- include: seen_newest
 -- include: page_of_ids

@@ -5,32 +5,8 @@
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH RECURSIVE
--- include: ready_lanes
-, step AS (
-    SELECT level.lane, wanted.id AS queue_id, best.priority
-    FROM level
-    CROSS JOIN unnest(%(queues)s::integer[]) AS wanted (id)
-    CROSS JOIN LATERAL (
-        SELECT j.priority
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = wanted.id
-        ORDER BY j.priority
-        LIMIT 1
-    ) best
-    UNION ALL
-    SELECT step.lane, step.queue_id, next.priority
-    FROM step
-    CROSS JOIN LATERAL (
-        SELECT j.priority
-        FROM tenantqueue_job_hot j
-        WHERE j.state = 'created'
-            AND j.lane = step.lane
-            AND j.queue_id = step.queue_id
-            AND j.priority > step.priority
-        ORDER BY j.priority
-        LIMIT 1
-    ) next
-), candidate AS MATERIALIZED (
+-- include: ready_groups
+, candidate AS MATERIALIZED (
     SELECT
         job.id, job.name, 'created' AS state, step.queue_id,
         ARRAY[step.lane, step.queue_id, step.priority] AS newest_of

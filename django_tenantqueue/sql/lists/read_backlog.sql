@@ -88,32 +88,10 @@ WITH RECURSIVE
     FROM seen s
     GROUP BY s.queue_id
 ),
--- include: busy
-, longest AS (
-    SELECT queue_id, late.waits, coalesce(busy.active, 0)::integer AS active
-    FROM late
-    FULL JOIN busy USING (queue_id)
-    ORDER BY late.waits DESC NULLS LAST, busy.active DESC NULLS LAST, queue_id
-    LIMIT %(listed)s
-)
+-- include: listed_queues
 SELECT
     ARRAY(SELECT b.queues FROM blocked b) AS queues, ARRAY(SELECT b.jobs FROM blocked b) AS jobs,
     total.jobs, total.waits, listed.*
 FROM total
-LEFT JOIN (
-    SELECT
-        queue.*, longest.active,
-        CASE WHEN longest.waits IS NOT NULL THEN greatest(0, longest.waits)::float8 END AS waits,
-        (SELECT count(*) FROM visit) >= %(visits)s::integer
-        OR coalesce((SELECT sum(busy.active) FROM busy), 0) >= %(active)s::integer AS capped
-    FROM longest
-    CROSS JOIN LATERAL (
-        SELECT
-            q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
-            q.paused
-        FROM tenantqueue_tenantqueue q
-        WHERE q.id = longest.queue_id
-        OFFSET 0
-    ) queue
-) listed ON true
+LEFT JOIN listed ON true
 ORDER BY listed.waits DESC NULLS LAST, listed.active DESC, listed.id

@@ -3,10 +3,7 @@
 woken AS (
     UPDATE tenantqueue_worker AS w
     SET sleeping_until = NULL
-    FROM sleeper
-    WHERE w.id = sleeper.id
-        -- not redundant: see finish_jobs.sql
-        AND w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
+    WHERE w.id = ANY (ARRAY(SELECT s.id FROM sleeper s))
     RETURNING
         w.id,
         pg_notify('tenantqueue_' || w.id, ''),

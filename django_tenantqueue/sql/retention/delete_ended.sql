@@ -24,9 +24,6 @@ WITH target AS MATERIALIZED (
     FOR UPDATE OF j SKIP LOCKED
 )
 DELETE FROM tenantqueue_job_history AS job
-USING target
-WHERE job.id = target.id
+WHERE job.id = ANY (ARRAY(SELECT target.id FROM target))
     AND job.finished_at >= %(start)s::timestamptz AND job.finished_at < %(end)s::timestamptz
-    -- not redundant: see finish_jobs.sql
-    AND job.id = ANY (%(ids)s::bigint[])
 RETURNING job.id

@@ -9,10 +9,7 @@ WITH old AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), deleted AS (
     DELETE FROM tenantqueue_idempotencykey AS held
-    USING old
-    WHERE held.id = old.id
-        -- not redundant: see finish_jobs.sql
-        AND held.id = ANY (ARRAY(SELECT o.id FROM old o))
+    WHERE held.id = ANY (ARRAY(SELECT o.id FROM old o))
     RETURNING held.id
 )
 SELECT count(*)

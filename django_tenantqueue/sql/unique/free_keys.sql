@@ -7,10 +7,10 @@ WITH ended AS MATERIALIZED (
     SELECT DISTINCT e.key, e.job_id
     FROM unnest(%(keys)s::text[], %(ids)s::bigint[]) AS e (key, job_id)
 ), freed AS MATERIALIZED (
-    SELECT held.key, held.job_id
+    SELECT held.key
     FROM ended
     CROSS JOIN LATERAL (
-        SELECT k.key, k.job_id
+        SELECT k.key
         FROM tenantqueue_uniquekey k
         WHERE k.key = ended.key AND k.job_id = ended.job_id AND k.mode <> 'until_expired'
         FOR UPDATE SKIP LOCKED
@@ -21,7 +21,4 @@ WITH ended AS MATERIALIZED (
     )
 )
 DELETE FROM tenantqueue_uniquekey AS held
-USING freed
-WHERE held.key = freed.key AND held.job_id = freed.job_id
-    -- not redundant: see finish_jobs.sql
-    AND held.key = ANY (ARRAY(SELECT f.key FROM freed f))
+WHERE held.key = ANY (ARRAY(SELECT f.key FROM freed f))

@@ -2,7 +2,7 @@
 -- Locks: the keys' rows, SKIP LOCKED. Indexes: tenantqueue_uniquekey_due,
 -- tenantqueue_uniquekey_pkey.
 WITH over AS MATERIALIZED (
-    SELECT k.key, k.job_id
+    SELECT k.key
     FROM tenantqueue_uniquekey k
     WHERE k.expires_at <= statement_timestamp()
     ORDER BY k.expires_at
@@ -10,8 +10,5 @@ WITH over AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 )
 DELETE FROM tenantqueue_uniquekey AS held
-USING over
-WHERE held.key = over.key AND held.job_id = over.job_id
-    -- not redundant: see finish_jobs.sql
-    AND held.key = ANY (ARRAY(SELECT o.key FROM over o))
+WHERE held.key = ANY (ARRAY(SELECT o.key FROM over o))
 RETURNING held.key

@@ -12,7 +12,7 @@ WITH seen AS MATERIALIZED (
     ORDER BY k.key
     LIMIT %(most)s::integer
 ), stale AS MATERIALIZED (
-    SELECT held.key, held.job_id
+    SELECT held.key
     FROM (
         SELECT seen.key, seen.job_id
         FROM seen
@@ -26,17 +26,14 @@ WITH seen AS MATERIALIZED (
         OFFSET 0
     ) found
     CROSS JOIN LATERAL (
-        SELECT k.key, k.job_id
+        SELECT k.key
         FROM tenantqueue_uniquekey k
         WHERE k.key = found.key AND k.job_id = found.job_id
         FOR UPDATE SKIP LOCKED
     ) held
 ), pruned AS (
     DELETE FROM tenantqueue_uniquekey AS held
-    USING stale
-    WHERE held.key = stale.key AND held.job_id = stale.job_id
-        -- not redundant: see finish_jobs.sql
-        AND held.key = ANY (ARRAY(SELECT s.key FROM stale s))
+    WHERE held.key = ANY (ARRAY(SELECT s.key FROM stale s))
     RETURNING held.key
 )
 SELECT max(seen.key), count(*), (SELECT count(*) FROM pruned)

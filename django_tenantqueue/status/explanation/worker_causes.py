@@ -10,7 +10,7 @@ from django.utils.translation import gettext, ngettext
 
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
-from ...queries.explain import count_executor_load
+from ...queries.fleet import count_claims_of_workers
 from ..takers import Takers
 from ..workers import LEAVING, WorkerState, state_of
 from .answer import Cause, Code
@@ -101,7 +101,7 @@ def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterato
         return
     if not ready:
         return
-    held = count_executor_load(using, is_async=job.is_async)
+    held = count_claims_of_workers(using, slots, is_async=job.is_async)
     if any(held.get(pk, 0) < slots[pk] for pk in slots):
         return
     told = (

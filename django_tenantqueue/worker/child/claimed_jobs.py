@@ -43,8 +43,9 @@ class ClaimedJobs:
     ) -> None:
         self.shared_memory = shared_memory or SharedMemory(threads + MOST_AHEAD + async_slots)
         self.claim_ahead = ClaimAhead(threads)
-        self.threads: Executor | None = None
-        self.loop: Executor | None = None
+        self.threads: Executor
+        """Runs blocking jobs. It is set before the first round, as is `loop`, for coroutines."""
+        self.loop: Executor
         self.draining = False
         """No more jobs are claimed."""
         self.to_give_back: dict[float, list[tuple[int, int]]] = {}
@@ -90,7 +91,6 @@ class ClaimedJobs:
         self._coroutines += len(coroutines)
         for executor, part in ((self.threads, blocking), (self.loop, coroutines)):
             if part:
-                assert executor is not None, "set before the first round"
                 executor.submit(part)
 
     def remove(self, running: RunningJob) -> bool:
@@ -122,23 +122,23 @@ class ClaimedJobs:
         returned = {claim for claims in self.to_give_back.values() for claim in claims}
         return returned | {(r.id, r.claimed.claim_seq) for r in self._jobs.values()}
 
+    def _executor_of(self, running: RunningJob) -> Executor:
+        return self.loop if running.claimed.is_async else self.threads
+
     def take_back(self, running: RunningJob) -> bool:
         """Take a job back from its executor; False when it has started."""
-        executor = self.loop if running.claimed.is_async else self.threads
-        if executor is None or not executor.revoke(running):
+        if not self._executor_of(running).revoke(running):
             return False
         if self._jobs.pop(running.id, None) is not None:
             self._count_out(running)
             self.shared_memory.clear(running.id)
         return True
 
-    def give_back(self, running: RunningJob, delay_seconds: float = 0.0) -> bool:
-        """Give a job that has not started back to the queue; False when it is too late."""
-        if not self.take_back(running):
-            return False
-        self.claim_ahead.stalled()
-        self.to_return(running, delay_seconds)
-        return True
+    def give_back(self, running: RunningJob) -> None:
+        """Give a job back to the queue, unless it has started."""
+        if self.take_back(running):
+            self.claim_ahead.stalled()
+            self.to_return(running)
 
     def return_claims(
         self,
@@ -153,15 +153,14 @@ class ClaimedJobs:
                 self.reasons[claim] = reason
 
     def to_return(
-        self, running: RunningJob, delay_seconds: float, reason: str | None = None
+        self, running: RunningJob, delay_seconds: float = 0.0, reason: str | None = None
     ) -> None:
         """Give the claim of a job back to the queue soon, with the error that says why."""
         self.return_claims([(running.id, running.claimed.claim_seq)], delay_seconds, reason)
 
     def interrupt(self, running: RunningJob, error: type[TenantQueueError]) -> None:
         """Stop a job that runs, once; again if Python ignored it (`repeat_interruption`)."""
-        executor = self.loop if running.claimed.is_async else self.threads
-        if running.interrupted or executor is None:
+        if running.interrupted:
             return
         running.interrupted = True
         logger.warning(
@@ -171,7 +170,7 @@ class ClaimedJobs:
             error.__name__,
             extra=about(running),
         )
-        executor.interrupt(running, error)
+        self._executor_of(running).interrupt(running, error)
         grace = get_settings().hard_timeout_grace
         if error is Cancelled and grace is not None:
             self.shared_memory.limit(running.id, grace, Why.CANCEL)

@@ -14,14 +14,13 @@ import psycopg
 
 from ...conf import get_settings
 from ...exceptions import ResultRefused
-from ...execution.current_job import RunningJob
 from ...execution.job_log import about_id
 from ...queries import exchange as exchange_queries
 from ...queries.exchange import Exchange
 from ...queries.finish import Failed, Finished
 from ...queries.follow_ups import FollowUp
 from ...states import State
-from ...stored_error import describe_error, stored_error
+from ...stored_error import stored_error
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -75,10 +74,14 @@ class Completions:
             self.add(self._held_back.popleft()[1])
 
     def take(self) -> tuple[list[Finished], list[Failed]]:
-        """Return all completions, sorted by id, and forget them."""
-        finished, self._finished = sorted(self._finished, key=lambda r: r.id), []
-        failed, self._failed = sorted(self._failed, key=lambda r: r.id), []
-        return finished, failed
+        """Return the completions, sorted by id, and forget all.
+
+        Of two of one job the later claim alone can stand.
+        """
+        finished = {r.id: r for r in sorted(self._finished, key=_claim)}
+        failed = {r.id: r for r in sorted(self._failed, key=_claim)}
+        self._finished, self._failed = [], []
+        return list(finished.values()), list(failed.values())
 
     def put_back(self, finished: list[Finished], failed: list[Failed]) -> None:
         """Take back completions that could not be sent."""
@@ -148,17 +151,8 @@ class Completions:
                 )
 
 
-def ended_early(running: RunningJob, state: State, error: BaseException) -> Finished:
-    """Return the end of a job that has not started."""
-    described = describe_error(error, running.attempt)
-    return Finished(
-        running.id,
-        running.claimed.claim_seq,
-        state.value,
-        None,
-        extra=json.dumps({"error": described}),
-        gates=running.claimed.gates,
-    )
+def _claim(record: Finished | Failed) -> tuple[int, int]:
+    return record.id, record.claim_seq
 
 
 def is_final(error: psycopg.Error) -> bool:

@@ -58,17 +58,17 @@ def die_with_parent(parent_pid: int) -> None:
 
 def _end_at_once() -> NoReturn:
     """End the process even if other threads run, or one blocks the event loop."""
-    _flush_traces()
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush()
+    logging.shutdown()  # which flushes the streams of its handlers
     os._exit(0)
 
 
-def _flush_traces() -> None:
-    """Send what a tracer has buffered: os._exit() calls no exit handler of it."""
+def _flush() -> None:
+    """Write what is buffered, by a tracer, too: os._exit() calls no exit handler of it."""
     if tracing.active is not None:
         tracing.active.flush()
+    sys.stdout.flush()
+    sys.stderr.flush()
 
 
 def _attend_forks(loop: asyncio.AbstractEventLoop) -> None:
@@ -133,7 +133,7 @@ class WorkerProcess:
         self._stop_at: float | None = None
         self._at_once = False
         self._worker_id = worker_id
-        self._claim_loop: ClaimLoop | None = None
+        self._claim_loop: ClaimLoop
         self._is_done = False
         """The claim loop has ended, and the event loop may."""
 
@@ -154,9 +154,7 @@ class WorkerProcess:
         self._turn(loop)
         thread.join()
         _close_generators(loop)
-        _flush_traces()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         return 0
 
     def _make_loop(self, loop: asyncio.AbstractEventLoop) -> ClaimLoop:
@@ -214,9 +212,8 @@ class WorkerProcess:
         return connect(self.config.database, f"tenantqueue {self.name}")
 
     def _drain(self) -> None:
-        if self._claim_loop is not None:
-            self._claim_loop.claimed_jobs.draining = True
-            self._claim_loop.waiter.wake()
+        self._claim_loop.claimed_jobs.draining = True
+        self._claim_loop.waiter.wake()
 
     def _ask_stop(self, at_once: bool = False) -> None:
         if self._stop_at is None:

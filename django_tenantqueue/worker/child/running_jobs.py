@@ -15,12 +15,13 @@ from ...conf import get_settings
 from ...exceptions import Cancelled, TimeLimitExceeded
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about, about_id
+from ...execution.outcome import ended
 from ...queries import finish as finish_queries
 from ...queries.finish import RunRecord, Watched
 from ...states import State
 from .claim_ahead import AHEAD_SECONDS, MOST_AHEAD_SECONDS
 from .claimed_jobs import ClaimedJobs
-from .completions import Completions, ended_early
+from .completions import Completions
 from .give_back import RETRIABLE
 
 logger = logging.getLogger("django_tenantqueue")
@@ -152,7 +153,7 @@ class RunningJobs:
             running.cancel_seen = now
         if running.started is None and self._claimed_jobs.take_back(running):
             error = Cancelled("cancelled before it started")
-            self._completions.add(ended_early(running, State.CANCELLED, error))
+            self._completions.add(ended(running, State.CANCELLED, error))
         elif now - running.cancel_seen >= get_settings().cancel_grace:
             self._claimed_jobs.interrupt(running, Cancelled)
 

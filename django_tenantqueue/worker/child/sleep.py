@@ -67,7 +67,6 @@ class Sleep:
         self._looks = 0
         """Looks in a row that found nothing, before the sleep."""
         self._listening = False
-        self._sleeps = 0
         self._is_announced = False
         """The worker's row may say that it sleeps."""
         self._was_notified = False
@@ -79,11 +78,6 @@ class Sleep:
             return DISPATCH_SECONDS
         longest = SLEEP_SECONDS if self.can_be_notified else get_settings().poll_interval
         return longest * random.uniform(0.8, 1.0)
-
-    @property
-    def number(self) -> int:
-        """The number of the current sleep; 0 while the worker is awake."""
-        return self._sleeps if self._is_announced and self._until > 0.0 else 0
 
     def next_look(
         self,
@@ -128,7 +122,6 @@ class Sleep:
         if not self._was_notified:  # before the answer was read
             self._is_announced = True
             self._until = now + ANNOUNCED_SECONDS
-            self._sleeps += 1
             self._surveys.announced()
         self._settle_at = time.monotonic() + SETTLE_SECONDS  # of the commit, which took its time
 

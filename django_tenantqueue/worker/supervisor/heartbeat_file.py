@@ -50,12 +50,10 @@ class HeartbeatFile:
                 self._path.unlink()
 
 
-def _why_not_ready(
-    children: Collection[Child], wanted: int, *, stuck_after: float = 60.0
-) -> str | None:
+def _why_not_ready(children: Collection[Child], wanted: int) -> str | None:
     """Say why the worker is not ready, if it is not.
 
-    A child whose loop has not turned for `stuck_after` seconds is stopped, or busy in C code.
+    A child whose loop has not turned for a minute is stopped, or busy in C code.
     """
     serving = [child for child in children if not child.is_dismissed]
     if len({child.number for child in serving}) < wanted:
@@ -63,6 +61,6 @@ def _why_not_ready(
         return f"{len(serving)} of {wanted} {'process' if wanted == 1 else 'processes'} {run}"
     for child in serving:
         stuck = child.shared_memory.stuck_seconds
-        if stuck > stuck_after:
+        if stuck > 60.0:
             return f"process {child.pid} has not answered for {stuck:.0f} s"
     return None

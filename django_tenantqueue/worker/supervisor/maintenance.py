@@ -60,6 +60,35 @@ class Duty:
     record_at: float = 0.0
 
 
+class WhenDue:
+    """A step that is done when something is due for it, and the pause until then."""
+
+    def __init__(
+        self, seconds_to_next: Callable[[str], float | None], step: Callable[[str], int]
+    ) -> None:
+        """`seconds_to_next`: until something is due; None: nothing is waited for."""
+        self._seconds_to_next = seconds_to_next
+        self._step = step
+        self._due_in: float | None = None
+
+    def step(self, alias: str) -> int:
+        """Do the step if something is due; return how much it has done."""
+        self._due_in = self._seconds_to_next(alias)
+        if self._due_in is None or self._due_in > 0.0:
+            return 0
+        done = self._step(alias)
+        self._due_in = self._seconds_to_next(alias)
+        return done
+
+    def pause_after(self, done: object) -> float:
+        """Return the pause after a step that has done something, or nothing."""
+        if self._due_in is None:
+            return inf
+        if self._due_in > 0.0:
+            return self._due_in
+        return 0.0 if done else LOCKED_SECONDS  # the other rows that are due are locked
+
+
 class Maintenance:
     """Runs each duty when it is due, if this process holds the lock.
 
@@ -81,22 +110,22 @@ class Maintenance:
         """Connection of Django's whose waits for locks are bounded."""
         self._dead_worker_finder = DeadWorkerFinder()
         self._interrupted_at = -inf
-        self._due_in: float | None = None
-        """Seconds from the last look to when the next job was due."""
-        self._tick_in: float | None = None
-        """Seconds from the last look to when the next schedule was due."""
-        self._check_in: float | None = None
-        """Seconds from the last look to when the next alert rule was due."""
-        self._sweep = Sweep()
-        self._feeder = Feeder()
-        self._pruner = Pruner()
+        jobs = WhenDue(
+            lambda alias: maintain.seconds_to_next_due(self._look or alias), maintain.promote
+        )
+        schedules = WhenDue(
+            lambda alias: firing.seconds_to_next_schedule(self._look or alias),
+            firing.fire_schedules,
+        )
+        rules = WhenDue(alerts.seconds_to_next_check, alerts.check_rules)
+        sweep, feeder, pruner = Sweep(), Feeder(), Pruner()
         self._duties = [
-            Duty("promote", self._promote, 0.5, pause_after=self._until_next_due),
-            Duty("fire_schedules", self._fire, 1.0, pause_after=self._until_next_tick),
-            Duty("check_alerts", self._check_alerts, 5.0, pause_after=self._until_next_check),
-            Duty("expire", self._expire, 1.0, BATCH),
-            Duty("let_through", self._let_through, 0.5, BATCH),
-            Duty("feed", self._feed, 0.5),
+            Duty("promote", jobs.step, 0.5, pause_after=jobs.pause_after),
+            Duty("fire_schedules", schedules.step, 1.0, pause_after=schedules.pause_after),
+            Duty("check_alerts", rules.step, 5.0, pause_after=rules.pause_after),
+            Duty("expire", lambda alias: maintain.expire(alias, self._look), 1.0, BATCH),
+            Duty("let_through", lambda alias: sweep.step(alias, self._look), 0.5, BATCH),
+            Duty("feed", lambda alias: feeder.step(alias, self._look), 0.5),
             Duty("rescue", self._rescue, 0.5, pause_after=self._until_rescue),
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, BATCH),
@@ -107,7 +136,7 @@ class Maintenance:
             Duty("thin_figures", maintain.thin_figures, 60.0, BATCH),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
-            Duty("prune_history", self._pruner.step, 60.0, pause_after=self._pruner.rest),
+            Duty("prune_history", pruner.step, 60.0, pause_after=pruner.rest),
         ]
 
     def run_once(self) -> float:
@@ -122,7 +151,7 @@ class Maintenance:
             logger.warning("maintenance is interrupted: %s", error)
             if not self._lease.uses_locks:
                 self._interrupted_at = time.monotonic()
-            self._let_go()
+            self.close()
             return STANDBY_SECONDS
 
     def _round(self) -> float:
@@ -208,54 +237,6 @@ class Maintenance:
         """
         return self._led_on if self._lease.uses_locks else None
 
-    def _let_through(self, alias: str) -> int:
-        return self._sweep.step(alias, self._look)
-
-    def _expire(self, alias: str) -> int:
-        return maintain.expire(alias, self._look)
-
-    def _feed(self, alias: str) -> int:
-        return self._feeder.step(alias, self._look)
-
-    def _promote(self, alias: str) -> int:
-        """Make due jobs ready, if there are any."""
-        look = self._look or alias
-        self._due_in = maintain.seconds_to_next_due(look)
-        if self._due_in is None or self._due_in > 0.0:
-            return 0
-        promoted = maintain.promote(alias)
-        if promoted < BATCH:
-            self._due_in = maintain.seconds_to_next_due(look)
-        return promoted
-
-    def _until_next_due(self, promoted: object) -> float:
-        return _until(self._due_in, promoted)
-
-    def _fire(self, alias: str) -> int:
-        """Enqueue the jobs of due schedules, if there are any."""
-        look = self._look or alias
-        self._tick_in = firing.seconds_to_next_schedule(look)
-        if self._tick_in is None or self._tick_in > 0.0:
-            return 0
-        fired = firing.fire_schedules(alias)
-        self._tick_in = firing.seconds_to_next_schedule(look)
-        return fired
-
-    def _until_next_tick(self, fired: object) -> float:
-        return _until(self._tick_in, fired)
-
-    def _check_alerts(self, alias: str) -> int:
-        """Check due alert rules, if there are any."""
-        self._check_in = alerts.seconds_to_next_check(alias)
-        if self._check_in is None or self._check_in > 0.0:
-            return 0
-        checked = alerts.check_rules(alias)
-        self._check_in = alerts.seconds_to_next_check(alias)
-        return checked
-
-    def _until_next_check(self, checked: object) -> float:
-        return _until(self._check_in, checked)
-
     def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
         record_duty(
             self.alias,
@@ -290,23 +271,11 @@ class Maintenance:
         self.leading = self.leading or take_lead(connection, LockKey.MAINTENANCE)
         return self.leading
 
-    def _let_go(self) -> None:
+    def close(self) -> None:
+        """Let the lock go, and close Django's connection."""
         self.resign()
         self._led_on = None
         connections[self.alias].close()
-
-    def close(self) -> None:
-        """Close what is open besides the supervisor's own connection."""
-        self._let_go()
-
-
-def _until(due_in: float | None, done: object) -> float:
-    """Return the pause after a step that has done something, or nothing, for what is due."""
-    if due_in is None:
-        return inf
-    if due_in > 0.0:
-        return due_in
-    return 0.0 if done else LOCKED_SECONDS  # the other rows that are due are locked
 
 
 def _told(done: object) -> str:

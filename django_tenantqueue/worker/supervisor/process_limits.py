@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ...exceptions import HardTimeLimitExceeded, MemoryLimitExceeded
 from ...operations.rescue import DeathReport
@@ -84,14 +85,8 @@ def explain_death(child: Child, status: int) -> DeathReport:
     """Say how a child died, from its wait status and what is known of it."""
     begun = child.begun()
     if child.sentence is not None:
-        return DeathReport(
-            child.sentence.reason,
-            # what began after the sentence was passed has begun, too
-            started=begun | (child.sentence.started or frozenset()),
-            culprit=child.sentence.culprit,
-            crashed=child.sentence.crashed,
-            error=child.sentence.error,
-        )
+        # what began after the sentence was passed has begun, too
+        return replace(child.sentence, started=begun | (child.sentence.started or frozenset()))
     why = how_it_ended(status)
     if child.killed_at_stop or child.shared_memory.is_leaving:
         return DeathReport(

@@ -18,6 +18,7 @@ from django.db import DatabaseError, connections
 from ...metrics.serve import MetricsPort
 from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
+from ...text import number_of
 from ..child.process import DRAIN, STOP_AT_ONCE, STOP_SIGNALS
 from ..config import KILL_SECONDS, WorkerConfig
 from ..connection import PROBE_SECONDS
@@ -222,8 +223,8 @@ class Supervisor:
         named = ", ".join(f"{m.job_id} ({now - m.begun_at:.0f} s)" for m in begun[:5])
         more = f" and {len(begun) - 5} more" if len(begun) > 5 else ""
         left = max(0.0, self._stop_at + self.config.shutdown_timeout - now)
-        jobs = "job" if len(begun) == 1 else "jobs"
-        self._say(f"waiting up to {left:.0f} s for {len(begun)} {jobs}: {named}{more}")
+        jobs = number_of("job", len(begun))
+        self._say(f"waiting up to {left:.0f} s for {jobs}: {named}{more}")
 
     def _kill_late(self) -> None:
         """Kill the children that were told to stop and do not end, nor count it against a job."""
@@ -234,8 +235,3 @@ class Supervisor:
             if told_at is not None and now - told_at > allowed:
                 child.killed_at_stop = True
                 self._children.send(signal.SIGKILL, child)
-
-
-def close_inherited() -> None:
-    """Close Django's connections before the first fork."""
-    connections.close_all()

@@ -1,4 +1,4 @@
-"""Which errors of the server are final for the end of a job."""
+"""Ends that wait to be stored, and which errors of the server are final for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import psycopg
 import pytest
 from django.db import connection
 
-from django_tenantqueue.worker.child.completions import is_final
+from django_tenantqueue.queries.finish import Finished
+from django_tenantqueue.worker.child.completions import Completions, is_final
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1)])
+def test_later_claim_is_stored_when_two_of_one_job_have_ended(numbers):
+    completions = Completions(1)
+    for number in numbers:
+        completions.add(Finished(7, number, "success", 0.1))
+
+    assert [end.claim_seq for end in completions.take()[0]] == [2]
 
 
 @pytest.mark.parametrize(

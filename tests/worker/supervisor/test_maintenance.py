@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
+from django_tenantqueue.queries import control as queries
 from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.supervisor import maintenance
@@ -22,6 +23,7 @@ from django_tenantqueue.worker.supervisor.maintenance import (
     STANDBY_SECONDS,
     Duty,
     Maintenance,
+    WhenDue,
 )
 from tests.factories import make_job, make_queue, state_of, states_of
 from tests.timing import assert_within
@@ -103,8 +105,10 @@ def test_expired_jobs_are_cancelled_when_it_is_run(pair, monkeypatch):
 def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, monkeypatch):
     due = make_job(state="scheduled", run_at=timezone.now())
     tried = []
-    promote = maintain.promote
-    monkeypatch.setattr(maintain, "promote", lambda using: tried.append(using) or promote(using))
+    promote = queries.promote_jobs
+    monkeypatch.setattr(
+        queries, "promote_jobs", lambda using, **more: tried.append(using) or promote(using, **more)
+    )
     with other.transaction():
         other.execute("SELECT FROM tenantqueue_job_hot WHERE id = %s FOR UPDATE", [due.pk])
         began = time.monotonic()
@@ -118,19 +122,17 @@ def test_due_job_is_tried_now_and_then_when_somebody_has_locked_it(pair, other, 
     assert state_of(due.pk) == "created"
 
 
-def test_pause_ends_in_time_when_the_next_job_is_due_in_a_moment(pair, monkeypatch):
-    monkeypatch.setattr(maintain, "seconds_to_next_due", lambda where: LOCKED_SECONDS / 10)
+def test_pause_ends_in_time_when_the_next_job_is_due_in_a_moment():
+    due = WhenDue(lambda alias: LOCKED_SECONDS / 10, maintain.promote)
 
-    promoted = pair[0]._promote("default")
-
-    assert promoted == 0
-    assert pair[0]._until_next_due(promoted) == LOCKED_SECONDS / 10
+    assert due.step("default") == 0
+    assert due.pause_after(0) == LOCKED_SECONDS / 10
 
 
 def test_failing_duty_is_tried_again_after_its_interval(pair, monkeypatch):
     make_job(state="scheduled", run_at=timezone.now())
     tried = []
-    monkeypatch.setattr(maintain, "promote", lambda using: tried.append(using) or 1 / 0)
+    monkeypatch.setattr(queries, "promote_jobs", lambda using, **_: tried.append(using) or 1 / 0)
     end = time.monotonic() + 5 * LOCKED_SECONDS
     while time.monotonic() < end:
         time.sleep(min(LOCKED_SECONDS, pair[0].run_once()))
