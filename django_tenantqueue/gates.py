@@ -22,7 +22,7 @@ def gate_key(tenant: str, key: str) -> str:
 
 
 def own_key(tenant: str, key: str | None) -> str | None:
-    """Return the key of which gate_key() has made this text."""
+    """Return the key that was given to gate_key() for this text."""
     return None if key is None else key.removeprefix(gate_key(tenant, ""))
 
 

@@ -230,7 +230,7 @@ def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) 
 
 
 def _with_fields(fields: dict[str, Any], target: Target) -> Job:
-    """Return the Job of a row of which these fields are known. Others are loaded on access.
+    """Return the Job of a row with these known fields. Others are loaded on access.
 
     Made without Model.__init__, which would cost more than all else that Python does here.
     """
