@@ -74,6 +74,8 @@ class Places:
         """The last claim saw all places."""
         self._last_ids: deque[tuple[float, int]] = deque()
         """Times, and the last ids that had been given to jobs by then."""
+        self._surveyed_to = 0
+        """All jobs up to this id were committed a second before the last survey."""
         self._looked_at = clock()
         self._edits: int | None = None
         self._edits_at = 0.0
@@ -132,7 +134,9 @@ class Places:
         """Remember the places that a claim saw, and which queues to leave alone."""
         now = self._looked_at = self._clock()
         self.take(look.steps)
-        self.take(look.arrivals)
+        for place, job_id in look.arrivals.items():
+            # earlier ones may not have been read; the last survey saw no ready jobs before these
+            self.add(place, job_id or self._surveyed_to)
         for sight in look.sights:
             self._take_sight(sight, now, is_known=sight.place in request.known)
         for queue_id, seconds in look.spent_seconds.items():
@@ -242,6 +246,7 @@ class Places:
             self._known[place] = least_id
         now = self._clock()
         self._note_last_id(survey.last_id, now, now)
+        self._surveyed_to = self._last_ids[0][1]
 
     def read_all(self) -> None:
         """Look for jobs of all ids again, everywhere."""

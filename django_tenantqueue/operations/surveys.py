@@ -32,8 +32,9 @@ MOST_PLACES = MOST_STEPS * 10
 a system with more. Doubled: memory and the first claim after a survey may cost twice as much."""
 LEAST_SURVEY_SECONDS = 0.25
 MOST_SURVEY_SECONDS = LEAST_SURVEY_SECONDS * 40
-"""Shortest and longest time between two surveys. Between these, all workers together spend a tenth
-of a core on surveys. Halved: jobs that become ready out of order are found in half the time."""
+"""Shortest and longest time between two surveys of one worker. Between these, all workers together
+spend a tenth of a core on surveys; if that is too little for the longest, up to a quarter. Halved:
+jobs that become ready out of order are found in half the time."""
 SURVEY_TIMEOUT = LEAST_SURVEY_SECONDS * 8
 """Seconds after which a survey is cancelled. It doubles with each failure, up to a minute."""
 
@@ -99,9 +100,10 @@ class Surveys:
         self._not_before = 0.0
         self._places.survey(survey)
         now = self._surveyed_at = self._clock()
-        cost = seconds * max(1, survey.awake)  # at most one core for all workers
-        self._least_spacing = cost
-        self._spacing = max(LEAST_SURVEY_SECONDS, cost, min(MOST_SURVEY_SECONDS, 10 * cost))
+        cost = seconds * max(1, survey.awake)
+        self._least_spacing = 4 * cost  # all workers together take at most a quarter of a core
+        longest = min(MOST_SURVEY_SECONDS, 10 * cost)
+        self._spacing = max(LEAST_SURVEY_SECONDS, self._least_spacing, longest)
         # jobs that were being committed during the first survey are found by the second
         distance = LEAST_SURVEY_SECONDS if is_first else self._spacing
         self._survey_at = now + distance * random.uniform(0.75, 1.25)
@@ -152,7 +154,7 @@ class Surveys:
         """
         if not self.is_active or self._sleep_at <= self._clock():
             return None
-        return self._spacing / 10
+        return min(self._spacing, MOST_SURVEY_SECONDS) / 10
 
     def announced(self) -> None:
         """Survey once more: a sleep was announced and is about to begin."""

@@ -315,6 +315,17 @@ def test_jobs_that_a_gate_let_through_are_looked_for_where_they_are(places):
     assert ask(places).known == {at(1): 7, at(2): 9}
 
 
+def test_place_whose_first_new_job_is_unknown_is_read_from_the_last_survey_on(places, clock):
+    survey(places, {}, last_id=100)
+    clock.now += 2.0
+    survey(places, {}, last_id=5_000)
+
+    look(places, {}, steps={}, arrivals={at(1): 0, at(2): 6_000}, last_arrival=6_001)
+
+    # ids that were given a second before the survey belong to jobs that it has seen
+    assert ask(places).known == {at(1): 100, at(2): 6_000}
+
+
 def test_all_ids_are_read_again_when_surveys_have_ended(places):
     survey(places, {at(1): 50})
 

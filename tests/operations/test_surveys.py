@@ -119,7 +119,7 @@ def test_survey_comes_sooner_when_a_gate_has_let_jobs_through(surveys, clock):
 
     surveys.hurry()
 
-    clock.now += 0.4
+    clock.now += 0.7  # 4 workers, 50 ms each, a quarter of a core: 0.8 s
     assert not surveys.is_due
     clock.now += 0.2
     assert surveys.is_due
@@ -162,13 +162,13 @@ def test_survey_that_fails_again_may_take_longer_until_one_succeeds(surveys):
     assert surveys.timeout == 2
 
 
-def test_surveys_of_all_never_take_more_than_one_core(surveys, clock):
+def test_surveys_of_all_never_take_more_than_a_quarter_of_a_core(surveys, clock):
     begin(surveys, awake=100)
     surveys.surveyed(survey(awake=100), seconds=0.5)
 
     surveys.hurry()
 
-    clock.now += 49.0  # 100 workers, half a second each
+    clock.now += 199.0  # 100 workers, half a second each
     assert not surveys.is_due
     clock.now += 2.0
     assert surveys.is_due
@@ -205,6 +205,14 @@ def test_worker_pauses_until_it_may_sleep(surveys, clock):
     assert surveys.most_pause == pytest.approx(0.2)  # a tenth of the time between surveys
     clock.now += 2.0  # when the next survey might come, too
     assert surveys.most_pause is None
+
+
+def test_worker_of_a_large_fleet_pauses_no_longer_than_that_of_a_small_one(surveys):
+    begin(surveys, awake=100)
+    surveys.surveyed(survey(awake=100), seconds=0.5)
+    surveys.announced()
+
+    assert surveys.most_pause == pytest.approx(module.MOST_SURVEY_SECONDS / 10)
 
 
 def test_worker_that_does_not_survey_never_pauses(surveys):
