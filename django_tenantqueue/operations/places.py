@@ -75,7 +75,7 @@ class Places:
         self._last_ids: deque[tuple[float, int]] = deque()
         """Times, and the last ids that had been given to jobs by then."""
         self._surveyed_to = 0
-        """All jobs up to this id were committed a second before the last survey."""
+        """Ids up to this one had been given to jobs a second before the last survey."""
         self._looked_at = clock()
         self._edits: int | None = None
         self._edits_at = 0.0
