@@ -3,6 +3,7 @@
 | source_type | source_id | source_method | runs |
 | --- | --- | --- | --- |
 | task | | name of a registered task | the task's function |
+| internal | | name of a task of this package | the same; no name that people enter finds it |
 | callable | | module:qualified.name | a function or a method of a module-level object |
 | class | module:Class | method | a class or static method |
 | model label | primary key | method | a method of the instance, loaded at run time |
@@ -10,7 +11,8 @@
 | nothing | | end | nothing: the end of a monitor without a callback |
 
 Nothing with a leading underscore runs, and besides tasks only Delayable classes and what
-TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time.
+TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time. What people and clients
+enter passes check_nameable(), whatever way it comes in.
 """
 
 from __future__ import annotations
@@ -103,8 +105,8 @@ class Source:
             )
         if self.secret is None:
             return text
-        signature = signature_of(find_task(self.source_method).func)
-        return marked(text, self.secret, signature, args, kwargs)
+        task = known_task(self.source_type, self.source_method) or find_task(self.source_method)
+        return marked(text, self.secret, signature_of(task.func), args, kwargs)
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit."""
@@ -115,7 +117,12 @@ class Source:
 NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", False)
 """What the end of a monitor runs that has no callback."""
 
+INTERNAL = "internal"
+"""The source type of tasks whose jobs the package alone makes: bulk actions, alerts, callbacks."""
+PACKAGE = __name__.partition(".")[0]
+
 _tasks: dict[str, RegisteredTask] = {}
+_internal: dict[str, RegisteredTask] = {}
 _finders: list[Callable[[str], RegisteredTask | None]] = []
 _adopters: list[Callable[..., RegisteredTask]] = []
 
@@ -126,7 +133,8 @@ class DelayableMark:
 
 def register_task(task: RegisteredTask) -> None:
     """Make a task known under its name; the newest definition wins (a reloaded module)."""
-    _tasks[task.name] = task
+    known = _internal if task.source.source_type == INTERNAL else _tasks
+    known[task.name] = task
 
 
 def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
@@ -148,12 +156,29 @@ def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
 
 
 def registered_tasks() -> Mapping[str, RegisteredTask]:
-    """Return all tasks of this process by name."""
+    """Return all tasks of this process by name, without those of the package's own jobs."""
     return _tasks
 
 
+def known_task(source_type: str, name: str) -> RegisteredTask | None:
+    """Return the task of jobs with this source type and method; None: it is not known here."""
+    known = {"task": _tasks, INTERNAL: _internal}.get(source_type, {})
+    return known.get(name)
+
+
+def check_nameable(name: str) -> None:
+    """Raise NotAllowed for a name of something in this package that its users cannot enqueue."""
+    module = name.partition(":")[0]
+    if f"{module}.".startswith(f"{PACKAGE}.") and name not in _tasks:
+        raise NotAllowed(
+            f"{name!r} is a part of {PACKAGE} itself, which alone makes jobs of it: name a task of "
+            "your own"
+        )
+
+
 def find_task(name: str) -> RegisteredTask:
-    """Return the task of that name; raise UnknownTask."""
+    """Return the task of that name; raise UnknownTask, NotAllowed."""
+    check_nameable(name)
     found = _tasks.get(name)
     for finder in _finders if found is None else ():
         found = found or finder(name)
@@ -322,6 +347,7 @@ def describe_function(target: Any) -> Source:
 
 
 def _check_callable(path: str) -> None:
+    check_nameable(path)
     _check_public(path.partition(":")[2])
     if not _listed(path.replace(":", ".")):
         raise NotAllowed(
@@ -352,6 +378,11 @@ def resolve(
     if source_type == "task":
         task = find_task(source_method)
         return task.func, task
+    if source_type == INTERNAL:
+        own = _internal.get(source_method)
+        if own is None:
+            raise UnknownTask(f"this version of {PACKAGE} has no task {source_method!r}")
+        return own.func, own
     if source_type == NOTHING.source_type:
         return _do_nothing, None
     if source_type == "callable":
