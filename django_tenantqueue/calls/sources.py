@@ -207,6 +207,36 @@ def _listed(dotted: str) -> bool:
     return any(fnmatchcase(dotted, pattern) for pattern in get_settings().callables)
 
 
+def _may_be_found(dotted: str, found: Any, owner: Any) -> bool:
+    """Whether CALLABLES lists what was found as `dotted`, an attribute of `owner`.
+
+    A pattern allows what is defined under a name that an entry matches, too: not what a module has
+    only imported. What has no name of its own, and what is defined elsewhere, is listed in full.
+    """
+    if dotted in get_settings().callables:
+        return True
+    own = _own_name(found, owner)
+    check_nameable(own)
+    return _listed(dotted) and _listed(own)
+
+
+def _own_name(found: Any, owner: Any) -> str:
+    """Return the dotted name under which a callable is defined; "" when it has none.
+
+    A method that a class inherits is the class' own.
+    """
+    func = getattr(found, "__func__", found)
+    module, qualname = getattr(func, "__module__", None), getattr(func, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(qualname, str):
+        return ""
+    bound_to = found.__self__ if isinstance(found, MethodType) else owner
+    kind = bound_to if isinstance(bound_to, type) else type(bound_to)
+    outer, _, name = qualname.rpartition(".")
+    if any((base.__module__, base.__qualname__) == (module, outer) for base in kind.__mro__):
+        return f"{_dotted(kind)}.{name}"
+    return f"{module}.{qualname}"
+
+
 def _check_public(method: str) -> None:
     if any(part.startswith("_") for part in method.replace(":", ".").split(".")):
         raise NotAllowed(f"{method!r} has a leading underscore: only public names can be run")
@@ -214,10 +244,14 @@ def _check_public(method: str) -> None:
 
 def _check_class(owner: type, method: str) -> None:
     _check_public(method)
-    if not issubclass(owner, DelayableMark) and not _listed(_dotted(owner) + "." + method):
+    if issubclass(owner, DelayableMark):
+        return
+    dotted = f"{_dotted(owner)}.{method}"
+    found = getattr(owner, method, None) if _listed(dotted) else None
+    if not _listed(dotted) or (callable(found) and not _may_be_found(dotted, found, owner)):
         raise NotAllowed(
-            f"{_dotted(owner)}.{method} may not be run: give the class the Delayable mixin, or "
-            "list it in TENANTQUEUE['CALLABLES']"
+            f"{dotted} may not be run: give the class the Delayable mixin, or list it in "
+            "TENANTQUEUE['CALLABLES']"
         )
 
 
@@ -356,15 +390,16 @@ def _check_callable(path: str) -> None:
         )
 
 
-def _import_path(path: str) -> Any:
+def _import_path(path: str) -> tuple[Any, Any]:
+    """Return what a path names, and the module or object of which it is an attribute."""
     module, _, qualname = path.partition(":")
     try:
-        found: Any = import_module(module)
+        owner = found = import_module(module)
         for part in qualname.split("."):
-            found = getattr(found, part)
+            owner, found = found, getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise UnknownTask(f"{path!r} cannot be imported: {error}") from error
-    return found
+    return found, owner
 
 
 def resolve(
@@ -387,12 +422,18 @@ def resolve(
         return _do_nothing, None
     if source_type == "callable":
         _check_callable(source_method)
-        found = _import_path(source_method)
+        found, holder = _import_path(source_method)
         if not callable(found):
             raise NotAllowed(f"{source_method!r} is not callable")
+        dotted = source_method.replace(":", ".")
+        if not _may_be_found(dotted, found, holder):
+            raise NotAllowed(
+                f"{dotted} may not be run: it is {_own_name(found, holder) or repr(found)}, which "
+                "no pattern in TENANTQUEUE['CALLABLES'] has. List the name in full, without '*'"
+            )
         return found, None
     if source_type == "class":
-        owner = _import_path(source_id)
+        owner, _holder = _import_path(source_id)
         if not isinstance(owner, type):
             raise NotAllowed(f"{source_id!r} is not a class")
         _check_class(owner, source_method)
