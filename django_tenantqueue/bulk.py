@@ -30,7 +30,7 @@ from .states import Priority
 from .status.amounts import TOTAL_COUNTED_TO
 from .status.job_filters import COUNT_PAGE, LABELS, count_matching, read_filters
 from .status.visible import tenants_of, visible_jobs
-from .tasks import Task
+from .tasks import InternalTask
 
 COUNTED_TO = TOTAL_COUNTED_TO * 100
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
@@ -83,9 +83,12 @@ def start(
     make_queue(settings.database, tenant, settings.admin_queue, num_slots=1)
     actor = current_actor()
     user_id = None if user is None else str(user.pk)
-    bound = TASKS[action].using(tenant=tenant, queue=settings.admin_queue, created_by=user_id)
-    return bound.delay(
-        filters=given, values=wanted, user_id=user_id, actor=[actor.name, str(actor.source)]
+    return TASKS[action].enqueue(
+        {"tenant": tenant, "queue": settings.admin_queue, "created_by": user_id},
+        filters=given,
+        values=wanted,
+        user_id=user_id,
+        actor=[actor.name, str(actor.source)],
     )
 
 
@@ -104,7 +107,7 @@ def clean_filters(filters: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name in LABELS if (text := str(filters.get(name, "")).strip())}
 
 
-def _task_of(action: str) -> Task[..., dict[str, Any]]:
+def _task_of(action: str) -> InternalTask[dict[str, Any]]:
     def change_matching_jobs(
         filters: dict[str, str], values: dict[str, Any], user_id: str | None, actor: list[str]
     ) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _task_of(action: str) -> Task[..., dict[str, Any]]:
             finish(bulk)
         return {"changed": tally.changed, "left": tally.left}
 
-    return Task(
+    return InternalTask(
         change_matching_jobs,
         name=f"{TASK_PREFIX}{action}",
         max_attempts=20,
@@ -142,6 +145,8 @@ def _prepared(
         user = get_user_model()._default_manager.filter(pk=user_id).first()
         if user is None:
             raise Permanent(f"user {user_id} does not exist any more: what they may see is unknown")
+        if not user.is_active:
+            raise Permanent(f"user {user_id} is not active any more: nothing more was changed")
         tenants = tenants_of(user)
     asked = read_filters(using, filters, tenants=tenants)
     if asked.problem:

@@ -83,7 +83,11 @@ class Settings:
     visible_tenants: str | None = None
     """Dotted path of a callable: user -> tenants that the user may see in the admin; None: all."""
     callables: tuple[str, ...] = ()
-    """Dotted names (or prefixes ending in ".*") that delay() may run besides tasks."""
+    """Dotted names that delay() and schedules may run besides tasks; "*" stands for any characters.
+
+    A pattern with "*" does not allow what a module has imported: the name under which it is defined
+    must match an entry, too. A name without "*" allows exactly that one, wherever it is defined.
+    """
     result_store: str = "db"
     """"db", or the alias of a Django cache."""
     result_ttl: float = 86400.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +11,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from asgiref.sync import sync_to_async
+from django.core.signing import BadSignature, Signer
 
 from .calls import foreign, sources
 from .calls.call import Call
@@ -23,7 +25,7 @@ from .calls.options import (
 )
 from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
-from .calls.sources import DelayableMark, Source
+from .calls.sources import INTERNAL, DelayableMark, Source
 from .calls.task_options import (
     Backoff,
     RetryWhen,
@@ -34,7 +36,7 @@ from .calls.task_options import (
     read_retry_when,
 )
 from .conf import get_settings
-from .exceptions import InvalidArgument, InvalidOption
+from .exceptions import InvalidArgument, InvalidOption, Permanent
 from .execution import eager
 from .execution.current_job import current_job
 from .execution.outcome import backoff_seconds
@@ -117,6 +119,8 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 class Task(_KnowsOtherNames, Generic[P, R]):
     """A function that can be called as it is, or enqueued with .delay(). Made by @task."""
 
+    source_type = "task"
+
     def __init__(
         self,
         func: Callable[P, R],
@@ -159,7 +163,9 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self.options = replace(Options().merged(options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
-        self.source = Source("task", "", self.name, self.name, self.is_async, secret=hidden)
+        self.source = Source(
+            self.source_type, "", self.name, self.name, self.is_async, secret=hidden
+        )
         self._positional = positional_range(self._signature)
         self.schedule = None if schedule is None else read_when(self.name, schedule)
         if self.schedule is not None:
@@ -258,6 +264,39 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             return own if self.backoff_max is None else min(own, self.backoff_max)
         base = None if self.backoff is None else _as_seconds(self.backoff)
         return backoff_seconds(attempt, base=base, most=self.backoff_max)
+
+
+class InternalTask(Task[..., R]):
+    """A task of the package itself. enqueue() alone makes jobs of it that do something.
+
+    No name that people enter finds it: see calls/sources.py. Its jobs have a signature of their
+    arguments, which needs SECRET_KEY. A run without the right one ends in a permanent error.
+    """
+
+    source_type = INTERNAL
+
+    def __init__(self, func: Callable[..., R], *, name: str, **options: Any) -> None:
+        def run(*, signature: str, **arguments: Any) -> R:
+            signer = Signer(salt=name)
+            try:
+                signer.unsign(f"{_canonical(arguments)}{signer.sep}{signature}")
+            except BadSignature:
+                raise Permanent(
+                    f"the arguments are not those with which {name} was enqueued, or this process "
+                    "has another SECRET_KEY: nothing was done"
+                ) from None
+            return func(**arguments)
+
+        super().__init__(run, name=name, secret=("signature",), **options)
+
+    def enqueue(self, using: Mapping[str, Any], **arguments: Any) -> Job:
+        """Enqueue a job with the options `using`, and return it. The arguments are plain JSON."""
+        signature = Signer(salt=self.name).signature(_canonical(arguments))
+        return self.using(**using).delay(**arguments, signature=signature)
+
+
+def _canonical(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(arguments, sort_keys=True)  # jsonb keeps no order
 
 
 def _as_seconds(value: Seconds) -> float:

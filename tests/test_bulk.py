@@ -472,8 +472,8 @@ def test_nothing_is_enqueued_when_something_is_wrong(
 def test_a_filter_that_the_worker_does_not_know_ends_the_job() -> None:
     ids = make_jobs(paused_queue(), 3, state=State.ERROR)
     filters = {"colour": "red"}
-    bulk.TASKS["retry"].using(tenant="").delay(
-        filters=filters, values={}, user_id=None, actor=["anna", "code"]
+    bulk.TASKS["retry"].enqueue(
+        {"tenant": ""}, filters=filters, values={}, user_id=None, actor=["anna", "code"]
     )
 
     job = run_bulk()

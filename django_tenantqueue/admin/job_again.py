@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.arguments import MARK, decode_args
-from ..calls.sources import NOTHING, Source
+from ..calls.sources import INTERNAL, NOTHING, Source
 from ..exceptions import TenantQueueError
 from ..models import Job, TenantQueue
 from ..status.amounts import TEXT
@@ -39,7 +39,8 @@ _UNREADABLE = (
 
 def can_be_repeated(job: Job) -> bool:
     """Whether a job runs something that can be called again."""
-    return job.source_type != NOTHING.source_type and None not in split(job.args)
+    runs_own = job.source_type in (NOTHING.source_type, INTERNAL)
+    return not runs_own and None not in split(job.args)
 
 
 class _Json(forms.CharField):

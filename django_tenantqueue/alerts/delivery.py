@@ -9,7 +9,7 @@ from ..exceptions import Permanent
 from ..models import AlertRule, Job
 from ..operations.queues import make_queue
 from ..states import Priority
-from ..tasks import Task
+from ..tasks import InternalTask
 from .channels import CHANNELS
 from .conditions import TASK_PREFIX
 from .messages import Message, make_message
@@ -27,7 +27,7 @@ def _deliver(rule_id: int, channel: str, message: Message) -> None:
     CHANNELS[channel](rule, message)
 
 
-deliver = Task(
+deliver = InternalTask(
     _deliver,
     name=f"{TASK_PREFIX}deliver",
     max_attempts=50,  # 40 hours with the default backoff
@@ -41,8 +41,11 @@ def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
     queue = get_settings().alert_queue
     if rule.channels:
         make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
-    bound = deliver.using(tenant=rule.tenant, queue=queue)
-    return [bound.delay(rule.pk, channel, message) for channel in rule.channels]
+    using_queue = {"tenant": rule.tenant, "queue": queue}
+    return [
+        deliver.enqueue(using_queue, rule_id=rule.pk, channel=channel, message=message)
+        for channel in rule.channels
+    ]
 
 
 def enqueue_test(using: str, rule: AlertRule) -> list[Job]:

@@ -10,12 +10,12 @@ from typing import Any
 from django.apps import apps
 
 from .secret import Secret
-from .sources import is_of_instances, registered_tasks, signature_of
+from .sources import INTERNAL, is_of_instances, known_task, signature_of
 
 
 def known_secret(source_type: str, source_method: str) -> Secret | None:
     """Return what a job's task declares as secret; None when it does not, or is not known here."""
-    task = registered_tasks().get(source_method) if source_type == "task" else None
+    task = known_task(source_type, source_method)
     return None if task is None else task.source.secret
 
 
@@ -38,8 +38,8 @@ def known_signature(
 
 def _find(source_type: str, source_id: str, method: str) -> tuple[Callable[..., Any], bool] | None:
     """Return a function, and whether its first argument is the instance."""
-    if source_type == "task":
-        task = registered_tasks().get(method)
+    if source_type in ("task", INTERNAL):
+        task = known_task(source_type, method)
         return None if task is None else (task.func, False)
     if source_type == "callable":
         func = _loaded(method)

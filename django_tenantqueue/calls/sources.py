@@ -3,6 +3,7 @@
 | source_type | source_id | source_method | runs |
 | --- | --- | --- | --- |
 | task | | name of a registered task | the task's function |
+| internal | | name of a task of this package | the same; no name that people enter finds it |
 | callable | | module:qualified.name | a function or a method of a module-level object |
 | class | module:Class | method | a class or static method |
 | model label | primary key | method | a method of the instance, loaded at run time |
@@ -10,7 +11,8 @@
 | nothing | | end | nothing: the end of a monitor without a callback |
 
 Nothing with a leading underscore runs, and besides tasks only Delayable classes and what
-TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time.
+TENANTQUEUE["CALLABLES"] lists, checked at enqueue and again at run time. What people and clients
+enter passes check_nameable(), whatever way it comes in.
 """
 
 from __future__ import annotations
@@ -103,8 +105,8 @@ class Source:
             )
         if self.secret is None:
             return text
-        signature = signature_of(find_task(self.source_method).func)
-        return marked(text, self.secret, signature, args, kwargs)
+        task = known_task(self.source_type, self.source_method) or find_task(self.source_method)
+        return marked(text, self.secret, signature_of(task.func), args, kwargs)
 
     def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise TypeError now, not in the worker, when the arguments do not fit."""
@@ -115,7 +117,12 @@ class Source:
 NOTHING = Source("nothing", "", "end", "django_tenantqueue.end_of_monitor", False)
 """What the end of a monitor runs that has no callback."""
 
+INTERNAL = "internal"
+"""The source type of tasks whose jobs the package alone makes: bulk actions, alerts, callbacks."""
+PACKAGE = __name__.partition(".")[0]
+
 _tasks: dict[str, RegisteredTask] = {}
+_internal: dict[str, RegisteredTask] = {}
 _finders: list[Callable[[str], RegisteredTask | None]] = []
 _adopters: list[Callable[..., RegisteredTask]] = []
 
@@ -126,7 +133,8 @@ class DelayableMark:
 
 def register_task(task: RegisteredTask) -> None:
     """Make a task known under its name; the newest definition wins (a reloaded module)."""
-    _tasks[task.name] = task
+    known = _internal if task.source.source_type == INTERNAL else _tasks
+    known[task.name] = task
 
 
 def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
@@ -148,12 +156,29 @@ def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
 
 
 def registered_tasks() -> Mapping[str, RegisteredTask]:
-    """Return all tasks of this process by name."""
+    """Return all tasks of this process by name, without those of the package's own jobs."""
     return _tasks
 
 
+def known_task(source_type: str, name: str) -> RegisteredTask | None:
+    """Return the task of jobs with this source type and method; None: it is not known here."""
+    known = {"task": _tasks, INTERNAL: _internal}.get(source_type, {})
+    return known.get(name)
+
+
+def check_nameable(name: str) -> None:
+    """Raise NotAllowed for a name of something in this package that its users cannot enqueue."""
+    module = name.partition(":")[0]
+    if f"{module}.".startswith(f"{PACKAGE}.") and name not in _tasks:
+        raise NotAllowed(
+            f"{name!r} is a part of {PACKAGE} itself, which alone makes jobs of it: name a task of "
+            "your own"
+        )
+
+
 def find_task(name: str) -> RegisteredTask:
-    """Return the task of that name; raise UnknownTask."""
+    """Return the task of that name; raise UnknownTask, NotAllowed."""
+    check_nameable(name)
     found = _tasks.get(name)
     for finder in _finders if found is None else ():
         found = found or finder(name)
@@ -182,6 +207,36 @@ def _listed(dotted: str) -> bool:
     return any(fnmatchcase(dotted, pattern) for pattern in get_settings().callables)
 
 
+def _may_be_found(dotted: str, found: Any, owner: Any) -> bool:
+    """Whether CALLABLES lists what was found as `dotted`, an attribute of `owner`.
+
+    A pattern allows what is defined under a name that an entry matches, too: not what a module has
+    only imported. What has no name of its own, and what is defined elsewhere, is listed in full.
+    """
+    if dotted in get_settings().callables:
+        return True
+    own = _own_name(found, owner)
+    check_nameable(own)
+    return _listed(dotted) and _listed(own)
+
+
+def _own_name(found: Any, owner: Any) -> str:
+    """Return the dotted name under which a callable is defined; "" when it has none.
+
+    A method that a class inherits is the class' own.
+    """
+    func = getattr(found, "__func__", found)
+    module, qualname = getattr(func, "__module__", None), getattr(func, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(qualname, str):
+        return ""
+    bound_to = found.__self__ if isinstance(found, MethodType) else owner
+    kind = bound_to if isinstance(bound_to, type) else type(bound_to)
+    outer, _, name = qualname.rpartition(".")
+    if any((base.__module__, base.__qualname__) == (module, outer) for base in kind.__mro__):
+        return f"{_dotted(kind)}.{name}"
+    return f"{module}.{qualname}"
+
+
 def _check_public(method: str) -> None:
     if any(part.startswith("_") for part in method.replace(":", ".").split(".")):
         raise NotAllowed(f"{method!r} has a leading underscore: only public names can be run")
@@ -189,10 +244,14 @@ def _check_public(method: str) -> None:
 
 def _check_class(owner: type, method: str) -> None:
     _check_public(method)
-    if not issubclass(owner, DelayableMark) and not _listed(_dotted(owner) + "." + method):
+    if issubclass(owner, DelayableMark):
+        return
+    dotted = f"{_dotted(owner)}.{method}"
+    found = getattr(owner, method, None) if _listed(dotted) else None
+    if not _listed(dotted) or (callable(found) and not _may_be_found(dotted, found, owner)):
         raise NotAllowed(
-            f"{_dotted(owner)}.{method} may not be run: give the class the Delayable mixin, or "
-            "list it in TENANTQUEUE['CALLABLES']"
+            f"{dotted} may not be run: give the class the Delayable mixin, or list it in "
+            "TENANTQUEUE['CALLABLES']"
         )
 
 
@@ -322,6 +381,7 @@ def describe_function(target: Any) -> Source:
 
 
 def _check_callable(path: str) -> None:
+    check_nameable(path)
     _check_public(path.partition(":")[2])
     if not _listed(path.replace(":", ".")):
         raise NotAllowed(
@@ -330,15 +390,16 @@ def _check_callable(path: str) -> None:
         )
 
 
-def _import_path(path: str) -> Any:
+def _import_path(path: str) -> tuple[Any, Any]:
+    """Return what a path names, and the module or object of which it is an attribute."""
     module, _, qualname = path.partition(":")
     try:
-        found: Any = import_module(module)
+        owner = found = import_module(module)
         for part in qualname.split("."):
-            found = getattr(found, part)
+            owner, found = found, getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise UnknownTask(f"{path!r} cannot be imported: {error}") from error
-    return found
+    return found, owner
 
 
 def resolve(
@@ -352,16 +413,27 @@ def resolve(
     if source_type == "task":
         task = find_task(source_method)
         return task.func, task
+    if source_type == INTERNAL:
+        own = _internal.get(source_method)
+        if own is None:
+            raise UnknownTask(f"this version of {PACKAGE} has no task {source_method!r}")
+        return own.func, own
     if source_type == NOTHING.source_type:
         return _do_nothing, None
     if source_type == "callable":
         _check_callable(source_method)
-        found = _import_path(source_method)
+        found, holder = _import_path(source_method)
         if not callable(found):
             raise NotAllowed(f"{source_method!r} is not callable")
+        dotted = source_method.replace(":", ".")
+        if not _may_be_found(dotted, found, holder):
+            raise NotAllowed(
+                f"{dotted} may not be run: it is {_own_name(found, holder) or repr(found)}, which "
+                "no pattern in TENANTQUEUE['CALLABLES'] has. List the name in full, without '*'"
+            )
         return found, None
     if source_type == "class":
-        owner = _import_path(source_id)
+        owner, _holder = _import_path(source_id)
         if not isinstance(owner, type):
             raise NotAllowed(f"{source_id!r} is not a class")
         _check_class(owner, source_method)

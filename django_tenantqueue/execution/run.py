@@ -25,7 +25,7 @@ from .. import signals
 from ..calls import tracing
 from ..calls.arguments import decode_args
 from ..calls.context import has_surroundings, surroundings
-from ..calls.sources import RegisteredTask, resolve
+from ..calls.sources import INTERNAL, RegisteredTask, resolve
 from ..calls.tenant import use_tenant
 from ..conf import get_settings
 from ..exceptions import (
@@ -330,7 +330,8 @@ def _interrupted(
 
 def _loads_rows(claimed: ClaimedJob) -> bool:
     return (
-        claimed.source_type not in ("task", "callable", "class") or "tenantqueue__" in claimed.args
+        claimed.source_type not in ("task", INTERNAL, "callable", "class")
+        or "tenantqueue__" in claimed.args
     )
 
 

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 
 from ..calls.call import Call
 from ..calls.callback_url import register_maker
+from ..calls.sources import INTERNAL
 from ..conf import get_settings
 from ..exceptions import AddressRefused, InvalidArgument, Permanent
 from ..execution.current_job import current_job
@@ -32,7 +33,11 @@ async def _post(url: str) -> dict[str, Any]:
     return await post(url, {"type": f"job.{previous.state}", "timestamp": ended_at, "data": status})
 
 
-post_end = HTTPTask(_post, name="django_tenantqueue.http.post_end")
+class _EndTask(HTTPTask[[str], Any]):
+    source_type = INTERNAL
+
+
+post_end = _EndTask(_post, name="django_tenantqueue.http.post_end")
 """The task. It is enqueued by the end of a job: `.using(callback_url="https://…")`."""
 
 

@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from ..calls.recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
-from ..exceptions import InvalidOption
+from ..calls.sources import check_nameable
+from ..exceptions import InvalidOption, NotAllowed
 from ..states import Priority
 from . import columns
 
@@ -220,6 +221,10 @@ class Schedule(models.Model):
         for name in ("name", "tenant", "task", "queue"):
             if "\x00" in str(getattr(self, name)):
                 raise ValidationError({name: ProhibitNullCharactersValidator.message})
+        try:
+            check_nameable(self.task)
+        except NotAllowed as error:
+            raise ValidationError({"task": str(error)}) from None
         try:
             self.recurrence.check()
         except InvalidOption as error:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..calls.options import Options
-from ..calls.sources import NOTHING, RegisteredTask, Source, resolve
+from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve
 from ..calls.unique import UNTIL_EXPIRED, Unique
 from ..conf import get_settings
 from ..exceptions import NotAllowed, TransitionRefused
@@ -37,6 +37,8 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
         )
     if job.source_type == NOTHING.source_type:
         raise NotAllowed("this job is the end of a monitor and runs nothing")
+    if job.source_type == INTERNAL:
+        raise NotAllowed(f"django_tenantqueue alone makes jobs of its own task {job.name!r}")
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
         return replace(task.source, func=task.func, name=job.name), task

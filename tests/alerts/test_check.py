@@ -43,7 +43,7 @@ def look(now: datetime | None = None) -> None:
 def told() -> list[tuple[list[tuple[str, str]], int, int]]:
     """Return what each message tells: state and object, and how many more and left out."""
     jobs = Job.objects.filter(name="django_tenantqueue.alerts.deliver").order_by("pk")
-    messages = [job.args["args"][2] for job in jobs]
+    messages = [job.args["kwargs"]["message"] for job in jobs]
     return [
         ([(a["state"], a["object"]) for a in m["alerts"]], m["more"], m["left_out"])
         for m in messages

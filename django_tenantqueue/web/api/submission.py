@@ -14,7 +14,7 @@ from ...calls.options import Options
 from ...calls.sources import find_task, registered_tasks
 from ...calls.unique import Unique
 from ...conf import get_settings
-from ...exceptions import RequestRefused, TenantQueueError, UnknownTask
+from ...exceptions import NotAllowed, RequestRefused, TenantQueueError, UnknownTask
 from ...execution import eager
 from ...models import ApiToken, Job
 from ...operations import enqueue as operations
@@ -23,16 +23,14 @@ from .access import Caller
 from .schemas import Submission, UniqueInput
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
-OWN = "django_tenantqueue."
-"""How the tasks of the package begin. Bulk actions among them act on the jobs of all tenants."""
 CALL = frozenset({"task", "args", "kwargs"})
 """Members of a submission that are no options."""
 
 
 def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
-    if name.startswith(OWN):
-        return name == HTTP_JOB and caller.may(ApiToken.Scope.HTTP)
+    if name == HTTP_JOB:
+        return caller.may(ApiToken.Scope.HTTP)
     return any(fnmatchcase(name, pattern) for pattern in get_settings().api_tasks)
 
 
@@ -49,7 +47,7 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
         raise RequestRefused(403, "The token does not have the scope 'http'.")
     try:
         found = find_task(name) if is_offered(name, caller) else None
-    except UnknownTask:
+    except (UnknownTask, NotAllowed):
         found = None
     if not isinstance(found, Task):
         raise RequestRefused(
