@@ -10,6 +10,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -179,7 +180,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
         """Return attributes of the form; None for an input that the user does not get."""
-        return {"tenants": visible_tenants(request)}
+        tenants = visible_tenants(request)
+        if tenants is not None and self.of_all_tenants == Q(tenant=""):
+            tenants -= {""}
+        return {"tenants": tenants}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""
@@ -244,9 +248,16 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return page or HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a row, or save it in the user's name."""
-        with acting(request):
+        """Show a row, or compare and save it in one transaction, in the user's name."""
+        with acting(request), transaction.atomic(using=self.using):
             return super().changeform_view(request, *args, **kwargs)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Undo what would give a row to a tenant that the user does not see, whatever the form."""
+        super().save_related(request, form, formsets, change)
+        row = form.instance
+        if is_limited(request) and not self.get_queryset(request).filter(pk=row.pk).exists():
+            raise PermissionDenied
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ask whether to delete a row, or do so in the user's name."""
