@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
@@ -60,13 +59,6 @@ class AlertRuleForm(SingleTuneForm):
         """Return the secret that the rule will have."""
         given = str(self.cleaned_data["webhook_secret"]).strip()
         return "" if given == "-" else given or str(getattr(self.instance, "webhook_secret", ""))
-
-    def clean_tenant(self) -> str:
-        """Refuse a tenant that the user does not see, and all tenants to those who see some."""
-        tenant = str(self.cleaned_data["tenant"])
-        if self.tenants is not None and not tenant:
-            raise ValidationError(gettext("Name a tenant: you do not see all of them."))
-        return super().clean_tenant()
 
     def clean(self) -> dict[str, Any] | None:
         """Check what belongs together."""

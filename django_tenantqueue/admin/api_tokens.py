@@ -38,12 +38,6 @@ class ApiTokenForm(SingleTuneForm):
         """Return them as the row has them."""
         return operations.ordered_scopes(self.cleaned_data["scopes"])
 
-    def clean_tenant(self) -> str:
-        """Refuse a tenant that the user does not see."""
-        tenant = str(self.cleaned_data["tenant"])
-        is_for_all = self.data.get(self.add_prefix("all_tenants"))
-        return tenant if is_for_all else super().clean_tenant()
-
 
 class ValidFilter(admin.SimpleListFilter):
     """Tokens that are valid, expired or revoked."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -58,6 +60,16 @@ class EmptyList(NamedTuple):
 
 class LoadedChangeList(ChangeList):
     """A page of a list, with what its admin counts for the rows of the page."""
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        """Return the filters; refuse lookups that none of them asks for.
+
+        A lookup of a column that the page hides or masks would tell its value.
+        """
+        found = super().get_filters(request)
+        if others := found[2]:
+            raise DisallowedModelAdminLookup(f"Filtering by {', '.join(others)} not allowed")
+        return found
 
     def get_results(self, request: HttpRequest) -> None:
         """Fetch the page, then count for its rows with one bounded statement."""
@@ -179,7 +191,10 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def form_values(self, request: HttpRequest, obj: _M | None) -> dict[str, Any]:
         """Return attributes of the form; None for an input that the user does not get."""
-        return {"tenants": visible_tenants(request)}
+        tenants = visible_tenants(request)
+        if tenants is not None and self.of_all_tenants == Q(tenant=""):
+            tenants -= {""}
+        return {"tenants": tenants}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return whether rows can be added and the user has the permission."""
@@ -244,9 +259,16 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         return page or HttpResponseRedirect(request.get_full_path())
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a row, or save it in the user's name."""
-        with acting(request):
+        """Show a row, or compare and save it in one transaction, in the user's name."""
+        with acting(request), transaction.atomic(using=self.using):
             return super().changeform_view(request, *args, **kwargs)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Undo what would give a row to a tenant that the user does not see, whatever the form."""
+        super().save_related(request, form, formsets, change)
+        row = form.instance
+        if is_limited(request) and not self.get_queryset(request).filter(pk=row.pk).exists():
+            raise PermissionDenied
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Ask whether to delete a row, or do so in the user's name."""

@@ -16,7 +16,7 @@ from ..models import Change
 from ..queries.lists import NEWEST
 from ..status.amounts import READ
 from ..text import is_storable
-from .base import EmptyList, TenantQueueModelAdmin
+from .base import EmptyList, LoadedChangeList, TenantQueueModelAdmin
 from .change_text import ids_text, target, values_text
 from .filters import ExactFilter, TenantFilter
 from .formats import NOTHING, exact_text, moment, read_number
@@ -30,7 +30,7 @@ class ActorFilter(ExactFilter):
     parameter = column = "actor"
 
 
-class ChangesChangeList(ChangeList):
+class ChangesChangeList(LoadedChangeList):
     """A page of changes that begins below an id. Nothing is counted."""
 
     older: int | None = None

@@ -124,11 +124,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
         with transaction.atomic(using=self.using):
             return super().changelist_view(request, extra_context)
 
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show a row; compare and save it in one transaction."""
-        with transaction.atomic(using=self.using):
-            return super().changeform_view(request, *args, **kwargs)
-
     def save_model(self, request: HttpRequest, obj: _M, form: Any, change: bool) -> None:
         """Write the changed columns, and no others."""
         if change:

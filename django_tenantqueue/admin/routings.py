@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Q
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -46,6 +47,7 @@ class RoutingAdmin(TunedAdmin[Routing]):
     form = RoutingForm
     list_form = RoutingListForm
     export_name = "routings"
+    of_all_tenants = Q(tenant="")
     empty_list = EmptyList(
         _("There are no routings."),
         _(

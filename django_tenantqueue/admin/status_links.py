@@ -104,7 +104,9 @@ class RevocationForm(_Form):
         values["job_id"] = job_id
         if job_id and not self.errors:
             tenant = self._check_job(job_id, tenant)
-        if self.tenants is not None and tenant not in self.tenants and not self.errors:
+        is_of_all = not tenant and not job_id
+        is_hidden = self.tenants is not None and (is_of_all or tenant not in self.tenants)
+        if is_hidden and not self.errors:
             self.add_error("tenant", hidden_tenant(tenant))
         return values
 
@@ -130,6 +132,7 @@ class StatusLinkRevocationAdmin(TenantQueueModelAdmin[StatusLinkRevocation]):
     form = RevocationForm
     changeable = False  # another revocation is added instead
     export_name = "status-link-revocations"
+    of_all_tenants = Q(tenant="", job_id=0)
     empty_list = EmptyList(
         _("No links to statuses are revoked."),
         _(

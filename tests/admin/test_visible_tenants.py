@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
+from django.apps import apps
+from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpResponse
 from django.test import Client, override_settings
@@ -739,3 +741,123 @@ def test_user_without_tenants_sees_empty_lists(
     for model in LISTS:
         assert f"{OURS}-" not in body(client.get(url_of(model, "changelist")))
     assert "0 ended in error" in text_of(client.get("/admin/tenantqueue/"))
+
+
+EMPTY = {"pattern": "x", "queue": "default", "key": "x", "num_slots": "3", "weight": "1"}
+ADDED = {
+    "tenantqueue": EMPTY | {"name": "x", "burst": ""},
+    "usercap": EMPTY,
+    "routing": EMPTY,
+    "schedule": COLUMNS,
+    "alertrule": {
+        "name": "x",
+        "kind": "wait",
+        "webhook_format": "json",
+        "log": "on",
+        "threshold": "60",
+        "range_minutes": "5",
+        "repeat_minutes": "60",
+        "max_per_hour": "9",
+        "time_zone": "UTC",
+    },
+    "apitoken": {"name": "x", "scopes": ["read", "submit"]},
+    "statuslinkrevocation": {"user": "7"},
+}
+"""What the forms post that add a row, but its tenant."""
+ADDING = (*EVERYTHING, "add_apitoken", "add_alertrule")
+NOT_OURS = (
+    *({"tenant": name} for name in (THEIRS, f" {THEIRS} ", OURS.upper(), f"{OURS}\u200b", "", " ")),
+    *({"tenant": THEIRS, "all_tenants": text} for text in ("false", "False", "0", "on", "")),
+    *({"tenant": "", "all_tenants": text} for text in ("false", "on", "1")),
+    {},
+)
+"""What no user may post who sees one tenant alone."""
+
+
+@pytest.mark.parametrize("model", ADDED)
+def test_form_adds_no_row_but_of_a_tenant_that_the_user_sees(
+    operator: Operator, both: tuple[Rows, Rows], model: str
+) -> None:
+    client = operator(*ADDING)
+    rows = apps.get_model("tenantqueue", model).objects
+    before = rows.count()
+
+    answers = [
+        client.post(url_of(model, "add") + query, ADDED[model] | tenant)
+        for tenant in NOT_OURS
+        for query in ("", "?_popup=1", f"?tenant={OURS}")
+    ]
+    added = rows.count() - before
+    mine = client.post(url_of(model, "add"), {**ADDED[model], "tenant": f" {OURS} "})
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert added == 0
+    assert mine.status_code in (200, 302), text_of(mine)
+    assert rows.latest("pk").tenant == OURS
+    assert rows.count() == before + 1
+
+
+@pytest.mark.parametrize("model", ADDED)
+def test_row_of_another_tenant_is_not_saved_whatever_the_form_lets_pass(
+    operator: Operator, both: tuple[Rows, Rows], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = operator(*ADDING)
+    row = apps.get_model("tenantqueue", model)
+    monkeypatch.setattr(
+        type(admin.site.get_model_admin(row)), "form_values", lambda *args: {"tenants": None}
+    )
+    before = [row.objects.count(), Change.objects.count()]
+
+    answers = [
+        client.post(url_of(model, "add"), {**ADDED[model], "tenant": tenant})
+        for tenant in (THEIRS, "")
+    ]
+
+    assert {answer.status_code for answer in answers} == {403}
+    assert [row.objects.count(), Change.objects.count()] == before
+    assert not any(b"Bearer" in answer.content for answer in answers)
+
+
+@pytest.mark.parametrize("model", ["schedule", "alertrule"])
+@pytest.mark.parametrize("tenant", [THEIRS, "", f" {THEIRS}", OURS.upper()])
+def test_row_is_not_given_to_another_tenant(
+    operator: Operator, both: tuple[Rows, Rows], model: str, tenant: str
+) -> None:
+    client = operator(*ADDING)
+    pk = both[0].pages[model]
+    page = url_of(model, "change", pk)
+    posted = form_values(client.get(page), "tenant")
+
+    answer = client.post(page, {**posted, "tenant": tenant, "all_tenants": "false"})
+
+    assert "You are not allowed to see tenant" in text_of(answer)
+    assert apps.get_model("tenantqueue", model).objects.get(pk=pk).tenant == OURS
+
+
+@pytest.mark.parametrize("model", ["routing", "alertrule", "statuslinkrevocation"])
+def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
+    operator: Operator, both: tuple[Rows, Rows], settings: Any, model: str
+) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
+    client = operator(*ADDING)
+    set_routing("of-everybody", "default")
+    rows = apps.get_model("tenantqueue", model).objects
+    before = rows.count()
+
+    answer = client.post(url_of(model, "add"), {**ADDED[model], "tenant": ""})
+
+    assert "You are not allowed to see tenant “”." in text_of(answer)
+    assert rows.count() == before
+    assert "of-everybody" not in body(client.get(url_of("routing", "changelist")))
+
+
+def test_who_sees_jobs_without_a_tenant_revokes_links_to_one_of_them(
+    operator: Operator, settings: Any
+) -> None:
+    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
+    client = operator(*ADDING)
+    job = make_job(make_queue(""))
+
+    client.post(url_of("statuslinkrevocation", "add"), {"job_id": job.pk})
+
+    assert StatusLinkRevocation.objects.get().job_id == job.pk
