@@ -48,10 +48,10 @@ def left_open(before: Mapping[str, int]) -> str:
             left = f"{count} atomic block{'s' if count > 1 else ''} open"
         elif count < 0:
             left = "a block closed that it had not opened"
-        elif known and _status(wrapper) == TransactionStatus.ACTIVE:
+        elif known and status_of(wrapper) == TransactionStatus.ACTIVE:
             left = "a COPY or a stream under way"
             type(wrapper).close(wrapper)  # or its rollback waits for the lock of the COPY
-        elif not known and _status(wrapper) in OPEN:
+        elif not known and status_of(wrapper) in OPEN:
             left = "a transaction open"
         elif not known and _lost_autocommit(wrapper):
             left = "autocommit turned off, so that each statement opens a transaction"
@@ -61,7 +61,8 @@ def left_open(before: Mapping[str, int]) -> str:
     return ""
 
 
-def _status(wrapper: BaseDatabaseWrapper) -> TransactionStatus | None:
+def status_of(wrapper: BaseDatabaseWrapper) -> TransactionStatus | None:
+    """Return the state of a connection's transaction; None: it is closed, or no PostgreSQL."""
     if wrapper.vendor != "postgresql" or wrapper.connection is None:
         return None
     status: TransactionStatus = wrapper.connection.info.transaction_status

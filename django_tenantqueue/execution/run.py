@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from asgiref.sync import sync_to_async
 from django.db import (
     DatabaseError,
     InterfaceError,
@@ -281,7 +282,7 @@ def _committed_after_all(using: str, running: RunningJob, error: BaseException) 
 async def run_async(running: RunningJob) -> Outcome:
     """Run a coroutine job in the event loop.
 
-    Its model arguments are loaded, and a result for a cache is stored, in a thread.
+    Its model arguments are loaded, and a result for a cache is stored, by `sync_to_async`.
     """
     if tracing.active is None:
         return await _run_async(running)
@@ -300,7 +301,7 @@ async def _run_async(running: RunningJob) -> Outcome:
                 claimed = running.claimed
                 values = await aplaceholder_values(running)
                 if _loads_rows(claimed):
-                    call = await asyncio.to_thread(_in_thread, prepare, claimed, values)
+                    call = await sync_to_async(prepare)(claimed, values)
                 else:
                     call = prepare(claimed, values)
                 task = call.task
@@ -348,8 +349,7 @@ def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 async def _succeeded(running: RunningJob, value: Any) -> Finished:
     if may_use_cache(value):
-        stored: Finished = await asyncio.to_thread(_in_thread, success, running, value)
-        return stored
+        return await sync_to_async(success)(running, value)
     return success(running, value)
 
 

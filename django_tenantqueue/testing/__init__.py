@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Any
+from unittest import mock
 
 from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 from django.utils import timezone
 from psycopg.pq import TransactionStatus
 
 from ..conf import get_settings
-from ..execution.connection_state import open_blocks
+from ..exceptions import TransactionLeftOpen
+from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
 from ..execution.outcome import UNKNOWN_CLASS, Outcome
 from ..execution.run import run_async, run_sync
@@ -58,7 +63,7 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     while fire_schedules(using) or expire(using):
         pass
     while True:
-        run_commit_hooks(using)
+        _run_all_commit_hooks()
         _promote(using, scheduled=scheduled)
         found_by_each = (_claim_one(using, claimer) for claimer in claimers)
         claimed = next((one for one in found_by_each if one is not None), None)
@@ -78,11 +83,44 @@ def run_commit_hooks(using: str) -> None:
     while wrapper.run_on_commit:
         entry: tuple[Any, ...] = wrapper.run_on_commit.pop(0)
         _savepoints, hook, robust = entry
+        with _contained():
+            try:
+                hook()
+            except Exception:
+                if not robust:
+                    raise
+
+
+def _run_all_commit_hooks() -> None:
+    while waiting := [w.alias for w in connections.all(initialized_only=True) if w.run_on_commit]:
+        for alias in waiting:
+            run_commit_hooks(alias)
+
+
+@contextmanager
+def _contained() -> Iterator[None]:
+    """Keep usable the transactions around the block.
+
+    On each connection, a transaction that the block has broken is rolled back to where the block
+    began, and so is what the block left open. Closing the connection has no effect.
+    """
+    with ExitStack() as stack:
+        outer: dict[BaseDatabaseWrapper, Any] = {}
+        for wrapper in connections.all(initialized_only=True):
+            if wrapper.in_atomic_block:
+                outer[wrapper] = transaction.atomic(using=wrapper.alias)
+                outer[wrapper]._from_testcase = True  # a durable block may be inside
+                stack.enter_context(outer[wrapper])
+                stack.enter_context(mock.patch.object(wrapper, "close"))
         try:
-            hook()
-        except Exception:
-            if not robust:
-                raise
+            yield
+        finally:
+            for wrapper in connections.all(initialized_only=True):
+                own = outer.get(wrapper)
+                while wrapper.atomic_blocks and wrapper.atomic_blocks[-1] is not own:
+                    wrapper.atomic_blocks[-1].__exit__(TransactionLeftOpen, None, None)
+                if own is not None and status_of(wrapper) == TransactionStatus.INERROR:
+                    transaction.set_rollback(True, using=wrapper.alias)
 
 
 def _promote(using: str, *, scheduled: bool) -> None:
@@ -150,17 +188,11 @@ def _give_back(
 def _run(using: str, claimed: ClaimedJob) -> None:
     queue = TenantQueue.objects.using(using).get(pk=claimed.queue_id)
     running = RunningJob(claimed, tenant=queue.tenant, queue=queue.name)
-    wrapper = connections[using]
-    savepoint = wrapper.savepoint() if wrapper.in_atomic_block else None
-    if claimed.is_async:
-        outcome: Outcome = async_to_sync(run_async)(running)
-    else:
-        outcome = run_sync(running, TEST_WORKER, open_blocks())
-    if savepoint is not None:
-        if wrapper.connection.pgconn.transaction_status == TransactionStatus.INERROR:
-            wrapper.savepoint_rollback(savepoint)
+    with _contained():
+        if claimed.is_async:
+            outcome: Outcome = async_to_sync(run_async)(running)
         else:
-            wrapper.savepoint_commit(savepoint)
+            outcome = run_sync(running, TEST_WORKER, open_blocks())
     if outcome.give_back is not None:
         _give_back(using, claimed, outcome.give_back, outcome.reason)
         if json.loads(outcome.reason or "{}").get("class") == UNKNOWN_CLASS:

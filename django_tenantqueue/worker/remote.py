@@ -35,6 +35,7 @@ from ..executors import Claim, Executor
 from ..queries import workers as queries
 from ..queries.claim import MOST_ROOM
 from ..queries.workers import NewWorker
+from .child import orm_thread
 from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
@@ -153,6 +154,7 @@ class RemoteProcess:
             )
         )
         name_worker(name)
+        orm_thread.install()
         config = WorkerConfig(self._alias, name, threads=0, async_slots=0)
         self.loop = TakeLoop(
             config, self.worker_id, self._connect(), self._connect, self._shared_memory

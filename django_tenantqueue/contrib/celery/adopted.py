@@ -1,7 +1,8 @@
 """Tasks of Celery as tasks of this package: `delay(add, tenant="acme")(1, 2)`, `@task` above them.
 
-They run as they are: with their `self`, `self.request` and `self.retry()`, `autoretry_for`, time
-limits and handlers. What cannot be kept is refused when a task is adopted.
+They run as they are, by Celery's own tracer: with their `self`, `self.request` and `self.retry()`,
+`autoretry_for`, time limits, handlers and Celery's signals. What cannot be kept is refused when a
+task is adopted, or where it is called.
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from celery import current_app
-from celery._state import _task_stack
-from celery.exceptions import MaxRetriesExceededError
+from celery import Task as CeleryTask
+from celery import current_app, states
+from celery.app import trace
+from celery.exceptions import MaxRetriesExceededError, Reject
 from celery.exceptions import Retry as CeleryRetry
+from celery.fixups.django import DjangoWorkerFixup
 from django.utils import timezone
 
-from ...exceptions import InvalidOption, NotAllowed, Retry
+from ...exceptions import Cancelled, InvalidOption, NotAllowed, Postpone, Retry
 from ...execution.current_job import RunningJob, running_or_none
+from ...execution.outcome import log_error
 from ...states import MOST_ATTEMPTS
 from ...tasks import Task
 
+HANDLERS = ("on_success", "on_failure", "on_retry", "after_return")
+"""Methods that Celery calls after a run. What they raise changes no outcome."""
+
 _adopted: dict[str, AdoptedTask] = {}
+_tracers: dict[Any, Callable[..., Any]] = {}
 
 
 class JobRetry(Retry, CeleryRetry):
@@ -55,6 +63,11 @@ def adopt(target: Any, **options: Any) -> AdoptedTask:
     `options`: those of `@task`; they take the place of what the task says itself. Raises
     InvalidOption for what cannot be kept.
     """
+    if not isinstance(target, CeleryTask):
+        raise InvalidOption(
+            f"{target!r} is a {type(target).__name__} of Celery, and no task: give the task, and "
+            "join tasks by .using(then=…), .using(on_end=…) or group([…])"
+        )
     known = _adopted.get(target.name)
     if known is not None and not options:
         return known
@@ -83,9 +96,10 @@ def _options_of(target: Any) -> dict[str, Any]:
         )
     if inspect.iscoroutinefunction(target.run):
         raise InvalidOption(f"{name} is a coroutine, which Celery does not run: use @task alone")
-    attempts = (
-        MOST_ATTEMPTS if target.max_retries is None else min(MOST_ATTEMPTS, target.max_retries + 1)
-    )
+    retries = [target.max_retries]
+    if getattr(target, "autoretry_for", ()):
+        retries.append(getattr(target, "retry_kwargs", {}).get("max_retries", target.max_retries))
+    attempts = MOST_ATTEMPTS if None in retries else min(MOST_ATTEMPTS, max(0, *retries) + 1)
     found = {
         "max_attempts": attempts,
         "timeout": target.soft_time_limit or conf.task_soft_time_limit,
@@ -111,65 +125,118 @@ def _function_of(target: Any) -> Callable[..., Any]:
     return call
 
 
+class JobTrace(trace.TraceInfo):
+    """How a run by Celery's tracer ended. Nothing is stored or sent but signals: the job has it."""
+
+    def handle_error_state(self, task: Any, req: Any, **more: Any) -> Any:
+        """Call the task's handler, and send the signal."""
+        handle = self.handle_retry if self.state == states.RETRY else self.handle_failure
+        req.einfo = handle(task, req, store_errors=False, call_errbacks=False)
+        return req.einfo
+
+    def _log_error(self, task: Any, req: Any, einfo: Any) -> None:
+        """Do nothing: the failure is logged with its job."""
+
+
 def _run(running: RunningJob, task: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a task of Celery as its worker does: with a request, and its handlers called."""
-    task_id, value, state = str(running.id), None, "FAILURE"
-    _redirect(task)
-    task.push_request(
-        id=task_id,
-        task=task.name,
-        args=args,
-        kwargs=kwargs,
-        retries=running.attempt - 1,
-        called_directly=False,
-        is_eager=False,
-        delivery_info={},
-        root_id=task_id,
-    )
-    _task_stack.push(task)
-    try:
-        task.before_start(task_id, args, kwargs)
-        value = task.run(*args, **kwargs)
-        state = "SUCCESS"
-        task.on_success(value, task_id, args, kwargs)
-    except JobRetry as error:
-        state, value = "RETRY", error.exc
-        task.on_retry(error.exc or error, task_id, args, kwargs, None)
-        raise
-    except Exception as error:
-        value = error
-        if state != "SUCCESS":
-            task.on_failure(error, task_id, args, kwargs, None)
-        raise
-    finally:
-        try:
-            task.after_return(state, value, task_id, args, kwargs, None)
-        finally:
-            _task_stack.pop()
-            task.pop_request()
-    return value
+    """Run a task of Celery as its worker does, and raise what the job is to end with."""
+    tracer = _tracers.get(task)
+    if tracer is None:
+        tracer = _tracers[task] = _tracer_of(task)
+    claimed, task_id = running.claimed, str(running.id)
+    request = {
+        "id": task_id,
+        "task": task.name,
+        "retries": running.attempt - 1,
+        "ignore_result": True,
+        "is_eager": False,
+        "delivery_info": {"exchange": "", "routing_key": running.queue},
+        "timelimit": [claimed.hard_timeout_seconds, claimed.timeout_seconds],
+        "correlation_id": task_id,
+        "root_id": task_id,
+    }
+    found = tracer(task_id, args, kwargs, request)
+    if found.info is None:
+        return None if task.ignore_result else found.retval
+    error = found.info.retval
+    if found.info.state == states.IGNORED:
+        raise Cancelled(f"the task raised Ignore: {error}")
+    if isinstance(error, Reject) and error.requeue:
+        raise Postpone(f"the task raised {error!r}", after=1.0)
+    raise error
 
 
-def _redirect(task: Any) -> None:
-    """Let `retry()` and `update_state()` of a task act on our job, when one runs."""
-    if "retry" in vars(task):
-        return
-    own_retry, own_update = task.retry, task.update_state
+def _tracer_of(task: Any) -> Callable[..., Any]:
+    """Return what Celery runs a task with, also where it is no worker. Done once for each task."""
+    trace._install_stack_protection()  # `super().__call__()` keeps the request
+    own_retry, own_update, own_replace = task.retry, task.update_state, task.replace
 
     def retry(*args: Any, **kwargs: Any) -> Any:
-        running = running_or_none()
-        if running is None or running.name != task.name or task.request.called_directly:
+        if _job_of(task) is None or task.request.called_directly:
             return own_retry(*args, **kwargs)
         return _retry(task, *args, **kwargs)
 
     def update_state(*args: Any, **kwargs: Any) -> None:
-        running = running_or_none()
-        if running is None or running.name != task.name:
+        running = _job_of(task)
+        if running is None:
             own_update(*args, **kwargs)
         else:
             _update_state(running, *args, **kwargs)
 
-    task.retry, task.update_state = retry, update_state
+    def replace(sig: Any) -> Any:
+        if _job_of(task) is None:
+            return own_replace(sig)
+        raise NotAllowed(
+            f"{task.name}: self.replace({sig}) is not possible in a job. Enqueue a job of the "
+            "other task, or let it follow by .using(then=…)"
+        )
+
+    task.retry, task.update_state, task.replace = retry, update_state, replace
+    for name in HANDLERS:
+        setattr(task, name, _guarded(task, name))
+    made: Callable[..., Any] = trace.build_tracer(
+        task.name, task, app=task.app, eager=True, Info=JobTrace
+    )
+    return made
+
+
+def _job_of(task: Any) -> RunningJob | None:
+    """Return the job that runs this task now; None: it runs outside of a job."""
+    running = running_or_none()
+    return None if running is None or running.name != task.name else running
+
+
+def _guarded(task: Any, name: str) -> Callable[..., None]:
+    """Return a handler of a task that raises nothing in a job, and always has the error's info."""
+    handler = getattr(task, name)
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        running = _job_of(task)
+        if running is None:
+            handler(*args, **kwargs)
+            return
+        if name == "after_return" and len(args) == 6:
+            args = (*args[:5], getattr(task.request, "einfo", None))
+        try:
+            handler(*args, **kwargs)
+        except Exception:  # noqa: BLE001 - it is logged
+            log_error(running, "%s() of job %s (%s) failed", name, running.id, running.name)
+
+    return call
+
+
+def _keep_connections() -> None:
+    """Let Celery not close the connections of a job, which have its tenant and its transaction."""
+    close = DjangoWorkerFixup.close_database
+
+    def close_database(self: Any, **kwargs: Any) -> None:
+        if running_or_none() is None:
+            close(self, **kwargs)
+
+    DjangoWorkerFixup.close_database = close_database
+
+
+_keep_connections()
 
 
 def _retry(
@@ -195,8 +262,11 @@ def _retry(
             f"{task.name}: self.retry() with {what} is not possible in a job: it runs again with "
             "its arguments. Use exc, countdown, eta and max_retries"
         )
+    running = running_or_none()
+    assert running is not None, "it is called in a job"
     most = task.max_retries if max_retries is None else max_retries
-    if most is not None and request.retries >= most:
+    most = running.max_attempts - 1 if most is None else min(most, running.max_attempts - 1)
+    if request.retries >= most:
         if exc is not None:
             raise exc
         raise MaxRetriesExceededError(
