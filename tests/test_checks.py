@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError, SystemCheckError
-from django.db import connection, connections, models
+from django.db import connection, models
 from django.db.utils import OperationalError
 from django.test import override_settings
 from django.test.utils import isolate_apps
@@ -21,26 +21,11 @@ from django_tenantqueue.calls import sources
 from django_tenantqueue.http import http_job
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
+from tests.databases import SQLITE, other_database
 from tests.factories import make_queue
 from tests.testapp import tasks
 
 CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
-SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
-
-
-@contextmanager
-def other_database(alias: str, settings: dict[str, Any]) -> Iterator[None]:
-    """Let `alias` be another database inside the with block."""
-    connections.settings[alias] = connections.configure_settings({alias: settings, "default": {}})[
-        alias
-    ]
-    try:
-        yield
-    finally:
-        del connections.settings[alias]
-        if hasattr(connections._connections, alias):
-            connections[alias].close()
-            delattr(connections._connections, alias)
 
 
 def found(function: Any, **options: Any) -> list[tuple[str, str]]:
