@@ -45,6 +45,7 @@ class TenantQueueConfig(AppConfig):
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
         register(checks.check_schedules, "tenantqueue")
+        register(checks.check_coroutines, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")

@@ -13,10 +13,11 @@ from django.db import DatabaseError, connections
 from django.db.models import ForeignKey
 from django.utils.module_loading import import_string
 
+from .calls.context import blocking_wrappers, check_coroutine
 from .calls.recurrence import EPOCH, Recurrence
 from .calls.sources import registered_tasks
 from .conf import get_settings
-from .exceptions import InvalidOption
+from .exceptions import InvalidOption, NotAllowed
 from .queries.pooler import is_transaction_pooler
 from .settings import Settings
 
@@ -186,6 +187,29 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
                     f"The schedule of task {task.name} cannot be used: {error}",
                     hint="Correct the schedule=… of its @task.",
                     id="tenantqueue.E010",
+                )
+            )
+    return found
+
+
+def check_coroutines(**kwargs: Any) -> list[CheckMessage]:
+    """E021: a wrapper may not be put around a coroutine task."""
+    try:
+        if not blocking_wrappers():
+            return []
+    except InvalidOption:
+        return []  # E001, E004
+    found: list[CheckMessage] = []
+    for task in registered_tasks().values():
+        try:
+            if task.is_async:
+                check_coroutine(task.name)
+        except NotAllowed as error:
+            found.append(
+                Error(
+                    f"Task {error}.",
+                    hint="See the how-to page about tenants.",
+                    id="tenantqueue.E021",
                 )
             )
     return found

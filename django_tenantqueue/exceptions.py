@@ -44,7 +44,8 @@ class InvalidArgument(TenantQueueError, ValueError):
 
 
 class NotAllowed(TenantQueueError):
-    """What a job names may not be run: it is not registered as a task or listed in CALLABLES."""
+    """What a job names may not be run: it is not registered as a task or listed in CALLABLES, or it
+    is a coroutine and a wrapper may not be put around coroutines."""
 
 
 class UnknownTask(TenantQueueError, LookupError):

@@ -107,7 +107,8 @@ class Settings:
     max_errors: int = 10
     """How many errors a job keeps, the newest."""
     wrappers: tuple[str, ...] = ()
-    """Dotted paths of context managers put around every run, outermost first."""
+    """Dotted paths of context managers put around every run, outermost first. Only one with the
+    attribute `async_capable = True` may be put around coroutines."""
     context: tuple[str, ...] = (
         "django_tenantqueue.calls.context.Language",
         "django_tenantqueue.calls.context.TimeZone",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connection
 
 from django_tenantqueue import Permanent, Retry, current_job, get_tenant, task
@@ -236,6 +238,36 @@ def noting_wrapper(job: Any) -> Any:
         yield
     finally:
         calls.append(("leave", job.id))
+
+
+@contextmanager
+def capable_wrapper(job: Any) -> Any:
+    """Note the same, and be put around coroutines, too."""
+    with noting_wrapper(job):
+        yield
+
+
+capable_wrapper.async_capable = True  # type: ignore[attr-defined]
+
+
+@contextmanager
+def in_schema(job: Any) -> Any:
+    """Set a schema on the connection of this thread, as the wrapper for django-tenants does."""
+    calls.append(("schema of", threading.get_ident()))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('search_path', %s, false)", [f"{job.tenant},public"])
+        yield
+        cursor.execute("SET search_path TO DEFAULT")
+
+
+@task
+def now_a_coroutine() -> Any:
+    """Return a coroutine, as a task does that was no coroutine at the enqueue."""
+    return _thread_of_the_orm()
+
+
+async def _thread_of_the_orm() -> int:
+    return await sync_to_async(threading.get_ident)()
 
 
 class Colour:

@@ -11,34 +11,21 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError, SystemCheckError
-from django.db import connection, connections, models
+from django.db import connection, models
 from django.db.utils import OperationalError
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
 from django_tenantqueue import checks, task
 from django_tenantqueue.calls import sources
+from django_tenantqueue.http import http_job
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
+from tests.databases import SQLITE, other_database
 from tests.factories import make_queue
+from tests.testapp import tasks
 
 CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
-SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
-
-
-@contextmanager
-def other_database(alias: str, settings: dict[str, Any]) -> Iterator[None]:
-    """Let `alias` be another database inside the with block."""
-    connections.settings[alias] = connections.configure_settings({alias: settings, "default": {}})[
-        alias
-    ]
-    try:
-        yield
-    finally:
-        del connections.settings[alias]
-        if hasattr(connections._connections, alias):
-            connections[alias].close()
-            delattr(connections._connections, alias)
 
 
 def found(function: Any, **options: Any) -> list[tuple[str, str]]:
@@ -237,6 +224,19 @@ def test_queue_is_warned_of_when_its_executor_is_not_in_the_settings():
 
     assert number == "tenantqueue.W016"
     assert message.startswith("There are queues with the executor 'gone', which")
+
+
+def test_coroutine_task_is_found_when_a_wrapper_may_not_surround_it(monkeypatch):
+    monkeypatch.setattr(sources, "_tasks", {"a": tasks.noop, "b": tasks.async_noop, "c": http_job})
+    assert checks.check_coroutines() == []
+
+    with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.noting_wrapper"]}):
+        ((number, message),) = found(checks.check_coroutines)
+
+    assert number == "tenantqueue.E021"
+    assert message.startswith("Task 'tests.testapp.tasks.async_noop' is a coroutine, and")
+    with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.capable_wrapper"]}):
+        assert checks.check_coroutines() == []
 
 
 def test_every_message_has_a_hint_when_it_is_shown():

@@ -19,7 +19,7 @@ from django.utils import timezone, translation
 from django.utils.module_loading import import_string
 
 from ..conf import get_settings
-from ..exceptions import InvalidArgument, InvalidOption
+from ..exceptions import InvalidArgument, InvalidOption, NotAllowed
 from . import tracing
 
 
@@ -99,10 +99,37 @@ def _wrappers() -> tuple[Callable[[Any], AbstractContextManager[Any]], ...]:
     return tuple(found)
 
 
+def is_async_capable(wrapper: Callable[[Any], AbstractContextManager[Any]]) -> bool:
+    """Whether a wrapper may be put around coroutines."""
+    return getattr(wrapper, "async_capable", False) is True
+
+
+@cache
+def blocking_wrappers() -> tuple[str, ...]:
+    """Return the paths of the wrappers that may not be put around coroutines."""
+    named = zip(get_settings().wrappers, _wrappers(), strict=True)
+    return tuple(path for path, wrapper in named if not is_async_capable(wrapper))
+
+
+def check_coroutine(name: str) -> None:
+    """Raise NotAllowed when a wrapper may not be put around the coroutine task of that name.
+
+    The package's own coroutines run without these wrappers: they use no tables of the project.
+    """
+    if blocking_wrappers() and not name.startswith("django_tenantqueue."):
+        raise NotAllowed(
+            f"{name!r} is a coroutine, and TENANTQUEUE['WRAPPERS'] names {blocking_wrappers()[0]!r}"
+            ", which may not be put around coroutines: they share one thread for the ORM. Declare "
+            "the task with def and use async_to_sync() in it, or set async_capable = True on a "
+            "wrapper that changes neither its thread nor a connection"
+        )
+
+
 def _forget(*, setting: str, **kwargs: Any) -> None:
     if setting == "TENANTQUEUE":
         _carriers.cache_clear()
         _wrappers.cache_clear()
+        blocking_wrappers.cache_clear()
 
 
 setting_changed.connect(_forget)
@@ -139,7 +166,8 @@ def has_surroundings(context: str | None) -> bool:
 def surroundings(context: str | None, running: Any) -> Iterator[None]:
     """Enter the carriers with their captured values, then the project's wrappers.
 
-    Each wrapper is called with the running job and must return a context manager.
+    Each wrapper is called with the running job and must return a context manager. Around a
+    coroutine only those are entered that may be: see check_coroutine().
     """
     with ExitStack() as stack:
         values = json.loads(context) if context is not None else {}
@@ -147,5 +175,7 @@ def surroundings(context: str | None, running: Any) -> Iterator[None]:
             if carrier.key in values:
                 stack.enter_context(carrier.apply(values[carrier.key]))
         for wrapper in _wrappers():
+            if running.claimed.is_async and not is_async_capable(wrapper):
+                continue
             stack.enter_context(wrapper(running))
         yield

@@ -15,7 +15,7 @@ from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
 from ..calls.call import Call
 from ..calls.callback_url import callback_of
-from ..calls.context import surroundings
+from ..calls.context import check_coroutine, surroundings
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
 from ..calls.tenant import get_tenant, use_tenant
@@ -97,6 +97,8 @@ def _claimed(
     *,
     follows: bool,
 ) -> ClaimedJob:
+    if source.is_async:
+        check_coroutine(source.name)
     text = source.encode(args, kwargs, follows=follows)
     if options.unique is not None:  # a key that is none is an error here, too
         make_key(options.unique, source, tenant, args, kwargs, text)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.db import (
     DatabaseError,
     InterfaceError,
@@ -25,7 +25,7 @@ from django.utils import timezone
 from .. import signals
 from ..calls import tracing
 from ..calls.arguments import decode_args
-from ..calls.context import has_surroundings, surroundings
+from ..calls.context import check_coroutine, has_surroundings, surroundings
 from ..calls.sources import INTERNAL, RegisteredTask, resolve
 from ..calls.tenant import use_tenant
 from ..conf import get_settings
@@ -211,11 +211,17 @@ def _called(running: RunningJob, call: Call, blocks: Mapping[str, int]) -> Any:
     finally:
         current.end_forked_copy(running)
     if inspect.iscoroutine(value):
-        value = asyncio.run(value)  # it became a coroutine after the job was enqueued
+        # it became a coroutine after the job was enqueued. What it hands to sync_to_async runs in
+        # this thread, where the wrappers were entered
+        value = async_to_sync(_finished)(value)
     check_blocks(blocks)
     running.ended = time.monotonic()
     call_hook_quietly(call.task, "success", running, value)
     return value
+
+
+async def _finished(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def _run_atomic(
@@ -297,6 +303,7 @@ async def _run_async(running: RunningJob) -> Outcome:
     try:
         outcome = _before(running)
         if outcome is None:
+            check_coroutine(running.name)
             with use_tenant(running.tenant), _around(running):
                 claimed = running.claimed
                 values = await aplaceholder_values(running)

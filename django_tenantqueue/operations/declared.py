@@ -11,7 +11,7 @@ from django.db import connections, transaction
 
 from ..calls.sources import registered_tasks
 from ..models import Schedule, TaskControl
-from ..queries.locks import LockKey
+from ..queries.locks import KEY, LockKey
 from .schedules import add_schedule, columns_of, write_schedule
 from .task_control import rate_task
 
@@ -38,7 +38,7 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
     added = changed = removed = 0
     with transaction.atomic(using=using):
         with connections[using].cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LockKey.SCHEDULES])
+            cursor.execute(f"SELECT pg_advisory_xact_lock({KEY})", [LockKey.SCHEDULES])
         rows = Schedule.objects.using(using).exclude(source=Schedule.Source.ADMIN)
         found = {row.task: row for row in rows.order_by("pk").select_for_update(no_key=True)}
         for name, when in declared.items():

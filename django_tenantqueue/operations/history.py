@@ -25,7 +25,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from ..queries.base import LOCK_MILLISECONDS, ready_connection, statement
-from ..queries.locks import LockClass
+from ..queries.locks import KEY, LockKey
 
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
@@ -63,7 +63,7 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
             # or what was changed while the lock was waited for would not be seen
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
-        cursor.execute("SELECT pg_advisory_xact_lock(%s::integer, 0)", [LockClass.HISTORY])
+        cursor.execute(f"SELECT pg_advisory_xact_lock({KEY})".encode(), [LockKey.HISTORY])
         yield cursor
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..calls.context import capture_context
+from ..calls.context import capture_context, check_coroutine
 from ..calls.options import Options, check_labels
 from ..calls.sources import Source
 from ..calls.unique_key import make_key
@@ -31,7 +31,9 @@ def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
 
 
 def new_job(source: Source, options: Options, queue_id: int, args: str) -> queries.NewJob:
-    """Return what insert_job.sql takes."""
+    """Return what insert_job.sql takes. Raises NotAllowed: see check_coroutine()."""
+    if source.is_async:
+        check_coroutine(source.name)
     settings = get_settings()
     priority = Priority.DEFAULT if options.priority is None else options.priority
     run_at: datetime | None = None

@@ -17,7 +17,7 @@ from .claim import ClaimedJob, ClaimRequest, Look, as_look, claim_params, lock_p
 from .finish import Failed, Finished, finish_params, reschedule_params
 from .follow_ups import FollowUp, read_follow_ups
 from .gates import Released, halt_params
-from .locks import GATE_LOCK_CLASSES, LockClass
+from .locks import GATE_LOCK_CLASSES, LockKey
 from .monitors import as_released
 from .survey import Taken, first_taken_params
 
@@ -92,7 +92,7 @@ def exchange(
                 assert not failed
                 assert not feed
                 connection.execute(TURNSTILE_TIMEOUT, prepare=prepare)
-                params = {"lock_class": LockClass.TURNSTILE}
+                params = {"key": LockKey.TURNSTILE}
                 send_statement(connection, "wait_at_turnstile", params)
             sent = {name: send_statement(connection, name, params) for name, params in statements}
             if is_explicit:

@@ -13,6 +13,12 @@ import psycopg
 from .base import Where, array, execute, execute_bounded, fetch
 from .claim import ClaimedJob
 
+LISTEN = b"""
+    DO $$ BEGIN
+        EXECUTE concat_ws('_', 'LISTEN tenantqueue', 'tenantqueue_worker'::regclass::oid, %d);
+    END $$
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
@@ -177,8 +183,12 @@ def take_lead(connection: psycopg.Connection[Any], key: int) -> bool:
 
 
 def listen(connection: psycopg.Connection[Any], worker_id: int) -> None:
-    """Listen for the notifications meant for this worker."""
-    connection.execute(f"LISTEN tenantqueue_{int(worker_id)}".encode())
+    """Listen for the notifications meant for this worker.
+
+    The oid of its table is in the name of the channel: a worker of another installation in the
+    database may have the same id. parts/woken.sql notifies it.
+    """
+    connection.execute(LISTEN % int(worker_id))
 
 
 def find_queue_names(connection: psycopg.Connection[Any], queue_id: int) -> tuple[str, str]:

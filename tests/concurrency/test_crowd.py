@@ -15,7 +15,7 @@ from django_tenantqueue.operations.places import BLOCKED_SECONDS
 from django_tenantqueue.queries import exchange as exchange_queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.finish import Finished
-from django_tenantqueue.queries.locks import LockClass
+from django_tenantqueue.queries.locks import LockKey
 from django_tenantqueue.worker.child.next_claim import MOST_DETOURS, Turnstile
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue
@@ -31,7 +31,7 @@ def claim_in_line(worker: FakeWorker) -> list[int]:
 
 def stand_in_front(db: psycopg.Connection) -> None:
     db.execute(exchange_queries.TURNSTILE_TIMEOUT)
-    db.execute(statement("wait_at_turnstile"), {"lock_class": LockClass.TURNSTILE})
+    db.execute(statement("wait_at_turnstile"), {"key": LockKey.TURNSTILE})
 
 
 def somebody_stands_in_line() -> bool:

@@ -19,7 +19,7 @@ from django_tenantqueue.queries import monitors as queries
 from django_tenantqueue.queries.base import statement
 from django_tenantqueue.queries.exchange import exchange
 from django_tenantqueue.queries.finish import Finished
-from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES, LockClass
 from django_tenantqueue.states import State
 from django_tenantqueue.worker.child import release_after_finish
 from tests.concurrency.loops import turned_loop
@@ -155,8 +155,7 @@ def test_gate_is_handed_back_when_somebody_else_lets_through(worker, open_connec
     jobs = worker.claim(10)
     other = open_connection()
     with other.transaction():
-        lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
-        other.execute(lock, [0x74716730, str(monitor.pk)])
+        hold_gate(other, GATE_LOCK_CLASSES[MONITOR], monitor)
 
         ends = [Finished(jobs[0].id, jobs[0].claim_seq, "success", 0.0)]
         answer = exchange(worker.db, worker.id, finished=ends, feed=[str(monitor.pk)])
@@ -194,8 +193,7 @@ def test_nothing_is_added_when_it_has_ended_meanwhile(threads, open_connection):
     monitor = start(0, parallel=2, keep_open=True)
     other = open_connection()
     with other.transaction():
-        lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
-        other.execute(lock, [0x7471673F, str(monitor.pk)])
+        hold_gate(other, LockClass.MONITOR_ADDITION, monitor)
         adding = threads.start(lambda: monitor.add([noop.call()]))
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         wait_until(lambda: other.execute(waiting).fetchone()[0], what="the addition waits")
@@ -294,11 +292,15 @@ def test_operators_row_lock_holds_up_no_release(worker, open_connection):
 def fed_by_somebody_else(connection, monitor: ConcurrentJobMonitor):
     """Hold the lock of a release of a monitor inside the with block."""
     with connection.transaction():
-        connection.execute(
-            statement("lock_gates"),
-            {"lock_class": GATE_LOCK_CLASSES[MONITOR], "keys": [str(monitor.pk)]},
-        )
+        hold_gate(connection, GATE_LOCK_CLASSES[MONITOR], monitor)
         yield
+
+
+def hold_gate(connection, lock_class: int, monitor: ConcurrentJobMonitor) -> None:
+    """Take the lock of a monitor until the commit."""
+    connection.execute(
+        statement("lock_gates"), {"lock_class": lock_class, "keys": [str(monitor.pk)]}
+    )
 
 
 def end(loop, job_id: int) -> None:

@@ -21,8 +21,8 @@ from django_tenantqueue.operations.sessions import (
     tune_session,
 )
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.queries.gates import prune_sessions
-from django_tenantqueue.queries.locks import GATE_LOCK_CLASSES
+from django_tenantqueue.queries.gates import lock_gates, prune_sessions
+from django_tenantqueue.queries.workers import listen
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 from tests.timing import assert_within
@@ -97,9 +97,7 @@ def test_sweep_finds_what_a_crash_has_kept_from_its_release():
 def test_enqueue_waits_for_no_release_and_the_sweep_does_what_it_could_not(open_connection):
     other = open_connection()
     with other.transaction():
-        other.execute(
-            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [GATE_LOCK_CLASSES[SESSION], KEY]
-        )
+        lock_gates(other, SESSION, [KEY])
         began = time.monotonic()
         ids = enqueue(2)
         waited = time.monotonic() - began
@@ -118,9 +116,7 @@ def test_connection_of_a_worker_goes_on_when_its_release_gets_no_lock(worker, op
         connection.run_on_commit.clear()
     other = open_connection()
     with other.transaction():
-        other.execute(
-            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [GATE_LOCK_CLASSES[SESSION], KEY]
-        )
+        lock_gates(other, SESSION, [KEY])
         assert release(worker.db, KEYS).ready == 0
 
     assert release(worker.db, KEYS).ready == 1
@@ -222,7 +218,7 @@ def test_session_halts_when_its_row_was_removed_while_its_job_came():
 @pytest.mark.parametrize("bulk", [True, False])
 def test_released_job_wakes_a_worker(worker, bulk):
     connection_of_worker = worker.db
-    connection_of_worker.execute(f"LISTEN tenantqueue_{worker.id}")
+    listen(connection_of_worker, worker.id)
     connection_of_worker.execute(
         "UPDATE tenantqueue_worker SET sleeping_until = now() + interval '1 hour' WHERE id = %s",
         [worker.id],
@@ -233,9 +229,8 @@ def test_released_job_wakes_a_worker(worker, bulk):
     else:
         noop.using(session="s", tenant="acme").delay()
 
-    assert [note.channel for note in connection_of_worker.notifies(timeout=5, stop_after=1)] == [
-        f"tenantqueue_{worker.id}"
-    ]
+    (note,) = connection_of_worker.notifies(timeout=5, stop_after=1)
+    assert note.channel.endswith(f"_{worker.id}")
 
 
 def test_caps_of_users_are_set_whatever_is_pruned_meanwhile(threads):

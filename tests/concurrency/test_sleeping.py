@@ -58,8 +58,26 @@ def test_sleeper_is_woken_when_the_job_comes_after_its_last_claim(worker):
     noop.using(tenant="acme").delay()
 
     (notification,) = worker.db.notifies(timeout=10, stop_after=1)
-    assert notification.channel == f"tenantqueue_{worker.id}"
+    assert notification.channel.endswith(f"_{worker.id}")
     assert len(worker.claim()) == 1
+
+
+def test_worker_of_another_schema_is_not_woken_when_it_has_the_same_id(worker, open_connection):
+    other = open_connection()
+    with other.transaction():  # undone at the end
+        other.execute("CREATE SCHEMA other")
+        other.execute("CREATE TABLE other.tenantqueue_worker ()")
+        other.execute("SET LOCAL search_path = other")
+        queries.listen(other, worker.id)
+        other.execute("DROP SCHEMA other CASCADE")
+    queries.listen(worker.db, worker.id)
+    queries.sleep_worker(worker.db, worker.id, 60.0)
+
+    noop.using(tenant="acme").delay()
+
+    assert list(worker.db.notifies(timeout=10, stop_after=1))
+    other.execute("SELECT")
+    assert not list(other.notifies(timeout=0))
 
 
 def test_sleepers_are_looked_for_again_when_the_insert_took_long(make_sleeper, monkeypatch):

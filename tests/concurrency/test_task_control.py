@@ -138,7 +138,8 @@ def wait_for_a_lock() -> None:
         while time.monotonic() < end_at:
             cursor.execute(
                 "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
-                "AND classid = %s::bigint",
+                "AND classid = "
+                "hashtext(concat_ws(' ', %s, 'tenantqueue_tenantqueue'::regclass::oid))::oid",
                 [GATE_LOCK_CLASSES[TASK]],
             )
             if cursor.rowcount:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from django.utils.asyncio import async_unsafe
 
 from django_tenantqueue import current_job, signals
 from django_tenantqueue.conf import TEN_YEARS
-from django_tenantqueue.exceptions import InvalidOption, Retry
+from django_tenantqueue.exceptions import InvalidOption, NotAllowed, Retry
 from django_tenantqueue.execution import outcome
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.run import run_sync
@@ -337,13 +338,56 @@ def test_enqueue_is_refused_when_a_carried_value_is_not_json(monkeypatch):
         sample_tasks.colour.delay()
 
 
-@override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.noting_wrapper"]})
+@override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.capable_wrapper"]})
 @pytest.mark.parametrize("name", ["noop", "async_noop", "fail_for_good"])
 def test_wrapper_is_put_around_when_a_job_runs(name):
     job = getattr(tasks, name).using(tenant="acme").delay()
     run_pending()
 
     assert calls == [("enter", job.pk, "acme"), ("leave", job.pk)]
+
+
+IN_SCHEMA = {"WRAPPERS": ["tests.sample_tasks.capable_wrapper", "tests.sample_tasks.in_schema"]}
+REFUSED = r"'tests.testapp.tasks.async_noop' is a coroutine, and .*'tests.sample_tasks.in_schema'"
+
+
+@pytest.mark.parametrize("is_eager", [False, True], ids=["stored", "eager"])
+def test_coroutine_is_refused_when_a_wrapper_may_not_surround_it(is_eager):
+    bound = tasks.async_noop.using(tenant="acme")
+
+    with override_settings(TENANTQUEUE={**IN_SCHEMA, "EAGER": is_eager}):
+        for enqueue in (bound.delay, lambda: bound.enqueue_many([()])):
+            with pytest.raises(NotAllowed, match=REFUSED):
+                enqueue()
+
+    assert not Job.objects.exists()
+    assert calls == []
+
+
+@override_settings(TENANTQUEUE=IN_SCHEMA)
+def test_coroutine_is_refused_when_it_would_follow_a_job():
+    with pytest.raises(NotAllowed, match=REFUSED):
+        tasks.noop.using(then=tasks.async_noop.call()).delay()
+
+    assert not Job.objects.exists()
+
+
+def test_waiting_coroutine_fails_when_a_wrapper_may_not_surround_it():
+    job = tasks.async_noop.using(tenant="acme").delay()
+
+    with override_settings(TENANTQUEUE=IN_SCHEMA):
+        run_pending()
+
+    job = job.refresh()
+    assert (job.state, job.attempt, calls) == ("error", 1, [])
+    assert re.search(REFUSED, job.errors[0]["message"])
+
+
+@override_settings(TENANTQUEUE=IN_SCHEMA)
+def test_orm_runs_in_the_thread_of_the_wrappers_when_a_task_became_a_coroutine():
+    job = ran(sample_tasks.now_a_coroutine.using(tenant="acme").delay())
+
+    assert calls[1] == ("schema of", job.result)
 
 
 # hooks and signals

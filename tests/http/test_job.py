@@ -27,6 +27,7 @@ from django_tenantqueue.http.client import Client, _explained
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.status.masking import MASK, mask_of_job
 from django_tenantqueue.testing import run_pending
+from tests import sample_tasks
 from tests.factories import make_job
 from tests.testapp.tasks import echo
 
@@ -146,6 +147,18 @@ def test_request_is_sent_at_once_in_eager_mode(endpoint: Endpoint, settings: Any
     job = http_job.delay(endpoint.url, {"n": 1})
 
     assert (job.result, len(endpoint.received)) == ({"status": 200, "body": {}}, 1)
+
+
+def test_request_is_sent_when_a_wrapper_may_not_surround_coroutines(
+    endpoint: Endpoint, settings: Any
+):
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "WRAPPERS": ["tests.sample_tasks.in_schema"]}
+    sample_tasks.calls.clear()
+
+    job = http_job.delay(endpoint.url)
+    run_pending()
+
+    assert (job.refresh().state, sample_tasks.calls) == ("success", [])
 
 
 def test_job_may_be_a_detail_of_a_monitor(endpoint: Endpoint):

@@ -32,7 +32,7 @@ def maintainers() -> list[int]:
     """Return the server's pids of the connections that hold the lock of the maintenance."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = %s AND granted "
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND granted "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
             [LockKey.MAINTENANCE],
         )

@@ -135,7 +135,7 @@ CASES: dict[str, list[Case]] = {
     "prune_changes": [
         Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],
-    "wait_at_turnstile": [Case(lambda _: {"lock_class": 1}, worker=True)],
+    "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],
     "list_routings": [Case(lambda _: {}, buffers=100)],
     "take_lead": [

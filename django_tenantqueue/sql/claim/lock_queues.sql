@@ -26,7 +26,10 @@ WITH RECURSIVE
         UNION ALL
         SELECT
         WHERE seen.is_unlimited
-            AND pg_try_advisory_xact_lock_shared(%(lock_class)s::integer, seen.queue_id)
+            AND pg_try_advisory_xact_lock_shared(
+-- include: lock_class
+                , seen.queue_id
+            )
     ) queue
     WHERE seen.status = 'open'
     LIMIT %(most_locks)s::integer

@@ -3,7 +3,10 @@
 -- Locks: advisory, by the hash of the key. Two keys of one hash share a lock. Another release waits
 -- for it until the lock_timeout of its transaction.
 SELECT
-    pg_advisory_xact_lock(%(lock_class)s::integer, gate.hash),
+    pg_advisory_xact_lock(
+-- include: lock_class
+        , gate.hash
+    ),
     EXISTS (
         SELECT
         FROM tenantqueue_taskcontrol c

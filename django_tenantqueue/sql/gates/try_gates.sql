@@ -5,7 +5,10 @@ SELECT locked.keys
 FROM (
     SELECT coalesce(array_agg(given.key), '{}') AS keys
     FROM unnest(%(keys)s::text[]) AS given (key)
-    WHERE pg_try_advisory_xact_lock(%(lock_class)s::integer, hashtext(given.key))
+    WHERE pg_try_advisory_xact_lock(
+-- include: lock_class
+        , hashtext(given.key)
+    )
 ) locked
 CROSS JOIN LATERAL (
     SELECT set_config('tenantqueue.gates', locked.keys::text, true)

@@ -3,6 +3,9 @@
 -- Locks: advisory, shared by all who add. Waits for end_monitors.sql only, for milliseconds.
 SELECT current_setting('transaction_isolation') = 'read committed' AS is_fresh
 FROM (
-    SELECT pg_advisory_xact_lock_shared(%(lock_class)s::integer, hashtext(%(key)s::text))
+    SELECT pg_advisory_xact_lock_shared(
+-- include: lock_class
+        , hashtext(%(key)s::text)
+    )
     OFFSET 0
 ) locked

@@ -9,7 +9,10 @@ WITH held AS MATERIALIZED (
     SELECT l.objid
     FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-        AND l.classid = %(lock_class)s::integer::oid
+        AND l.classid = CAST(
+-- include: lock_class
+            AS oid
+        )
         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
 )
 SELECT w.id

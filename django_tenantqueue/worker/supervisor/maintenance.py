@@ -25,7 +25,7 @@ from ...operations.sessions import Pruning
 from ...operations.unique import KeyPruning
 from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
-from ...queries.locks import LockKey
+from ...queries.locks import KEY, LockKey
 from ...queries.workers import take_lead
 from ..connection import PROBE_SECONDS
 from ..waiting import next_tick
@@ -253,14 +253,16 @@ class Maintenance:
 
     def _lead_for_transaction(self) -> bool:
         with connections[self.alias].cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LockKey.MAINTENANCE])
+            cursor.execute(f"SELECT pg_try_advisory_xact_lock({KEY})", [LockKey.MAINTENANCE])
             return bool(cursor.fetchone()[0])
 
     def resign(self) -> None:
         """Let another supervisor do the maintenance: this one is about to stop."""
         if self.leading and self._led_on is not None and not self._led_on.closed:
             with suppress(psycopg.Error):
-                self._led_on.execute("SELECT pg_advisory_unlock(%s)", [LockKey.MAINTENANCE])
+                self._led_on.execute(
+                    f"SELECT pg_advisory_unlock({KEY})".encode(), [LockKey.MAINTENANCE]
+                )
         self.leading = False
 
     def _lead(self) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries import control as queries
-from django_tenantqueue.queries.locks import LockKey
+from django_tenantqueue.queries.locks import KEY, LockKey
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
@@ -300,7 +300,7 @@ def test_all_lead_in_turn_when_a_pooler_gives_sessions_to_others():
 
 def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):
     with override_settings(TENANTQUEUE={"POOLER": True}), other.transaction():
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [LockKey.MAINTENANCE])
+        other.execute(f"SELECT pg_advisory_xact_lock({KEY})", [LockKey.MAINTENANCE])
         due = make_job(state="scheduled", run_at=timezone.now())
 
         assert Maintenance(Lease("default", "test")).run_once() == STANDBY_SECONDS
