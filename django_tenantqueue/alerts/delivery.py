@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils import timezone
 
 from ..conf import get_settings
@@ -12,19 +14,24 @@ from ..states import Priority
 from ..tasks import InternalTask
 from .channels import CHANNELS
 from .conditions import TASK_PREFIX
-from .messages import Message, make_message
+from .messages import Message, make_message, read_message, stored
 
 NUM_SLOTS = 5
 """Messages of a tenant that are sent at once, while nothing else is set in the queue. Halved: they
 arrive later where a receiver is slow. Doubled: such a receiver takes twice as many threads."""
 
 
-def _deliver(rule_id: int, channel: str, message: Message) -> None:
-    """Send a message. A new address of the rule counts for messages that wait, too."""
+def _deliver(rule_id: int, channel: str, kept: dict[str, Any]) -> None:
+    """Send a message. A new address of the rule counts for messages that wait, too.
+
+    `kept`: see stored(). Nothing is sent when all of its alerts are gone.
+    """
     rule = AlertRule.objects.using(get_settings().database).filter(pk=rule_id).first()
     if rule is None:
         raise Permanent(f"alert rule {rule_id} does not exist any more")
-    CHANNELS[channel](rule, message)
+    message = read_message(rule, kept)
+    if message["alerts"] or not kept["alerts"]:
+        CHANNELS[channel](rule, message)
 
 
 deliver = InternalTask(
@@ -43,7 +50,7 @@ def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
         make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
     using_queue = {"tenant": rule.tenant, "queue": queue}
     return [
-        deliver.enqueue(using_queue, rule_id=rule.pk, channel=channel, message=message)
+        deliver.enqueue(using_queue, rule_id=rule.pk, channel=channel, kept=stored(message))
         for channel in rule.channels
     ]
 

@@ -1,4 +1,4 @@
-"""The messages of alerts: what an argument of their job has, and how each channel words it."""
+"""The messages of alerts: what their job stores of them, and how each channel words them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ LONGEST = MESSAGE // 4
 
 Message = dict[str, Any]
 """As the generic JSON has it, beside its `id`."""
+SHARED = ("id", "at", "more", "left_out", "test")
+"""What a message and what is stored of it have in common."""
 
 
 def make_message(
@@ -36,18 +38,42 @@ def make_message(
         "rule": rule.name,
         "kind": rule.kind,
         "tenant": rule.tenant,
-        "alerts": [_entry(alert) for alert in alerts],
+        "alerts": [_entry(alert, _state(alert)) for alert in alerts],
         "more": more,
         "left_out": left_out,
         "test": test,
     }
 
 
-def _entry(alert: Alert) -> dict[str, Any]:
-    resolved = alert.resolved_at
+def stored(message: Message) -> dict[str, Any]:
+    """Return what the job that delivers a message has of it: of its alerts the ids and states.
+
+    What they say stays in their rows, which are erased with their tenants.
+    """
+    alerts = [[alert["id"], alert["state"]] for alert in message["alerts"]]
+    return {**{name: message[name] for name in SHARED}, "alerts": alerts}
+
+
+def read_message(rule: AlertRule, kept: dict[str, Any]) -> Message:
+    """Return the message of which stored() was kept. Alerts that are gone are left out."""
+    states = dict(kept["alerts"])
+    alerts = Alert.objects.using(rule._state.db).filter(rule=rule).in_bulk(states)
+    entries = [_entry(alerts[pk], state) for pk, state in states.items() if pk in alerts]
+    message = make_message(rule, now=datetime.fromisoformat(kept["at"]))
+    return message | {name: kept[name] for name in SHARED} | {"alerts": entries}
+
+
+def _state(alert: Alert) -> str:
+    if alert.resolved_at:
+        return "resolved"
+    return "open" if alert.told_at is None else "still open"
+
+
+def _entry(alert: Alert, state: str) -> dict[str, Any]:
+    resolved = alert.resolved_at if state == "resolved" else None
     return {
         "id": alert.pk,
-        "state": "resolved" if resolved else "open" if alert.told_at is None else "still open",
+        "state": state,
         "object": alert.label[:LONGEST],
         "text": alert.text,
         "opened_at": alert.opened_at.isoformat(),

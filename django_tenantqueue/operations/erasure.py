@@ -46,6 +46,7 @@ from ..states import ACTIVE
 from ..status.amounts import READ
 from . import control
 from .changes import Entry
+from .erasure_elsewhere import find_bulk_jobs, forget_elsewhere, forget_follow_ups
 from .queues import forget_queues
 
 LOOK_SECONDS = control.CLAIM_SECONDS / 5
@@ -86,7 +87,12 @@ def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[Qu
     value = {"queue_id__in": queues, "key__startswith": gate_key(tenant, "")}.get(lookup, tenant)
     rows = model._default_manager.using(using).filter(**{lookup: value})
     if isinstance(rows, JobQuerySet):
-        return [rows.unfinished().exclude(state__in=sorted(ACTIVE)), rows.finished()]
+        bulk = find_bulk_jobs(using, tenant, queues, final=True)
+        return [
+            rows.unfinished().exclude(state__in=sorted(ACTIVE)),
+            rows.finished(),
+            Job.objects.using(using).finished().filter(pk__in=bulk),
+        ]
     return [rows]
 
 
@@ -101,11 +107,11 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
     with transaction.atomic(using=using):
         queues = TenantQueue.objects.using(using).filter(tenant=tenant)
         ids = [queue.pk for queue in queues.order_by("pk").select_for_update()]
-        active = _active(using, ids)
+        active = _active(using, tenant, ids)
         if active and not stop:
             raise TransitionRefused(
-                f"{len(active)} jobs of tenant {tenant!r} run: wait for their end, or let them be "
-                "stopped (--stop)"
+                f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
+                "have not ended: wait for them, or let them be stopped (--stop)"
             )
         queues.update(paused=True, retired=True)
         tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
@@ -113,9 +119,11 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
         Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
 
 
-def _active(using: str, queue_ids: Ids) -> list[int]:
+def _active(using: str, tenant: str, queue_ids: Ids) -> list[int]:
+    """Return the jobs of these queues that run, and the unfinished bulk actions of others."""
     jobs = Job.objects.using(using).active().filter(queue_id__in=queue_ids)
-    return list(jobs.order_by().values_list("pk", flat=True))
+    bulk = find_bulk_jobs(using, tenant, queue_ids, final=False)
+    return [*jobs.order_by().values_list("pk", flat=True), *bulk]
 
 
 def erase_tenant(
@@ -129,18 +137,22 @@ def erase_tenant(
     """Delete all rows about a tenant; return their numbers by table. It can be repeated.
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
-    ends for up to `wait_seconds`. `tell` is called after each step. One entry of the list of
-    changes says how many rows there were, without the tenant. Raises TransitionRefused when jobs
-    run (still), and InvalidOption for no tenant.
+    ends for up to `wait_seconds`. Bulk actions on its jobs, or on those of all tenants, are treated
+    like its jobs. What other rows say of it is taken out of them. `tell` is called after each step.
+    One entry of the list of changes says how many rows there were, without the tenant. Raises
+    TransitionRefused when jobs run (still), and InvalidOption for no tenant.
     """
     close_tenant(using, tenant, stop=stop)
     queues = TenantQueue.objects.using(using).filter(tenant=tenant)
     ids = list(queues.order_by("pk").values_list("pk", flat=True))
     _end_jobs(using, tenant, ids, time.monotonic() + wait_seconds if stop else 0.0)
+    forget_elsewhere(using, tenant)
     report = dict.fromkeys((model._meta.db_table for model in TABLES), 0)
     # twice: jobs of other tenants enqueue what follows them until the queues are gone
     for model in [*TABLES] * 2:
         table = model._meta.db_table
+        if model is TenantQueue:
+            forget_follow_ups(using, ids)
         for rows in rows_of(using, model, tenant, ids):
             for count in _delete(using, rows):
                 report[table] += count
@@ -154,11 +166,11 @@ def erase_tenant(
 
 def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
     """Wait until no job of these queues runs. Raises TransitionRefused after `until`."""
-    while active := _active(using, queue_ids):
+    while active := _active(using, tenant, queue_ids):
         if time.monotonic() >= until:
             raise TransitionRefused(
-                f"{len(active)} jobs of tenant {tenant!r} run: its queues are paused and retired. "
-                "Do it again when they have ended"
+                f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
+                "have not ended: its queues are paused and retired. Do it again when they have"
             )
         control.cancel(active, using=using, recorded=False)
         time.sleep(LOOK_SECONDS)

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from django_tenantqueue.alerts import check, fleet
 from django_tenantqueue.alerts.check import check_rules, prune_alerts, seconds_to_next_check
+from django_tenantqueue.alerts.messages import read_message
 from django_tenantqueue.models import Alert, AlertRule, Job, Schedule, Session, TenantQueue
 from django_tenantqueue.operations.alert_rules import make_alert_rule, tune_alert_rule
 from django_tenantqueue.operations.schedules import make_schedule
@@ -43,7 +44,8 @@ def look(now: datetime | None = None) -> None:
 def told() -> list[tuple[list[tuple[str, str]], int, int]]:
     """Return what each message tells: state and object, and how many more and left out."""
     jobs = Job.objects.filter(name="django_tenantqueue.alerts.deliver").order_by("pk")
-    messages = [job.args["kwargs"]["message"] for job in jobs]
+    calls = [job.args["kwargs"] for job in jobs]
+    messages = [read_message(AlertRule.objects.get(pk=c["rule_id"]), c["kept"]) for c in calls]
     return [
         ([(a["state"], a["object"]) for a in m["alerts"]], m["more"], m["left_out"])
         for m in messages

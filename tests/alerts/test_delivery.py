@@ -12,8 +12,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from django_tenantqueue.alerts.check import check_rules
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import AlertRule, Job
 from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.operations.erasure import erase_tenant
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_jobs, make_queue
 from tests.process.receivers import (
@@ -48,11 +49,13 @@ def mailbox(settings: Any) -> Iterator[Mailbox]:
         yield made
 
 
-def open_alert() -> None:
-    """Find that a job of a queue waits for too long."""
+def open_alert(*tenants: str) -> None:
+    """Find that a job of a queue waits for too long, of each tenant."""
     moment = timezone.now() - timedelta(minutes=10)
-    queue = make_queue("acme", "slow", paused=True)
-    make_jobs(queue, 1, created_at=moment, run_at=moment)
+    for tenant in tenants or ["acme"]:
+        queue = make_queue(tenant, "slow", paused=True)
+        make_jobs(queue, 1, created_at=moment, run_at=moment)
+    AlertRule.objects.update(next_at=moment)
     check_rules("default")
 
 
@@ -105,3 +108,21 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
 
     assert (len(receiver.requests), len(mailbox.mails)) == (requests, 1)
     assert Job.objects.filter(name=DELIVERIES).count() == 2
+
+
+def test_message_that_waits_leaves_out_alerts_that_are_gone(caplog: Any) -> None:
+    make_alert_rule("slow", "wait", log=True)
+    open_alert("acme", "zebra")
+    erase_tenant("acme", using="default")
+    run_pending()
+    assert "OPEN zebra / slow" in caplog.text
+    assert "acme" not in caplog.text
+    caplog.clear()
+
+    open_alert("acme")
+    erase_tenant("acme", using="default")
+    run_pending()
+
+    assert "open" not in caplog.text
+    states = Job.objects.filter(name=DELIVERIES).values_list("state", flat=True)
+    assert set(states) == {"success"}
