@@ -141,7 +141,7 @@ def test_test_button_enqueues_a_message_for_each_receiver(admin_client: Client) 
     page = admin_client.post(address, {"_send_test": "1"}, follow=True)
 
     jobs = Job.objects.select_related("queue").order_by("pk")
-    assert [(job.queue.name, job.args["args"][1]) for job in jobs] == [
+    assert [(job.queue.name, job.args["kwargs"]["channel"]) for job in jobs] == [
         ("alerts", "webhook"),
         ("alerts", "log"),
     ]
