@@ -13,7 +13,7 @@ from django.utils.connection import ConnectionDoesNotExist
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.arguments import MARK, decode_args
+from ..calls.arguments import MARK, check_entered, decode_args, marked_values
 from ..calls.sources import INTERNAL, NOTHING, Source
 from ..exceptions import TenantQueueError
 from ..models import Job, TenantQueue
@@ -156,7 +156,8 @@ class AgainForm(PriorityForm):
         else:
             return cleaned
         try:
-            for entry in (entry for part in (args, kwargs) for entry in _marked_values(part)):
+            check_entered(args, kwargs, self._job.args)
+            for entry in marked_values([args, kwargs]):
                 _check_readable(entry)
             self.call = decode_args(json.dumps({"args": args, "kwargs": kwargs}))
             self._source.check_call(tuple(self.call[0]), self.call[1])
@@ -171,17 +172,6 @@ def _words(error: Exception) -> str:
     if isinstance(error, KeyError):
         return gettext("An object with “%(mark)s” has no %(key)s.") % {"mark": MARK, "key": error}
     return str(error)
-
-
-def _marked_values(value: Any) -> list[dict[str, Any]]:
-    """Return the objects inside a value that stand for another type than JSON has."""
-    if isinstance(value, dict):
-        if MARK in value:
-            return [value]
-        value = list(value.values())
-    if not isinstance(value, list):
-        return []
-    return [entry for inner in value for entry in _marked_values(inner)]
 
 
 def _check_readable(entry: dict[str, Any]) -> None:

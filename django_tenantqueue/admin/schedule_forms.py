@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.arguments import decode_args
+from ..calls.arguments import check_entered, decode_args
 from ..calls.sources import describe_named
 from ..exceptions import TenantQueueError, UnknownTask
 from ..models import Schedule
@@ -109,7 +109,9 @@ class ScheduleForm(SingleTuneForm):
             return cleaned
         row = cast("Schedule", self.wanted_row())
         row.clean()
+        stored = [getattr(self.instance, name) for name in CALL]
         try:
+            check_entered(row.args, row.kwargs, stored)
             source, _task = describe_named(row.task)
             text = json.dumps({"args": row.args, "kwargs": row.kwargs})
             args, kwargs = decode_args(text)

@@ -150,6 +150,37 @@ def _refuse(value: object, path: str) -> None:
             raise InvalidArgument(f"{path} {error}") from None
 
 
+def marked_values(value: Any) -> list[dict[str, Any]]:
+    """Return the objects inside a JSON value that have the key MARK."""
+    found, waiting = [], [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict) and MARK in inner:
+            found.append(inner)
+        if isinstance(inner, list | dict):
+            waiting += inner.values() if isinstance(inner, dict) else inner
+    return found[::-1]
+
+
+def check_entered(args: list[Any], kwargs: dict[str, Any], stored: Any) -> None:
+    """Raise InvalidArgument for a use of MARK among arguments that an operator has entered.
+
+    It stands for placeholders and for values. A row of a model would be loaded, and so must be one
+    that the `stored` arguments have.
+    """
+    if MARK in kwargs:
+        raise InvalidArgument(f"no argument can be called {MARK!r}: the name is reserved")
+    kept = marked_values(stored)
+    for entry in marked_values([*args, *kwargs.values()]):
+        kind = entry[MARK]
+        if entry not in kept and kind not in (*PLACEHOLDERS, *_VALUES):
+            raise InvalidArgument(
+                f"{{{MARK!r}: {kind!r}}} cannot be entered: known are "
+                f"{', '.join((*PLACEHOLDERS, *_VALUES))}, and objects that the arguments have "
+                "already"
+            )
+
+
 def _needs_look(value: object) -> bool:
     """Whether a value may have what would silently come back changed: keys, subclasses."""
     if type(value) in _PLAIN or type(value) is float:
@@ -167,6 +198,8 @@ def encode_args(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     call: dict[str, Any] = {"args": args}
     if kwargs:
         call["kwargs"] = kwargs
+    if MARK in kwargs:
+        raise InvalidArgument(f"no argument can be called {MARK!r}: the name is reserved")
     try:
         if any(map(_needs_look, args)) or (kwargs and any(map(_needs_look, kwargs.values()))):
             _refuse_call(args, kwargs)
@@ -198,8 +231,12 @@ def read_float(entry: dict[str, Any]) -> Any:
 
     An `object_hook`, for those who show the arguments to a client that has sent JSON.
     """
-    is_float = entry.get(MARK) == "float" and "value" in entry
-    return float(entry["value"]) if is_float else entry
+    if entry.get(MARK) != "float":
+        return entry
+    try:
+        return float(entry["value"])
+    except (KeyError, TypeError, ValueError):  # raw SQL has put it there
+        return entry
 
 
 def _load_datetime(entry: Mapping[str, Any]) -> datetime | None:
@@ -234,7 +271,7 @@ def _load_model(entry: Mapping[str, Any]) -> Model:
         raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None
 
 
-_loaders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+_VALUES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "datetime": _load_datetime,
     "float": lambda entry: float(entry["value"]),
     "date": lambda entry: parse_date(entry["value"]),
@@ -242,8 +279,8 @@ _loaders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "timedelta": lambda entry: parse_duration(entry["value"]),
     "decimal": lambda entry: Decimal(entry["value"]),
     "uuid": lambda entry: UUID(entry["value"]),
-    "model": _load_model,
 }
+_LOADERS = {**_VALUES, "model": _load_model}
 
 
 def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
@@ -252,7 +289,7 @@ def _revive(values: Mapping[str, Any], entry: dict[str, Any]) -> Any:
         return entry
     if kind in PLACEHOLDERS:
         return values[kind] if kind in values else Placeholder(kind)
-    loader = _loaders.get(kind)
+    loader = _LOADERS.get(kind)
     if kind == REMOVED:
         raise Permanent("the arguments of the job were removed by a rule of retention")
     if loader is None:

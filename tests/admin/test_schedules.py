@@ -109,7 +109,12 @@ def test_schedule_is_added_and_runs(admin_client: Client) -> None:
         ({"all_tenants": "on", "tenant": "acme"}, "Leave the tenant empty"),
         ({"all_tenants": "on", "overlap": "skip"}, "looks at no former run"),
         ({"starts_at": "2030-01-02T00:00", "ends_at": "2030-01-01T00:00"}, "before it starts"),
-        ({"args": '[{"__tenantqueue__": "model"}]'}, "model|takes"),
+        ({"args": '[{"__tenantqueue__": "model"}]'}, "'model'} cannot be entered"),
+        (
+            {"kwargs": '{"deep": [{"__tenantqueue__": "model", "value": 1}]}'},
+            "'model'} cannot be entered",
+        ),
+        ({"kwargs": '{"__tenantqueue__": "tenant"}'}, "the name is reserved"),
     ],
 )
 def test_schedule_is_refused_when_a_value_is_wrong(

@@ -16,6 +16,7 @@ from django.utils.safestring import mark_safe
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from django_tenantqueue import task
 from django_tenantqueue.calls.arguments import (
     MARK,
     decode_args,
@@ -27,6 +28,12 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.text import clean_text
 from tests.testapp.models import Report
 from tests.testapp.tasks import echo
+
+
+@task
+def keeps_anything(**named: object) -> None:
+    """Take whatever there is."""
+
 
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)))
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -320,3 +327,24 @@ def test_argument_comes_back_from_the_database_as_it_was(value):
     (loaded,), _ = decode_args(json.dumps(job.args))
 
     assert repr(loaded) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "kind", ["model", "float", "tenant", "removed", "star", None, ["model"], {"a": 1}]
+)
+@pytest.mark.django_db
+def test_reserved_key_is_refused_at_every_level(kind: object) -> None:
+    entry = {MARK: kind, "model": "testapp.report", "value": 1}
+    calls: list[tuple[tuple[object, ...], dict[str, object]]] = [
+        ((), entry),
+        ((entry,), {}),
+        (([{"deep": (entry,)}],), {}),
+        ((), {"value": {"deep": [entry]}}),
+    ]
+    for args, kwargs in calls:
+        with pytest.raises(InvalidArgument, match="reserved"):
+            encode_args(args, kwargs)
+    with pytest.raises(InvalidArgument, match="reserved"):
+        keeps_anything.delay(**entry)
+
+    assert not Job.objects.exists()

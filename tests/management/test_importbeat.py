@@ -109,6 +109,7 @@ def test_rows_are_enabled_on_request(beat: Rows) -> None:
         ({"crontab": cron(), "args": "[1"}, "are no JSON"),
         ({"crontab": cron(), "kwargs": "[]"}, "are no list and no object"),
         ({"crontab": cron(), "args": '[{"__tenantqueue__": "tenant"}]'}, "reserved"),
+        ({"crontab": cron(), "kwargs": '{"__tenantqueue__": "tenant"}'}, "reserved"),
         ({"crontab": cron("99")}, "Bad minute"),
     ],
 )

@@ -30,6 +30,19 @@ def test_numbers_are_read_as_they_were_sent(api: ApiClient) -> None:
     assert str(api.get(f"/jobs/{job_id}").json()["args"]) == str(job["args"])
 
 
+@pytest.mark.parametrize("page", ["", "/wait"])
+@pytest.mark.parametrize("value", ["x", None, [1], {}])
+def test_number_that_is_none_is_shown_as_it_is_stored(
+    api: ApiClient, page: str, value: object
+) -> None:
+    kwargs = {"__tenantqueue__": "float", "value": value}
+    job = make_job(make_queue("acme"), state="success", args={"args": [kwargs], "kwargs": kwargs})
+
+    told = api.get(f"/jobs/{job.pk}{page}")
+
+    assert (told.status_code, told.json()["kwargs"]) == (200, kwargs)
+
+
 def test_errors_have_no_traceback(api: ApiClient) -> None:
     error = {"at": "2030-01-01T00:00:00Z", "attempt": 1, "class": "E", "message": "broken"}
     job = make_job(

@@ -10,6 +10,7 @@ from django.core.cache.backends.base import BaseCache
 from django.test import override_settings
 from django.utils import timezone
 
+from django_tenantqueue import task
 from django_tenantqueue.models import IdempotencyKey, Job, TenantQueue
 from django_tenantqueue.operations import idempotency
 from django_tenantqueue.testing import run_pending
@@ -20,6 +21,12 @@ from .conftest import SETTINGS, ApiClient
 pytestmark = pytest.mark.django_db
 ADD = "tests.testapp.tasks.add"
 ECHO = "tests.testapp.tasks.echo"
+ANYTHING = "tests.web.api.test_submit.anything"
+
+
+@task
+def anything(**named: object) -> None:
+    """Take whatever there is."""
 
 
 def only_job() -> Job:
@@ -95,6 +102,9 @@ def test_second_job_of_a_unique_key_is_the_first_one(api: ApiClient) -> None:
         ({"task": ADD, "args": [1], "queue": "a\x00"}, "NUL"),
         ({"task": ECHO, "args": ["\x00"]}, "NUL"),
         ({"task": ECHO, "args": [{"__tenantqueue__": "model"}]}, "reserved"),
+        ({"task": ECHO, "kwargs": {"value": [{"__tenantqueue__": "model"}]}}, "reserved"),
+        ({"task": ANYTHING, "kwargs": {"__tenantqueue__": "float", "value": "x"}}, "reserved"),
+        ({"task": ANYTHING, "kwargs": {"__tenantqueue__": "tenant"}}, "reserved"),
         ({"task": ADD, "args": [1], "unique": {"mode": "until_expired"}}, "ttl"),
     ],
 )
