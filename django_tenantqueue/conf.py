@@ -96,6 +96,7 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 _POSITIVE = (
     "alert_interval",
     "api_requests_per_minute",
+    "api_waits_per_token",
     "backoff_base",
     "backoff_max",
     "default_hard_timeout",
@@ -128,6 +129,7 @@ MOST_REQUESTS = 10_000_000
 _MOST = {
     "alert_interval": 3600,
     "api_requests_per_minute": MOST_REQUESTS,
+    "api_waits_per_token": 100_000,
     "backoff_base": TEN_YEARS,
     "backoff_max": TEN_YEARS,
     "cancel_grace": TEN_YEARS,

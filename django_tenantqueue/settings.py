@@ -146,6 +146,9 @@ class Settings:
     api_requests_per_minute: int | None = 6000
     """Requests that each API token may make in a minute, where its row says nothing else; None: no
     limit. They are counted in the Django cache "default"."""
+    api_waits_per_token: int | None = None
+    """Requests of one token that may wait for jobs at once in each process of the site. None: 100
+    under ASGI; 2 under WSGI, where each of them keeps a thread of the server."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     status_error: str = "message"

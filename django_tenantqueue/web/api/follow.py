@@ -1,16 +1,15 @@
 """Waiting for a job: one answer when it ends (long poll), or a stream of its progress.
 
-Both are coroutines. Under ASGI they occupy no thread between two looks at the row. Under WSGI each
-of them keeps a thread of the server.
+A request that waits holds no connection to the database. Under ASGI it occupies no thread; under
+WSGI it keeps a thread of the server.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
@@ -19,16 +18,12 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
 
-from ...conf import get_settings
-from ...exceptions import RequestRefused
-from ...models import Job
-from ...models.job import pauses
-from ...status.callback_progress import show_details
 from ..tokens import token_of
 from . import schemas, shown
 from .access import READ, AsyncNeeds, Caller, caller_of, no_token
 from .documents import operation
 from .jobs import JobId, answer, find_job, job_details
+from .waits import Wait, close_connections, end_thread, watcher
 
 router = Router(tags=["jobs"])
 
@@ -43,11 +38,11 @@ STREAM_SECONDS = SILENT_SECONDS * 20
 connection is held twice as long by a client that has gone unnoticed."""
 
 
-def _look(request: HttpRequest, caller: Caller, job_id: int) -> Job:
-    """Return the job as it is now. Raises RequestRefused, also when the token has ended."""
-    if token_of(request) is None:  # revoked or expired meanwhile
-        raise no_token()
-    return find_job(job_id, caller, light=True)
+def _first_look(job_id: int, caller: Caller) -> bool:
+    """Return whether a job has ended, and leave no connection open. Raises RequestRefused."""
+    job = find_job(job_id, caller, light=True)
+    close_connections()
+    return job.is_final
 
 
 @operation(router.get, "/jobs/{job_id}/wait", AsyncNeeds(READ), {200: schemas.JobDetails})
@@ -61,47 +56,48 @@ async def wait_for_job(
     The answer comes when it has ended, or after `seconds` with `final: false`: ask again then.
     """
     caller = caller_of(request)
-    look = sync_to_async(_look)
-    job = await look(request, caller, job_id)
-    for pause in pauses(seconds):
-        if job.is_final:
-            break
-        await asyncio.sleep(pause)
-        job = await look(request, caller, job_id)
-    return await sync_to_async(lambda: answer(job_details(job_id, caller)))()
+    wait = Wait(request, caller, job_id, each=False)
+    watcher.join(wait)
+    try:
+        if not await sync_to_async(_first_look)(job_id, caller):
+            end_thread()
+            await wait.achange(seconds)
+    finally:
+        watcher.leave(wait)
+    return await sync_to_async(_last_look)(request, caller, wait)
+
+
+def _last_look(request: HttpRequest, caller: Caller, wait: Wait) -> HttpResponse:
+    if wait.is_refused or token_of(request) is None:  # revoked or expired meanwhile
+        raise no_token()
+    return answer(job_details(wait.job_id, caller))
 
 
 def _event(name: str, job: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(job, cls=DjangoJSONEncoder)}\n\n"
 
 
-@dataclass(slots=True)
 class _Stream:
-    """The events of a job. look() is the text to send now."""
+    """The events of a job. close() ends its wait; so does the garbage collector."""
 
-    request: HttpRequest
-    caller: Caller
-    job_id: int
-    is_over: bool = False
-    _last: str = ""
-    _sent_at: float = field(default_factory=time.monotonic)
+    def __init__(self, request: HttpRequest, caller: Caller, job_id: int) -> None:
+        self.wait = Wait(request, caller, job_id, each=True)
+        watcher.join(self.wait)
+        self.close = weakref.finalize(self, watcher.leave, self.wait)
+        self._caller, self._last, self._sent_at = caller, "", time.monotonic()
 
-    def look(self) -> str:
-        """Return the next events; "" when there is no news."""
-        try:
-            job = _look(self.request, self.caller, self.job_id)
-        except RequestRefused:
-            self.is_over = True
+    def pauses(self) -> Iterator[float]:
+        """Yield how long to wait for each look, until the stream is over."""
+        end = time.monotonic() + STREAM_SECONDS
+        while not self.wait.is_over and (left := end - time.monotonic()) > 0:
+            yield min(left, SILENT_SECONDS)
+
+    def news(self) -> str:
+        """Return what to send of a job that goes on; "" when there is no news."""
+        job, now = self.wait.job, time.monotonic()
+        if job is None:  # there was no look yet
             return ""
-        if job.is_final:
-            self.is_over = True
-            return _event("end", job_details(self.job_id, self.caller))
-        return self._news(job)
-
-    def _news(self, job: Job) -> str:
-        show_details(get_settings().database, [job])
         text = _event("progress", shown.job_summary(job))
-        now = time.monotonic()
         if text != self._last:
             self._last, self._sent_at = text, now
             return text
@@ -110,25 +106,33 @@ class _Stream:
         self._sent_at = now
         return ": nothing new\n\n"
 
-    def texts(self) -> Iterator[str]:
-        """Yield events; the thread sleeps between two looks."""
-        yield self.look()
-        for pause in pauses(STREAM_SECONDS):
-            if self.is_over:
-                return
-            time.sleep(pause)
-            if text := self.look():
+    def end(self) -> str:
+        """Return the last event; "" when the job is gone, or its token."""
+        if self.wait.job is None or self.wait.is_refused:
+            return ""
+        return _event("end", job_details(self.wait.job_id, self._caller))
+
+
+class _Texts(_Stream):
+    """For WSGI."""
+
+    def __iter__(self) -> Iterator[str]:
+        close_connections()
+        for pause in self.pauses():
+            self.wait.change(pause)
+            if text := self.end() if self.wait.is_over else self.news():
                 yield text
 
-    async def atexts(self) -> AsyncIterator[str]:
-        """See texts()."""
-        look = sync_to_async(self.look)
-        yield await look()
-        for pause in pauses(STREAM_SECONDS):
-            if self.is_over:
-                return
-            await asyncio.sleep(pause)
-            if text := await look():
+
+class _AsyncTexts(_Stream):
+    """For ASGI."""
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        await sync_to_async(close_connections)()  # middleware may have used some after the view
+        end_thread()
+        for pause in self.pauses():
+            await self.wait.achange(pause)
+            if text := await sync_to_async(self.end)() if self.wait.is_over else self.news():
                 yield text
 
 
@@ -141,7 +145,6 @@ async def follow_job(request: HttpRequest, job_id: JobId) -> StreamingHttpRespon
     """
     caller = caller_of(request)
     await sync_to_async(find_job)(job_id, caller, light=True)
-    stream = _Stream(request, caller, job_id)
-    texts = stream.atexts() if isinstance(request, ASGIRequest) else stream.texts()
+    texts = (_AsyncTexts if isinstance(request, ASGIRequest) else _Texts)(request, caller, job_id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(texts, content_type="text/event-stream", headers=headers)

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.core.asgi import get_asgi_application
-from django.db import connections
+from django.db import OperationalError, connections
+from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.tokens import create_token, revoke_token
 from django_tenantqueue.testing import run_pending
-from django_tenantqueue.web.api import follow
+from django_tenantqueue.web.api import follow, waits
+from django_tenantqueue.web.api.waits import Wait, Watcher, watcher
 from tests.factories import make_job, make_queue
+from tests.process.workers import wait_until
 from tests.testapp.tasks import add
 
-from .conftest import EVERY, ApiClient
+from .conftest import EVERY, SETTINGS, ApiClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_looks() -> Iterator[None]:
+    yield
+    gc.collect()  # streams that a test has left
+    wait_until(lambda: not watcher.is_looking)
 
 
 @contextmanager
@@ -46,16 +58,15 @@ def ending(after: threading.Event) -> Iterator[None]:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Return an event that is set once a request has seen the job unfinished."""
-    event, find = threading.Event(), follow.find_job
+    """Return an event that is set once a waiting request has seen its job unfinished."""
+    event, tell = threading.Event(), Wait.tell
 
-    def find_job(*args: Any, **options: Any) -> Job:
-        job = find(*args, **options)
-        if not job.is_final:
+    def told(wait: Wait, job: Job | None, **options: Any) -> None:
+        tell(wait, job, **options)
+        if job is not None and not job.is_final:
             event.set()
-        return job
 
-    monkeypatch.setattr(follow, "find_job", find_job)
+    monkeypatch.setattr(Wait, "tell", told)
     return event
 
 
@@ -135,26 +146,156 @@ def test_events_tell_the_end_under_asgi(looked: threading.Event) -> None:
     assert (last[0], last[1]["state"], last[1]["result"]) == ("end", "success", 3)
 
 
-async def _stream(path: str, secret: str) -> str:
-    """Return what the application streams, as a server of ASGI would run it."""
+def _request(path: str, secret: str) -> ApplicationCommunicator:
+    """Return a request to the application, as a server of ASGI makes one."""
+    path, _, query = path.partition("?")
     scope = {
         "type": "http",
         "method": "GET",
         "path": path,
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [(b"host", b"testserver"), (b"authorization", f"Bearer {secret}".encode())],
     }
-    communicator = ApplicationCommunicator(get_asgi_application(), scope)
-    await communicator.send_input({"type": "http.request", "body": b"", "more_body": False})
-    start = await communicator.receive_output(20)
-    assert start["status"] == 200
+    return ApplicationCommunicator(get_asgi_application(), scope)
+
+
+async def _status(request: ApplicationCommunicator) -> int:
+    """Send a request; return the status of its answer."""
+    await request.send_input({"type": "http.request", "body": b"", "more_body": False})
+    status: int = (await request.receive_output(30))["status"]
+    return status
+
+
+async def _stream(path: str, secret: str) -> str:
+    """Return what the application streams."""
+    request = _request(path, secret)
+    assert await _status(request) == 200
+    return (await _body(request)).decode()
+
+
+async def _body(request: ApplicationCommunicator) -> bytes:
     parts = []
     while True:
-        part = await communicator.receive_output(20)
+        part = await request.receive_output(30)
         parts.append(part.get("body", b""))
         if not part.get("more_body"):
-            await communicator.wait(5)
-            return b"".join(parts).decode()
+            await request.wait(5)
+            return b"".join(parts)
+
+
+@pytest.fixture
+def small_pool() -> Iterator[Any]:
+    """Give the default database a pool of 4 connections; yield it."""
+    connections.close_all()
+    options = connections["default"].settings_dict.setdefault("OPTIONS", {})
+    options["pool"] = {"min_size": 0, "max_size": 4, "timeout": 20}
+    yield connections["default"].pool
+    connections.close_all()
+    connections["default"].close_pool()
+    del options["pool"]
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets how many statements each look has sent."""
+    counts: list[int] = []
+    look = Watcher._look
+
+    def counted(watcher: Watcher, waits: list[Wait]) -> None:
+        with CaptureQueriesContext(connections["default"]) as captured:
+            look(watcher, waits)
+        counts.append(len(captured))
+
+    monkeypatch.setattr(Watcher, "_look", counted)
+    return counts
+
+
+@pytest.mark.parametrize("path", ["wait?seconds=60", "events"])
+def test_hundred_waits_hold_no_thread_and_no_connection(
+    small_pool: Any, statements: list[int], path: str
+) -> None:
+    secret = create_token("many", tenant="acme", scopes=EVERY)[1]
+    other = create_token("other", tenant="zebra", scopes=EVERY)[1]
+    job = add.using(tenant="acme").delay(1, 2)
+    waiting = f"/api/jobs/{job.pk}/{path}"
+
+    def held() -> tuple[int, int]:
+        stats = small_pool.get_stats()
+        return threading.active_count(), stats["pool_size"] - stats["pool_available"]
+
+    async def scenario() -> list[bytes]:
+        assert await _status(_request("/api/tasks", other)) == 200  # opens the pool
+        connections.close_all()
+        threads, _ = held()
+        requests = [_request(waiting, secret) for _ in range(100)]
+        tasks = [asyncio.ensure_future(_status(request)) for request in requests]
+        async with asyncio.timeout(20):
+            # one thread looks for all of them, with a connection now and then
+            while len(watcher.waits) < 100 or held() > (threads + 1, 0):
+                await asyncio.sleep(0.01)
+        refused, answered = _request(waiting, secret), _request("/api/tasks", other)
+        assert (await _status(refused), await _status(answered)) == (429, 200)
+        await asyncio.to_thread(run_pending)
+        assert await asyncio.gather(*tasks) == [200] * 100
+        return [await _body(request) for request in requests]
+
+    bodies = asyncio.run(scenario())
+
+    assert all(b'"state": "success"' in body for body in bodies)
+    assert max(statements) <= 3
+    assert not watcher.waits
+
+
+def test_waits_of_a_token_are_limited_under_wsgi(api_of: Callable[..., ApiClient]) -> None:
+    api, other = api_of(), api_of()
+    job = make_job(make_queue("acme"))
+    streams = [api.get(f"/jobs/{job.pk}/events") for _ in range(2)]
+
+    refused = api.get(f"/jobs/{job.pk}/wait?seconds=0")
+    assert (refused.status_code, refused["Retry-After"]) == (429, "5")
+    assert other.get(f"/jobs/{job.pk}/wait?seconds=0").status_code == 200
+
+    streams.pop().close()
+    assert api.get(f"/jobs/{job.pk}/wait?seconds=0").status_code == 200
+    with override_settings(TENANTQUEUE={**SETTINGS, "API_WAITS_PER_TOKEN": 1}):
+        assert api.get(f"/jobs/{job.pk}/wait?seconds=0").status_code == 429
+
+    streams.clear()  # one that no server has closed is collected
+    gc.collect()
+    assert not watcher.waits
+
+
+def test_wait_under_wsgi_holds_no_connection(api: ApiClient, looked: threading.Event) -> None:
+    job = add.using(tenant="acme").delay(1, 2)
+    open_connections: list[object] = []
+
+    def end() -> None:
+        looked.wait(20)
+        open_connections.append(own.connection)
+        run_pending()
+        connections.close_all()
+
+    own, thread = connections["default"], threading.Thread(target=end)
+    thread.start()
+    told = api.get(f"/jobs/{job.pk}/wait?seconds=20").json()
+    thread.join()
+
+    assert (told["state"], open_connections) == ("success", [None])
+
+
+def test_failed_look_is_the_error_of_all_requests_that_wait(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(make_queue("acme"))
+
+    def fail(*_args: object) -> None:
+        raise OperationalError("the server is gone")
+
+    monkeypatch.setattr(waits, "_read_jobs", fail)
+
+    with pytest.raises(OperationalError, match="the server is gone"):
+        api.get(f"/jobs/{job.pk}/wait?seconds=20")
+    assert not watcher.waits
 
 
 def test_stream_ends_when_its_token_is_revoked(api: ApiClient) -> None:
