@@ -14,24 +14,12 @@ from ..calls.arguments import check_entered, decode_args
 from ..calls.sources import describe_named
 from ..exceptions import TenantQueueError, UnknownTask
 from ..models import Schedule
-from ..status.masking import MASK, mask_of
+from ..status.masking import MASK, masked_schedule
 from .formats import json_text
 from .live_forms import SingleTuneForm
 
 CALL = ("args", "kwargs")
 """The arguments."""
-
-
-def masked_call(row: Schedule) -> dict[str, Any]:
-    """Return the arguments of a schedule without what is secret in them."""
-    try:
-        source, _task = describe_named(row.task)
-        kind, method = source.source_type, source.source_method
-    except TenantQueueError:
-        kind, method = "task", row.task
-    call = mask_of(kind, "", method, {"args": row.args, "kwargs": row.kwargs})
-    masked = call.call({"args": row.args, "kwargs": row.kwargs})
-    return masked if isinstance(masked, dict) else {"args": MASK, "kwargs": MASK}
 
 
 class CallField(forms.JSONField):
@@ -74,7 +62,7 @@ class ScheduleForm(SingleTuneForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shown_call = masked_call(cast("Schedule", self.instance))
+        self._shown_call = masked_schedule(cast("Schedule", self.instance))
         for name in CALL:
             if name in self.fields:
                 self.initial[name] = self._shown_call[name]
@@ -109,6 +97,8 @@ class ScheduleForm(SingleTuneForm):
             return cleaned
         row = cast("Schedule", self.wanted_row())
         row.clean()
+        if "task" in self.changes:
+            self._check_hidden()
         stored = [getattr(self.instance, name) for name in CALL]
         try:
             check_entered(row.args, row.kwargs, stored)
@@ -122,9 +112,22 @@ class ScheduleForm(SingleTuneForm):
             self.add_error("task", ValidationError(str(error)))
         return cleaned
 
+    def _check_hidden(self) -> None:
+        """Refuse to give another task what is hidden of the arguments: it may show it."""
+        for name in CALL:
+            if name not in self.changes and self._shown_call[name] != getattr(self.instance, name):
+                text = gettext("Some of them are hidden. For another task, enter them anew.")
+                self.add_error(name, ValidationError(text, code="hidden"))
+
     def _shown(self, name: str, default: Any) -> Any:
         """Return what the form showed; of arguments, what was behind the masks."""
         shown = super()._shown(name, default)
         if name in CALL and shown == self._shown_call[name]:
             return getattr(self.instance, name)
         return shown
+
+    def _refuse(self, name: str, shown: Any, now: Any, wanted: Any) -> None:
+        if name in CALL:
+            row = Schedule(task=cast("Schedule", self.instance).task, **{name: now})
+            shown, now = json_text(shown), json_text(masked_schedule(row)[name])
+        super()._refuse(name, shown, now, wanted)

@@ -23,6 +23,7 @@ from ..exceptions import InvalidOption, TenantQueueError
 from ..models import Job, Schedule
 from ..operations import schedules as operations
 from ..status.amounts import NAMED
+from ..status.masking import masked_schedule
 from ..status.schedules import LATE, failing_schedules, late_schedules
 from .base import EmptyList
 from .filters import TenantFilter
@@ -39,7 +40,7 @@ from .formats import (
 from .job_forms import MomentField
 from .links import job_link, link_to
 from .live_admin import TunedAdmin
-from .schedule_forms import CALL, ScheduleForm, masked_call
+from .schedule_forms import CALL, ScheduleForm
 
 
 class ScheduleTroubleFilter(admin.SimpleListFilter):
@@ -305,4 +306,4 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
 
 
 def _json_of(row: Schedule, name: str) -> SafeString:
-    return format_html("<pre>{}</pre>", json_text(masked_call(row)[name]))
+    return format_html("<pre>{}</pre>", json_text(masked_schedule(row)[name]))

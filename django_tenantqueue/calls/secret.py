@@ -114,3 +114,15 @@ def read_mark(call: Mapping[str, Any]) -> tuple[bool, Places]:
     if not isinstance(said, list):
         return bool(said), frozenset()  # what raw SQL has put there hides all
     return False, frozenset(place for place in said if isinstance(place, int | str))
+
+
+def with_mark(declared: Secret | None, call: Any, signature: Signature) -> Secret | None:
+    """Return what a task declares as secret, with what the stored arguments of a job say."""
+    whole, places = read_mark(call) if isinstance(call, dict) else (False, frozenset())
+    if not whole and not places:
+        return declared
+    names = parameter_names(signature, len(call.get("args") or ()))
+    found = {keyword_name(signature, place) for place in places if isinstance(place, str)}
+    found |= {name for place, name in enumerate(names) if place in places}
+    known = declared or Secret(frozenset())
+    return Secret(known.names | found, known.whole or whole)

@@ -13,7 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..calls.options import Options
-from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve
+from ..calls.secret import with_mark
+from ..calls.sources import INTERNAL, NOTHING, RegisteredTask, Source, resolve, signature_of
 from ..calls.unique import UNTIL_EXPIRED, Unique
 from ..conf import get_settings
 from ..exceptions import NotAllowed, TransitionRefused
@@ -41,7 +42,8 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
         raise NotAllowed(f"django_tenantqueue alone makes jobs of its own task {job.name!r}")
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
-        return replace(task.source, func=task.func, name=job.name), task
+        secret = with_mark(task.source.secret, job.args, signature_of(task.func))
+        return replace(task.source, func=task.func, name=job.name, secret=secret), task
     is_async = inspect.iscoroutinefunction(func)
     return Source(job.source_type, job.source_id, job.source_method, job.name, is_async, func), None
 

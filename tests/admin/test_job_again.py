@@ -344,6 +344,26 @@ def test_masked_values_are_kept_unless_they_are_typed_again(admin_client: Client
     assert "hunter2" not in str(made_changes())
 
 
+@pytest.mark.parametrize("mark", [[1, "card"], True])
+def test_values_stay_hidden_that_the_task_no_longer_declares_as_secret(
+    admin_client: Client, mark: Any
+) -> None:
+    @task(name="tests.was_secret")
+    def was_secret(user: str, password: str, **options: str) -> None:
+        """Take arguments that were secret once."""
+
+    call = {"args": ["ada", "hunter2"], "kwargs": {"card": "4111"}, "secret": mark}
+    old = make_job(make_queue("acme"), source_method=was_secret.name, args=call)
+    shown = [MASK, MASK] if mark is True else ["ada", MASK]
+
+    new = again(admin_client, old, args=shown, kwargs={"card": MASK})
+    page = admin_client.get(url_of("job", "change", new.pk)).content.decode()
+
+    assert new.args["args"] == ["ada", "hunter2"]
+    assert "hunter2" not in page
+    assert "4111" not in page
+
+
 def test_mask_in_another_place_is_refused(admin_client: Client) -> None:
     old = signs_in.using(tenant="acme").delay("ada", "hunter2")
 

@@ -19,6 +19,7 @@ from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.status.problems import problems_of_schedules
 from django_tenantqueue.status.schedules import read_troubles
 from tests.factories import made_changes, make_queue
+from tests.sample_tasks import keeps_all_secret
 from tests.testapp.tasks import echo, noop
 
 from .conftest import text_of, url_of
@@ -185,6 +186,66 @@ def test_secret_arguments_are_masked_and_kept(admin_client: Client) -> None:
         stream = admin_client.get(f"{LIST}export/{form}/")
         assert "hush" not in b"".join(stream.streaming_content).decode()  # type: ignore[attr-defined]
     assert "hush" not in str(list(Change.objects.values()))
+
+
+def hushed(**columns: Any) -> Schedule:
+    """Make a schedule whose task declares all arguments as secret."""
+    return make_schedule("s", keeps_all_secret, "0 3 * * *", args=["hush-1"], **columns)
+
+
+@pytest.mark.parametrize("name", [echo.name, "shop.tasks.unknown"])
+def test_another_task_does_not_get_hidden_arguments(admin_client: Client, name: str) -> None:
+    row = hushed()
+
+    refused = edit(admin_client, row, task=name)
+    row.refresh_from_db()
+    assert row.task == keeps_all_secret.name
+    assert "Some of them are hidden. For another task, enter them anew." in text_of(refused)
+    assert "hush-1" not in refused.content.decode()
+    edit(admin_client, row, task=name, args='["new"]')
+
+    row.refresh_from_db()
+    assert (row.task, row.args) == (name, ["new"])
+
+
+def test_another_task_keeps_arguments_that_are_shown(admin_client: Client) -> None:
+    row = make_schedule("s", echo, "0 3 * * *", args=["plain"])
+
+    edit(admin_client, row, task=keep.name)
+
+    row.refresh_from_db()
+    assert (row.task, row.args) == (keep.name, ["plain"])
+
+
+def test_arguments_are_hidden_when_the_task_is_not_known_here(
+    admin_client: Client, operator: Callable[..., Client]
+) -> None:
+    row = hushed(kwargs={"named": "hush-2"})
+    Schedule.objects.update(task="shop.tasks.gone")
+
+    for client in (admin_client, operator("view_schedule")):
+        page = client.get(url_of("schedule", "change", row.pk)).content.decode()
+        assert "hush" not in page
+        assert page.count("••••••") >= 2
+    edit(admin_client, row, priority="7")
+
+    row.refresh_from_db()
+    assert (row.args, row.kwargs, row.priority) == (["hush-1"], {"named": "hush-2"}, 7)
+
+
+def test_conflict_does_not_tell_hidden_values(admin_client: Client) -> None:
+    row = make_schedule("s", keep, "0 3 * * *", kwargs={"password": "hush-1", "plain": "a"})
+    shown = form_values(admin_client.get(url_of("schedule", "change", row.pk)), "initial-name")
+    Schedule.objects.update(kwargs={"password": "hush-2", "plain": "b"})
+    data = {**shown, "kwargs": '{"password": "mine", "plain": "c"}', "_save": "Save"}
+    data.pop("_run_now", None)
+
+    refused = admin_client.post(url_of("schedule", "change", row.pk), data)
+
+    text = refused.content.decode()
+    assert "another operator set it to" in text
+    assert "hush" not in text
+    assert Schedule.objects.get().kwargs["plain"] == "b"
 
 
 def test_job_is_enqueued_when_run_now_is_pressed(admin_client: Client) -> None:
