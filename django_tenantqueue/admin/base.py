@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -243,6 +244,17 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
         """Show the list, or do what it asks for in the user's name."""
         with acting(request):
             return super().changelist_view(request, extra_context)
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[_M], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Do what an action of the list asks for; refuse what no checkbox of it posts."""
+        try:
+            for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                self.opts.pk.to_python(text)
+        except ValidationError as error:
+            raise BadRequest(str(error)) from None
+        return super().response_action(request, queryset, *args, **kwargs)
 
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any

@@ -135,9 +135,9 @@ class TuneForm(ComparingForm, _Form):
         """Leave the instance of an existing row as it was read: it is never saved.
 
         Its columns are checked one by one: that says all that the constraints say, without two
-        queries for each row of the list.
+        queries for each row of the list. A row that the list does not have has no instance.
         """
-        if self.instance._state.adding:
+        if self.instance._state.adding and "id" not in self.fields:
             super()._post_clean()  # type: ignore[misc]
             return
         for name in self.tunable:

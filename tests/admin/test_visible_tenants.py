@@ -861,3 +861,51 @@ def test_who_sees_jobs_without_a_tenant_revokes_links_to_one_of_them(
     client.post(url_of("statuslinkrevocation", "add"), {"job_id": job.pk})
 
     assert StatusLinkRevocation.objects.get().job_id == job.pk
+
+
+def listed_models() -> list[str]:
+    return [
+        model
+        for model in (*LISTS, *FLEET)
+        if admin.site.get_model_admin(apps.get_model("tenantqueue", model)).list_editable
+    ]
+
+
+@pytest.mark.parametrize("model", listed_models())
+def test_list_posted_with_the_id_of_a_row_that_it_does_not_have_saves_nothing(
+    operator: Operator, both: tuple[Rows, Rows], admin_client: Client, model: str
+) -> None:
+    client = operator(*ADDING) if model in LISTS else admin_client
+    listed = url_of(model, "changelist")
+    rows = apps.get_model("tenantqueue", model).objects.order_by("pk")
+    before = list(rows.values())
+    posted = form_values(client.get(listed), "form-0-id") | {"_save": "Save"}
+    posted |= {f"form-0-{name}": "on" for name in ("paused", "enabled")}
+    theirs = both[1].pages.get(model, 999999)
+
+    for form_id in (theirs, "999999", "x", "", "9" * 30, "1\x00"):
+        assert client.post(listed, {**posted, "form-0-id": form_id}).status_code == 200
+    del posted["form-0-id"]
+    assert client.post(listed, posted).status_code == 200
+
+    assert list(rows.values()) == before
+
+
+@pytest.mark.parametrize("model", [*LISTS, *FLEET])
+def test_action_on_what_is_no_row_of_the_list_does_nothing(
+    operator: Operator, both: tuple[Rows, Rows], admin_client: Client, model: str
+) -> None:
+    client = operator(*ADDING) if model in LISTS else admin_client
+    rows = apps.get_model("tenantqueue", model).objects.order_by("pk")
+    before = list(rows.values())
+    actions = admin.site.get_model_admin(apps.get_model("tenantqueue", model)).actions or ()
+    statuses = set()
+
+    for pk in (both[1].pages.get(model, 999999), "x", "", "1\x00", "9" * 30, "-1"):
+        for action in (*actions, "delete_selected", "unknown"):
+            sent = {"_selected_action": pk, "index": "0", "_apply": "1", "post": "yes"}
+            answer = client.post(url_of(model, "changelist"), {**sent, "action": action})
+            statuses.add(answer.status_code)
+
+    assert statuses <= {200, 302, 400, 403}
+    assert list(rows.values()) == before
