@@ -38,6 +38,14 @@ class ApiTokenForm(SingleTuneForm):
         """Return them as the row has them."""
         return operations.ordered_scopes(self.cleaned_data["scopes"])
 
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse priorities that go from a higher number to a lower one."""
+        cleaned = super().clean()
+        first, last = (self.cleaned_data.get(name) for name in ("min_priority", "max_priority"))
+        if first is not None and last is not None and first > last and self.instance.pk is not None:
+            self.add_error("max_priority", gettext("It must not be below the number before it."))
+        return cleaned
+
 
 class ValidFilter(admin.SimpleListFilter):
     """Tokens that are valid, expired or revoked."""
@@ -91,7 +99,15 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     readonly_fields = ("state", "start", "used", "created_at", "created_by")
     fieldsets = (
         (None, {"fields": ("name", ("tenant", "all_tenants"))}),
-        (_("What it may do"), {"fields": ("scopes", "requests_per_minute", "expires_at")}),
+        (
+            _("What it may do"),
+            {
+                "fields": (
+                    *("scopes", "queues", ("min_priority", "max_priority")),
+                    *("requests_per_minute", "expires_at"),
+                )
+            },
+        ),
         (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
     )
 

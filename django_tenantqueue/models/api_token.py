@@ -8,13 +8,17 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import MOST_REQUESTS
+from ..text import matches
+
+LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400
+"""Priorities that a new token may give: those around all named ones."""
 
 
 class ApiToken(models.Model):
@@ -48,6 +52,26 @@ class ApiToken(models.Model):
     """Separated by one space, in the order of Scope."""
     digest = models.CharField(max_length=64, unique=True, editable=False)
     start = models.CharField(_("begins with"), max_length=20, editable=False)
+    queues = models.CharField(
+        _("queues"),
+        max_length=1000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "That it may name, separated by commas. * stands for any text. Empty: queues that the "
+            "tenant has, and those that a task or the settings name."
+        ),
+    )
+    min_priority = models.SmallIntegerField(
+        _("priorities from"),
+        default=LOWEST_NUMBER,
+        db_default=LOWEST_NUMBER,
+        help_text=_("That it may give. Lower numbers run first."),
+    )
+    max_priority = models.SmallIntegerField(
+        _("priorities to"), default=HIGHEST_NUMBER, db_default=HIGHEST_NUMBER
+    )
     requests_per_minute = models.IntegerField(
         _("requests/min"),
         null=True,
@@ -84,6 +108,10 @@ class ApiToken(models.Model):
                 name="tenantqueue_apitoken_scopes",
             ),
             models.CheckConstraint(
+                condition=Q(min_priority__lte=F("max_priority")),
+                name="tenantqueue_apitoken_priorities",
+            ),
+            models.CheckConstraint(
                 condition=Q(requests_per_minute__isnull=True) | Q(requests_per_minute__gte=1),
                 name="tenantqueue_apitoken_rate",
             ),
@@ -96,6 +124,15 @@ class ApiToken(models.Model):
     def scope_names(self) -> frozenset[str]:
         """What it allows."""
         return frozenset(self.scopes.split())
+
+    @property
+    def queue_patterns(self) -> list[str]:
+        """The queues that it names, if any."""
+        return [part.strip() for part in self.queues.split(",") if part.strip()]
+
+    def names_queue(self, name: str) -> bool:
+        """Return whether one of its queues is this one."""
+        return any(matches(name, pattern) for pattern in self.queue_patterns)
 
     def is_valid(self, now: datetime | None = None) -> bool:
         """Return whether it is neither revoked nor expired."""
@@ -113,5 +150,7 @@ class ApiToken(models.Model):
             errors["scopes"] = gettext("Choose one or more of: %s.") % ", ".join(
                 ApiToken.Scope.values
             )
+        if self.min_priority > self.max_priority:
+            errors["max_priority"] = gettext("It must not be below the number before it.")
         if errors:
             raise ValidationError(errors)

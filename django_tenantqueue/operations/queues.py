@@ -52,7 +52,8 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
         return known
     found = queries.find_queue(target.using, target.tenant, target.queue)
     if found is None:
-        check_declared(target)
+        if get_settings().strict_queues:
+            check_declared(target, "STRICT_QUEUES")
         slots = get_settings().default_num_slots
         executor = get_settings().executor_of(target.queue)
         found = queries.create_queue(target.using, target.tenant, target.queue, slots, executor)
@@ -64,16 +65,24 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     return found.id
 
 
-def check_declared(target: Target) -> None:
-    """Raise UnknownQueue when the settings are strict and nothing names this queue."""
-    if not get_settings().strict_queues or is_declared(target.queue):
+def check_declared(target: Target, by: str) -> None:
+    """Raise UnknownQueue unless a task or the settings name this queue, which does not exist."""
+    if is_declared(target.queue):
         return
     own = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
     raise UnknownQueue(
-        f"tenant {target.tenant!r} has no queue {target.queue!r}, and STRICT_QUEUES makes only "
-        "queues that a task or TENANTQUEUE['QUEUES'] names."
+        f"tenant {target.tenant!r} has no queue {target.queue!r}, and {by} makes only queues that "
+        "a task or TENANTQUEUE['QUEUES'] names."
         f"{near_names(target.queue, own)} Add the name there, or make the queue in the admin"
     )
+
+
+def check_known(target: Target, by: str) -> None:
+    """Raise UnknownQueue unless a queue exists, or a task or the settings name it."""
+    if (target.using, target.tenant, target.queue) in _queue_ids:
+        return
+    if queries.find_queue(target.using, target.tenant, target.queue) is None:
+        check_declared(target, by)
 
 
 def is_declared(queue: str) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ..conf import alias_of
 from ..models import ApiToken
+from ..models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
 from ..queries.tokens import touch_token
 from .actor import current_actor
 from .tuning import add_row, switch_rows, tune_row
@@ -22,7 +24,7 @@ PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
 SHOWN = 11
 """Characters of a token that its row keeps, for those who look for it."""
-TUNABLE = ("requests_per_minute", "expires_at")
+TUNABLE = ("queues", "min_priority", "max_priority", "requests_per_minute", "expires_at")
 """Columns of a token that operators change."""
 SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
 """Columns of a new token."""
@@ -42,12 +44,16 @@ def create_token(
     scopes: Iterable[str] = (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
     expires_at: datetime | None = None,
     requests_per_minute: int | None = None,
+    queues: Iterable[str] = (),
+    priorities: tuple[int, int] = (LOWEST_NUMBER, HIGHEST_NUMBER),
     using: str | None = None,
 ) -> tuple[ApiToken, str]:
     """Make a token; return its row and the token itself, which cannot be read again.
 
-    `tenant`: "" is for jobs without a tenant. `scopes`: any of ApiToken.Scope. Raises Django's
-    ValidationError, also when the tenant has a valid token of this name.
+    `tenant`: "" is for jobs without a tenant. `scopes`: any of ApiToken.Scope. `queues`:
+    those that it may name, as patterns; none: those that exist or are declared. `priorities`: the
+    lowest and the highest number that it may give. Raises Django's ValidationError, also when the
+    tenant has a valid token of this name.
     """
     row = ApiToken(
         name=name,
@@ -56,6 +62,9 @@ def create_token(
         scopes=ordered_scopes(scopes),
         expires_at=expires_at,
         requests_per_minute=requests_per_minute,
+        queues=", ".join(queues),
+        min_priority=priorities[0],
+        max_priority=priorities[1],
     )
     return row, add_token(row, using=using)
 
@@ -85,7 +94,11 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     Raises InvalidOption for another column and Django's ValidationError for a bad value;
     ApiToken.DoesNotExist.
     """
-    tune_row(alias_of(using), ApiToken, token_id, changes, TUNABLE)
+    alias = alias_of(using)
+    with transaction.atomic(using=alias):
+        row = tune_row(alias, ApiToken, token_id, changes, TUNABLE)
+        if row is not None:
+            row.clean()
     _known.clear()
 
 

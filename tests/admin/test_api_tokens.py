@@ -12,7 +12,13 @@ from .conftest import url_of
 from .forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
-ADDED = {"name": "billing", "tenant": "acme", "scopes": ["read", "submit"]}
+ADDED = {
+    "name": "billing",
+    "tenant": "acme",
+    "scopes": ["read", "submit"],
+    "min_priority": "0",
+    "max_priority": "400",
+}
 
 
 def secret_of(content: str) -> str:
@@ -51,6 +57,23 @@ def test_token_without_scope_is_refused(admin_client: Client) -> None:
     admin_client.post(url_of("apitoken", "add"), {**ADDED, "all_tenants": "on"})
 
     assert not ApiToken.objects.exists()
+
+
+def test_queues_and_priorities_are_shown_and_tuned(admin_client: Client) -> None:
+    page = admin_client.get(url_of("apitoken", "add"))
+    shown = form_values(page, "min_priority")
+    row, _secret = create_token("billing", tenant="acme")
+    url = url_of("apitoken", "change", row.pk)
+
+    def save(**changes: str) -> None:
+        admin_client.post(url, {**form_values(admin_client.get(url), "queues"), **changes})
+        row.refresh_from_db()
+
+    save(queues="mail, report-*", min_priority="200")
+    assert (shown["min_priority"], shown["max_priority"]) == ("0", "400")
+    assert (row.queues, row.min_priority, row.max_priority) == ("mail, report-*", 200, 400)
+    save(max_priority="100")
+    assert row.max_priority == 400
 
 
 def test_revoking_asks_first(admin_client: Client) -> None:

@@ -26,6 +26,15 @@ def test_token_is_printed_when_it_is_made() -> None:
     assert Change.objects.get().source == "command"
 
 
+def test_token_is_for_the_queues_and_priorities_that_are_named() -> None:
+    options = ("--queue", "mail", "--queue", "report-*", "--priorities", "100", "300")
+
+    token = authenticate(run("billing", "--tenant", "acme", *options).strip())
+
+    assert token is not None
+    assert (token.queues, token.min_priority, token.max_priority) == ("mail, report-*", 100, 300)
+
+
 def test_json_has_its_id_too() -> None:
     made = json.loads(run("gateway", "--all-tenants", "--days", "3", "--json"))
 

@@ -156,6 +156,8 @@ def test_allowed_asks_for_scope_and_tenant(
         {"scopes": ["read write"]},
         {"tenant": "acme", "all_tenants": True},
         {"requests_per_minute": 0},
+        {"priorities": (2, 1)},
+        {"queues": ["q" * 1001]},
         {"tenant": "x" * 201},
     ],
 )

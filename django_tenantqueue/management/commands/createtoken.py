@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from ...conf import MOST_DAYS
 from ...models import ApiToken
+from ...models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
 from ...operations.tokens import create_token
 from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
@@ -37,6 +38,22 @@ class Command(PrintingCommand):
             help=f"one of {', '.join(ApiToken.Scope.values)}: what it allows; may be repeated "
             "(default: read and submit)",
         )
+        add(
+            "--queue",
+            action="append",
+            metavar="QUEUE",
+            help="a queue that it may name, with * for any text; may be repeated (default: those "
+            "that the tenant has, and those that a task or the settings name)",
+        )
+        add(
+            "--priorities",
+            nargs=2,
+            type=int,
+            metavar=("FROM", "TO"),
+            default=(LOWEST_NUMBER, HIGHEST_NUMBER),
+            help="the lowest and the highest number that it may give as a priority (default: "
+            f"{LOWEST_NUMBER} {HIGHEST_NUMBER})",
+        )
         add("--days", type=int, metavar="DAYS", help="expire after this number of days")
         add("--per-minute", type=int, metavar="N", help="requests in a minute at most")
         add("--database", help="alias of the jobs' database")
@@ -54,6 +71,8 @@ class Command(PrintingCommand):
                 scopes=options["scope"] or (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
                 expires_at=None if days is None else timezone.now() + timedelta(days=days),
                 requests_per_minute=options["per_minute"],
+                queues=options["queue"] or (),
+                priorities=tuple(options["priorities"]),
                 using=jobs_database(options["database"]),
             )
         if self.wants_json(options):

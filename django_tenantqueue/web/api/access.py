@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from ...exceptions import RequestRefused
 from ...models import ApiToken, Change
 from ...operations.actor import acting_as
 from ...operations.tokens import allowed
-from ..tokens import seconds_to_wait, token_of
+from ..tokens import check_priority, check_queue_of_job, seconds_to_wait, token_of
 
 READ, SUBMIT, TUNE = ApiToken.Scope.READ, ApiToken.Scope.SUBMIT, ApiToken.Scope.TUNE
 
@@ -34,6 +35,13 @@ class Caller:
     def acting(self) -> AbstractContextManager[None]:
         """Name the token in the list of changes, for what is changed inside."""
         return acting_as(self.name, Change.Source.API)
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise RequestRefused or UnknownQueue for a queue or priority that it may not give."""
+        if given.get("queue"):
+            check_queue_of_job(self.token, self.tenant, given["queue"])
+        if given.get("priority") is not None:
+            check_priority(self.token, given["priority"])
 
     def may(self, scope: str) -> bool:
         """Return whether the token has a scope, too."""

@@ -204,6 +204,7 @@ def tune_job(request: HttpRequest, job_id: JobId, changes: schemas.JobChanges) -
     """Change the priority or the time of a job that waits."""
     caller = caller_of(request)
     find_job(job_id, caller, light=True)
+    caller.check({"priority": changes.priority})
     done = [True]
     with caller.acting(), transaction.atomic(using=get_settings().database):
         if changes.priority is not None:

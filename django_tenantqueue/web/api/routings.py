@@ -10,6 +10,7 @@ from ninja import Path, Router
 from ...exceptions import RequestRefused
 from ...models import Routing
 from ...operations import routing as operations
+from ..tokens import check_queue
 from . import schemas
 from .access import READ, TUNE, Needs, caller_of
 from .documents import operation
@@ -43,6 +44,7 @@ def set_routing(
     """Route new jobs whose name fits a pattern to a queue. `*` stands for any text."""
     caller = caller_of(request)
     _check_tenant(caller.tenant)
+    check_queue(caller.token, changes.queue)
     with caller.acting():
         row = operations.set_routing(pattern, changes.queue, tenant=caller.tenant)
     return answer(_shown(row))

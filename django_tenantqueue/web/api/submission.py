@@ -90,7 +90,9 @@ def _read(task: str, given: dict[str, Any], caller: Caller) -> Call:
         chosen["unique"] = _unique(chosen["unique"])
     chosen |= {"tenant": caller.tenant, "created_by": caller.name}
     found = _task(task, caller)
-    return Call(found, found.options.merged(chosen))
+    options = found.options.merged(chosen)
+    caller.check(given)
+    return Call(found, options)
 
 
 def _unique(given: UniqueInput) -> Unique:

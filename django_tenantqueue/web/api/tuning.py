@@ -16,6 +16,7 @@ from ...exceptions import RequestRefused
 from ...models import ConcurrentJobMonitor, Schedule, Session, TenantQueue
 from ...operations import control, monitor_control, schedules, sessions
 from ...text import is_storable
+from ..tokens import check_queue
 from . import schemas, shown
 from .access import READ, TUNE, Caller, Needs, caller_of
 from .documents import operation
@@ -103,6 +104,7 @@ def tune_queue(
     """Tune a queue. What is absent stays."""
     caller = caller_of(request)
     queue = _queue(caller, name)
+    check_queue(caller.token, name)
     with _tuning(caller):
         control.tune_queue(queue.pk, **_given(changes))
     return _queue_answer(caller, name)
@@ -170,8 +172,10 @@ def tune_monitor(
     """Tune a monitor. What is absent stays."""
     caller = caller_of(request)
     _row(_rows(ConcurrentJobMonitor, caller), row_id)
+    given = _given(changes)
+    caller.check(given)
     with _tuning(caller):
-        monitor_control.tune_monitor(row_id, **_given(changes))
+        monitor_control.tune_monitor(row_id, **given)
     return _monitor_answer(caller, row_id)
 
 
@@ -218,6 +222,7 @@ def tune_schedule(
     given = _given(changes)
     if row.source != Schedule.Source.ADMIN and given.keys() - {"enabled"}:
         raise RequestRefused(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
+    caller.check(given)
     with _tuning(caller):
         schedules.tune_schedule(row_id, **given)
     return _schedule_answer(caller, row_id)

@@ -22,7 +22,7 @@ from ...operations.actor import acting_as
 from ...operations.tokens import allowed, authenticate
 from ...status.fireworq import find_queue
 from ...text import clean_text, is_storable
-from ..tokens import seconds_to_wait
+from ..tokens import check_queue, seconds_to_wait
 
 P = ParamSpec("P")
 PLAIN = {"content_type": "text/plain; charset=utf-8"}
@@ -48,6 +48,11 @@ class Caller:
             raise RequestRefused(
                 HTTPStatus.FORBIDDEN, f"The token {self.token.name!r} has no scope {scope!r}"
             )
+
+    def check_queue(self, name: str) -> None:
+        """Raise RequestRefused when its token is for other queues."""
+        if self.token is not None:
+            check_queue(self.token, name)
 
     def find_queue(self, name: str) -> TenantQueue:
         """Return a queue of the tenant. Raises RequestRefused."""

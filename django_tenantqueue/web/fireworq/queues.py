@@ -44,6 +44,8 @@ def all_stats(request: HttpRequest, caller: Caller) -> HttpResponse:
 @answers(GET="read", PUT="tune", DELETE="tune")
 def queue(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Answer with the definition of a queue; put or delete it before."""
+    if request.method in ("PUT", "DELETE"):
+        caller.check_queue(name)
     if request.method == "PUT":
         return _put(request, caller, name)
     found = caller.find_queue(name)

@@ -59,6 +59,7 @@ def _put(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     name = text(read_body(request, ("queue_name",)), "queue_name")
     if not is_storable(name):
         raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
+    caller.check_queue(name)
     try:
         row = set_routing(check_category(category), name, tenant=caller.tenant, using=caller.using)
     except (UnknownQueue, QueueRetired) as error:

@@ -15,7 +15,11 @@ from django_tenantqueue.models import ApiToken, Change
 from django_tenantqueue.operations.queues import forget_queues
 from django_tenantqueue.operations.tokens import create_token
 
-SETTINGS = {"API_TASKS": ["tests.*"], "API_REQUESTS_PER_MINUTE": None}
+SETTINGS = {
+    "API_TASKS": ["tests.*"],
+    "API_REQUESTS_PER_MINUTE": None,
+    "QUEUES": ["other", "reports"],
+}
 EVERY = tuple(ApiToken.Scope.values)
 
 
