@@ -194,7 +194,7 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
 
 def check_routers(**kwargs: Any) -> list[CheckMessage]:
     """E022: the models are read from another database than TENANTQUEUE["DATABASE"], or their tables
-    are not made there."""
+    are not made there. W022: migrations of a database that is not PostgreSQL include ours."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -207,14 +207,29 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
     found = [f"use the database {other!r}" for other in sorted(used - {alias})]
     if not router.allow_migrate_model(alias, job):
         found.append(f"have no tables in the database {alias!r}")
+    hint = "Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS."
+    others = (connections[other] for other in connections if other != alias)
     return [
-        Error(
-            f"The models of django_tenantqueue {problem}, and TENANTQUEUE['DATABASE'] is "
-            f"{alias!r}.",
-            hint="Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS.",
-            id="tenantqueue.E022",
-        )
-        for problem in found
+        *(
+            Error(
+                f"The models of django_tenantqueue {problem}, and TENANTQUEUE['DATABASE'] is "
+                f"{alias!r}.",
+                hint=hint,
+                id="tenantqueue.E022",
+            )
+            for problem in found
+        ),
+        *(
+            Warning(
+                f"The database {other.alias!r} is {other.display_name}: migrations of "
+                "django_tenantqueue are recorded there and make no tables.",
+                hint=hint,
+                id="tenantqueue.W022",
+            )
+            for other in others
+            if other.vendor not in ("postgresql", "unknown")
+            and router.allow_migrate_model(other.alias, job)
+        ),
     ]
 
 

@@ -24,6 +24,7 @@ from tests.databases import SQLITE, other_database, settings_of, url_of_schema
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, noop, tell_monitor
 
+POSTGRESQL = {"ENGINE": "django.db.backends.postgresql"}
 OURS = "django_tenantqueue.routers.TenantQueueRouter"
 REFUSING = "tests.test_two_databases.RefusingRouter"
 REPLICA = "tests.test_two_databases.ReplicaRouter"
@@ -191,18 +192,35 @@ def test_job_is_read_from_the_primary_when_there_is_a_replica():
         ("jobs", [REFUSING, OURS], "have no tables in the database 'jobs'"),
         ("jobs", [OURS], ""),
         ("jobs", [OURS, REFUSING], ""),
-        ("default", [], ""),
     ],
 )
 def test_router_is_asked_for_when_jobs_are_read_elsewhere(database, routers, said):
     with (
-        other_database("jobs", SQLITE),
+        other_database("jobs", POSTGRESQL),
         override_settings(TENANTQUEUE={"DATABASE": database}, DATABASE_ROUTERS=routers),
     ):
         messages = checks.check_routers()
 
     assert [message.id for message in messages] == ["tenantqueue.E022"][: len(said)]
     assert all(said in message.msg for message in messages)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_whole", [True, False], ids=["all apps", "back to zero"])
+def test_migrations_do_nothing_when_another_database_is_not_postgresql(is_whole: bool, tmp_path):
+    with other_database("lite", {**SQLITE, "NAME": str(tmp_path / "lite")}):
+        call_command("migrate", database="lite", verbosity=0)
+        if not is_whole:
+            call_command("migrate", "tenantqueue", "zero", database="lite", verbosity=0)
+        tables = connections["lite"].introspection.table_names()
+        messages = checks.check_routers()
+        with override_settings(DATABASE_ROUTERS=[OURS]):
+            assert checks.check_routers() == []
+
+    assert "auth_user" in tables
+    assert not [table for table in tables if table.startswith("tenantqueue_")]
+    assert [message.id for message in messages] == ["tenantqueue.W022"]
+    assert "The database 'lite' is SQLite: migrations of django_tenantqueue" in messages[0].msg
 
 
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"}, DATABASE_ROUTERS=[OURS])
