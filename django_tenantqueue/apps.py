@@ -46,6 +46,7 @@ class TenantQueueConfig(AppConfig):
         register(checks.check_settings, "tenantqueue")
         register(checks.check_schedules, "tenantqueue")
         register(checks.check_coroutines, "tenantqueue")
+        register(checks.check_routers, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")

@@ -9,7 +9,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Warning
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connections, router
 from django.db.models import ForeignKey
 from django.utils.module_loading import import_string
 
@@ -190,6 +190,47 @@ def check_schedules(**kwargs: Any) -> list[CheckMessage]:
                 )
             )
     return found
+
+
+def check_routers(**kwargs: Any) -> list[CheckMessage]:
+    """E022: the models are read from another database than TENANTQUEUE["DATABASE"], or their tables
+    are not made there. W022: migrations of a database that is not PostgreSQL include ours."""
+    try:
+        alias = get_settings().database
+    except InvalidOption:
+        return []  # E001
+    if alias not in connections.settings:
+        return []  # E002
+    job = apps.get_model("tenantqueue", "Job")
+    # a router may choose among replicas each time
+    used = {find(job) for find in (router.db_for_read, router.db_for_write) for _ in range(20)}
+    found = [f"use the database {other!r}" for other in sorted(used - {alias})]
+    if not router.allow_migrate_model(alias, job):
+        found.append(f"have no tables in the database {alias!r}")
+    hint = "Put 'django_tenantqueue.routers.TenantQueueRouter' first in DATABASE_ROUTERS."
+    others = (connections[other] for other in connections if other != alias)
+    return [
+        *(
+            Error(
+                f"The models of django_tenantqueue {problem}, and TENANTQUEUE['DATABASE'] is "
+                f"{alias!r}.",
+                hint=hint,
+                id="tenantqueue.E022",
+            )
+            for problem in found
+        ),
+        *(
+            Warning(
+                f"The database {other.alias!r} is {other.display_name}: migrations of "
+                "django_tenantqueue are recorded there and make no tables.",
+                hint=hint,
+                id="tenantqueue.W022",
+            )
+            for other in others
+            if other.vendor not in ("postgresql", "unknown")
+            and router.allow_migrate_model(other.alias, job)
+        ),
+    ]
 
 
 def check_coroutines(**kwargs: Any) -> list[CheckMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_tenantqueue import Priority, Task, Unique, delay, task
+from django_tenantqueue.calls.arguments import decode_args
 from django_tenantqueue.calls.call import read_calls
 from django_tenantqueue.calls.sources import describe_method, resolve
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, NotAllowed
@@ -336,6 +338,38 @@ def test_instance_is_loaded_from_the_database_it_came_from_when_it_is_delayed(fo
     assert source.name == "testapp.Report.execute"
     method, _ = resolve(source.source_type, source.source_id, source.source_method)
     assert method.__self__._state.db == archive
+
+
+@pytest.mark.parametrize("form", ["argument", "instance", "queryset"])
+def test_instance_is_loaded_from_the_primary_when_it_was_read_from_a_replica(form, archive):
+    """A replica lags, and the worker's machine may have none."""
+    Report.objects.create(title="Sales", rows=1)
+    with override_settings(DATABASE_ROUTERS=["tests.test_tasks.ReadsArchive"]):
+        rows = Report.objects.all()
+        assert rows.get()._state.db == archive
+        same = echo.using(unique=Unique("until_executed"))
+        if form == "argument":
+            job = same.delay(rows.get())
+            assert same.delay(Report.objects.using("default").get()).pk == job.pk
+            (loaded,), _named = decode_args(json.dumps(job.args), {})
+        else:
+            source = describe_method(rows.get(), "execute")
+            if form == "queryset":
+                (call,) = read_calls((rows, "execute"))
+                source = call.source
+            loaded = resolve(source.source_type, source.source_id, "execute")[0].__self__
+
+    assert (loaded.title, loaded._state.db) == ("Sales", "default")
+
+
+class ReadsArchive:
+    """Reads from a replica, whose alias is `archive`."""
+
+    def db_for_read(self, model, **hints):
+        return "archive"
+
+    def db_for_write(self, model, **hints):
+        return "default"
 
 
 @pytest.mark.parametrize("form", ["mixin", "function"])

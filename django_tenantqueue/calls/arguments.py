@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import router
 from django.db.models import Model
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
@@ -95,9 +96,21 @@ def _default(value: object) -> dict[str, Any]:
                 MARK: "model",
                 "model": value._meta.label_lower,
                 "value": _model_key(value),
-                "using": value._state.db or "default",
+                **_elsewhere(type(value), value),
             }
     raise InvalidArgument(f"is of type {type(value).__qualname__}: {_ADVICE}")
+
+
+def _elsewhere(model: type[Model], instance: Model) -> dict[str, str]:
+    """Return the alias of the database of an instance, unless it is the usual one of its model."""
+    alias = write_alias(instance)
+    return {} if alias == router.db_for_write(model) else {"using": alias}
+
+
+def write_alias(instance: Model) -> str:
+    """Return the alias of the database to which an instance is written, and from which it is
+    loaded: a replica that it was read from lags, and other machines may not have it."""
+    return router.db_for_write(type(instance), instance=instance)
 
 
 def _model_key(instance: Model) -> Any:
@@ -266,7 +279,8 @@ def _load_model(entry: Mapping[str, Any]) -> Model:
     except LookupError:
         raise Permanent(f"the model {label!r} of an argument does not exist any more") from None
     try:
-        return model._base_manager.using(entry.get("using", "default")).get(pk=key)
+        alias = entry.get("using") or router.db_for_write(model)
+        return model._base_manager.using(alias).get(pk=key)
     except ObjectDoesNotExist:
         raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None
 

@@ -34,7 +34,7 @@ from django.db.models import Model
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
 from . import foreign
-from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of
+from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
 from .recurrence import Cron, Every
 from .secret import Secret, marked
@@ -305,7 +305,7 @@ def describe_method(target: Any, method: str) -> Source:
         _check_class(type(target), method)
         func = _method_of(target, method, label=target._meta.label)
         return Source(
-            _label_at(type(target), target._state.db),
+            _label_at(type(target), write_alias(target)),
             str(target.pk),
             method,
             f"{target._meta.label}.{method}",
@@ -336,10 +336,10 @@ def describe_method(target: Any, method: str) -> Source:
     )
 
 
-def _label_at(model: type[Model], alias: str | None) -> str:
+def _label_at(model: type[Model], alias: str) -> str:
     """Return the label of a model, with the alias of a database that is not its usual one."""
     label = model._meta.label_lower
-    return label if alias in (None, router.db_for_write(model)) else f"{label}@{alias}"
+    return label if alias == router.db_for_write(model) else f"{label}@{alias}"
 
 
 def describe_rows(
@@ -351,14 +351,15 @@ def describe_rows(
 ) -> Callable[[Any], Source]:
     """Return a function that makes the source of `method` for the instance of a primary key.
 
-    `alias`: the database of the rows. Raises NotAllowed, InvalidArgument, and TypeError when the
-    arguments, which are the same for all rows, do not fit.
+    `alias`: the database that the rows are read from. Raises NotAllowed, InvalidArgument, and
+    TypeError when the arguments, which are the same for all rows, do not fit.
     """
     _check_class(model, method)
     label = model._meta.label
     func = _method_of(model, method, label=label)
     is_async = inspect.iscoroutinefunction(func)
-    source_type, name = _label_at(model, alias), f"{label}.{method}"
+    written = write_alias(model.from_db(alias, [], []))
+    source_type, name = _label_at(model, written), f"{label}.{method}"
     _check_call(name, func, (None, *args) if is_of_instances(model, method, func) else args, kwargs)
     return lambda key: Source(source_type, str(key), method, name, is_async)
 
@@ -462,6 +463,6 @@ def _instance(source_type: str, key: str, method: str) -> Model:
         raise UnknownTask(f"{label!r} is not a model here: {error}") from None
     _check_class(model, method)
     try:
-        return model._base_manager.using(alias or None).get(pk=key)
+        return model._base_manager.using(alias or router.db_for_write(model)).get(pk=key)
     except ObjectDoesNotExist:
         raise Permanent(f"{model._meta.label} {key!r} does not exist any more") from None

@@ -14,6 +14,8 @@ from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
+from ._base import PostgresMigration
+
 CREATE_JOB = "".join(
     (Path(__file__).parent / f"0001_job_{part}.sql").read_text() for part in ("table", "indexes")
 )
@@ -51,7 +53,7 @@ TUNE_UNIQUEKEY = (
 )
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     initial = True
     dependencies = []
     operations = [

@@ -6,8 +6,10 @@ from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [
         ("tenantqueue", "0001_initial"),
     ]

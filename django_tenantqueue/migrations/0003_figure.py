@@ -4,6 +4,8 @@ from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
+from ._base import PostgresMigration
+
 # Each count is added to the one in its place; the longer list decides the length.
 FUNCTIONS = """
     CREATE FUNCTION tenantqueue_add_counts(a bigint[], b bigint[]) RETURNS bigint[]
@@ -29,7 +31,7 @@ DROP_FUNCTIONS = """
 TUNE_FIGURE = "ALTER TABLE tenantqueue_figure SET (fillfactor = 70)"
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0002_change")]
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),

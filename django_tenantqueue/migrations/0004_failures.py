@@ -6,6 +6,7 @@ None of them blocks a live table. An interrupted migration can be run again.
 from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 from ._indexes import add_indexes
 
 # The class of the newest error, as figures name it. The planner replaces a call by the expression.
@@ -27,7 +28,7 @@ OF_HISTORY = {
 }
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     atomic = False
     dependencies = [("tenantqueue", "0003_figure")]
     operations = [

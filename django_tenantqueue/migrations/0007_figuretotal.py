@@ -4,6 +4,8 @@ from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
+from ._base import PostgresMigration
+
 NUMBERS = {
     "started": "started",
     "succeeded": "succeeded",
@@ -16,7 +18,7 @@ NUMBERS = {
 LISTS = {"waits": "waits", "runs": "run times"}
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0006_clock_and_words")]
     operations = [
         migrations.CreateModel(

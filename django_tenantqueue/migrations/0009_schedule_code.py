@@ -1,7 +1,9 @@
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0008_schedule")]
 
     operations = [

@@ -4,6 +4,8 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
+from ._base import PostgresMigration
+
 TASKSTART = """
 -- The tasks with a rate: `owed` starts that it has not made up for at `as_of`, and how many `starts`
 -- may be made. They are made once there are `batch` of them, which is at most what 50 ms bring: with
@@ -58,7 +60,7 @@ OR c.max_per_second IS NOT NULL AND EXISTS (
 """
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0009_schedule_code")]
     operations = [
         migrations.AddField(

@@ -5,8 +5,10 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [
         ("tenantqueue", "0010_task_rate"),
     ]

@@ -4,8 +4,10 @@ import django.core.validators
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [
         ("tenantqueue", "0011_alerts"),
     ]

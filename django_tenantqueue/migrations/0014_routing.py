@@ -3,8 +3,10 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [
         ("tenantqueue", "0013_apitoken"),
     ]

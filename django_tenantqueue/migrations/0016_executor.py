@@ -2,8 +2,10 @@
 
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0015_status_links")]
     operations = [
         migrations.AddField(

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from django.db import migrations, models
 
+from ._base import PostgresMigration
+
 LOCK = """
 DO $lock$
 BEGIN
@@ -39,7 +41,7 @@ DROP FUNCTION tenantqueue_short_follow_ups(jsonb)
 """
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0016_executor")]
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),

@@ -3,6 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 from ._indexes import add_indexes
 
 # What waits for its time, queue by queue. Only jobs that wait for their time are in it.
@@ -14,7 +15,7 @@ OF_HISTORY = {
 }
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     atomic = False
 
     dependencies = [("tenantqueue", "0017_follow_ups")]

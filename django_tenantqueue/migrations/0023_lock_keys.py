@@ -2,6 +2,8 @@
 
 from django.db import migrations
 
+from ._base import PostgresMigration
+
 # Claims share this lock of a queue without limit, see sql/parts/lock_class.sql; TG_RELID is the oid
 # of tenantqueue_tenantqueue.
 WAIT_FOR_CLAIMS = """
@@ -20,7 +22,7 @@ WAIT_BEFORE = """
 """
 
 
-class Migration(migrations.Migration):
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0018_fireworq")]
 
     operations = [migrations.RunSQL(WAIT_FOR_CLAIMS, WAIT_BEFORE)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from django.db import models, router
 
+from ..calls.arguments import write_alias
 from ..states import ACTIVE, State
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ def user_text(user: object) -> str:
 def source_types(target: models.Model) -> list[str]:
     """Return the values of `source_type` for the jobs of a model instance.
 
-    The second is that of an instance that was read from another database than it is written to: a
-    replica, or a database of its own.
+    The second is that of an instance in another database than the usual one of its model.
     """
     label = target._meta.label_lower
-    alias = target._state.db
-    usual = alias in (None, router.db_for_write(type(target)))
+    alias = write_alias(target)
+    usual = alias == router.db_for_write(type(target))
     return [label] if usual else [label, f"{label}@{alias}"]
 
 

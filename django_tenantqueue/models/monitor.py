@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from ..calls import foreign
+from ..conf import get_settings
 from ..exceptions import Unsupported
 from ..states import Priority
 from .job import Job
@@ -154,8 +155,8 @@ class ConcurrentJobMonitor(models.Model):
                 f"monitor {self.name!r} ran in eager mode, which stores no jobs: read the results "
                 "in its callback, or use run_pending() in tests"
             )
-        details = ConcurrentJobMonitorDetail.objects.filter(monitor_id=self.pk)
-        return details.exclude(pk=self.anchor_id)  # type: ignore[return-value]
+        details = ConcurrentJobMonitorDetail.objects.using(get_settings().database)
+        return details.filter(monitor_id=self.pk).exclude(pk=self.anchor_id)  # type: ignore[return-value]
 
     def add(self, details: Any) -> int:
         """Add details in the current transaction; return how many. See operations.monitors."""

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..conf import get_settings
 from ..gates import EVERYBODY, gate_key
 from . import columns
 from .job import Job
@@ -125,7 +126,11 @@ class Session(models.Model):
     def jobs(self) -> models.QuerySet[Job]:
         """Return its unfinished jobs."""
         column = "session_key" if self.kind == self.Kind.SERIAL else "user_key"
-        return Job.objects.unfinished().filter(**{column: self.gate_key})
+        return (
+            Job.objects.using(get_settings().database)
+            .unfinished()
+            .filter(**{column: self.gate_key})
+        )
 
 
 class UserCapManager(models.Manager["UserCap"]):
@@ -152,5 +157,5 @@ class UserCap(Session):
             return
         self.kind = Session.Kind.USER
         self.gate_key = gate_key(self.tenant, self.key)
-        if UserCap.objects.using(self._state.db).filter(gate_key=self.gate_key).exists():
+        if UserCap.objects.using(get_settings().database).filter(gate_key=self.gate_key).exists():
             raise ValidationError(_("This user has a cap already: change that one."))
