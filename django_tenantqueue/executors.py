@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.module_loading import import_string
@@ -52,6 +52,20 @@ class Executor(ABC):
         """Stop a job that runs in this process, by this error."""
 
 
+def hard_limit(running: RunningJob) -> float | None:
+    """Return the seconds of run after which a job's process is killed; None: never.
+
+    A default is not stored with the job, so a changed setting applies to waiting jobs, too.
+    """
+    claimed, settings = running.claimed, get_settings()
+    if claimed.hard_timeout_seconds is not None:
+        return claimed.hard_timeout_seconds
+    if claimed.timeout_seconds is None:
+        return settings.default_hard_timeout
+    grace = settings.hard_timeout_grace
+    return None if grace is None else claimed.timeout_seconds + grace
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to run a job once. It is lost when the job is given back or claimed anew."""
@@ -59,6 +73,9 @@ class Claim:
     job_id: int
     worker_id: int
     claim_seq: int
+    time_limit: float | None = field(default=None, compare=False)
+    """Seconds of run after which the process that runs the job kills itself; None: never. It is
+    known where the claim is sent."""
 
     def __str__(self) -> str:
         return f"{self.job_id}:{self.worker_id}:{self.claim_seq}"
@@ -209,7 +226,13 @@ class RemoteExecutor(Executor):
         while self._unsent and len(batch) < 50:
             batch.append(self._unsent.popleft())
         claims = [
-            Claim(one.running.id, self._worker_id, one.running.claimed.claim_seq) for one in batch
+            Claim(
+                one.running.id,
+                self._worker_id,
+                one.running.claimed.claim_seq,
+                hard_limit(one.running),
+            )
+            for one in batch
         ]
         try:
             self.send(claims)

@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from django.db import DatabaseError, transaction
 
 from ..conf import get_settings
-from ..exceptions import TenantQueueError, WorkerDied
+from ..exceptions import HardTimeLimitExceeded, TenantQueueError, WorkerDied
 from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
 from ..models import Worker
@@ -190,6 +191,14 @@ def _count(
         logger.warning("the jobs of worker %s are missing in the figures", worker_id, exc_info=True)
 
 
+def last_words(job_id: int, reason: str) -> str:
+    """Return the last error of a process of an executor that kills itself for the sake of a job."""
+    return f"killed for job {job_id}: {reason}"
+
+
+_LAST_WORDS = re.compile(last_words(0, "(.*)").replace("0", r"(\d+)"), re.DOTALL)
+
+
 def _death_of(using: str, worker_id: int) -> DeathReport:
     """Return what is known of a process that died with its supervisor, or that has none."""
     row = Worker.objects.using(using).filter(pk=worker_id).first()
@@ -197,6 +206,9 @@ def _death_of(using: str, worker_id: int) -> DeathReport:
         # what has begun is not its own any more
         return DeathReport("the dispatcher is gone", blameless=True)
     if row is not None and row.role == Role.RUNNER:
+        words = _LAST_WORDS.fullmatch(row.last_error)
+        if words is not None:
+            return DeathReport(words[2], culprit=int(words[1]), error=HardTimeLimitExceeded)
         return DeathReport(f"the process {row.name} of the executor {row.executor} is gone")
     return DeathReport("the worker process and its supervisor are gone")
 

@@ -32,6 +32,7 @@ from ..execution.job_log import about_id, name_worker
 from ..execution.outcome import Outcome, judge
 from ..execution.run import run_async, run_sync
 from ..executors import Claim, Executor
+from ..operations.rescue import last_words
 from ..queries import workers as queries
 from ..queries.claim import MOST_ROOM
 from ..queries.workers import NewWorker
@@ -41,8 +42,9 @@ from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
 from .config import KILL_SECONDS, WorkerConfig
 from .connection import PROBE_SECONDS, connect
-from .shared_memory import SharedMemory
+from .shared_memory import BegunJob, SharedMemory
 from .supervisor.lease import Lease
+from .supervisor.process_limits import said_of
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -232,7 +234,18 @@ class RemoteProcess:
             now = time.monotonic()
             for begun in self._shared_memory.begun():
                 if begun.limit_at is not None and begun.limit_at <= now:
+                    self._leave_word(begun)
                     self._die(f"job {begun.job_id} passed its hard time limit")
+
+    def _leave_word(self, begun: BegunJob) -> None:
+        """Write into this process's row for which job it is killed, if that is soon done."""
+        heartbeat = self.loop.heartbeat
+        heartbeat.note_error(last_words(begun.job_id, said_of(begun)))
+        heartbeat.hurry()
+        self.loop.waiter.wake()
+        end = time.monotonic() + PROBE_SECONDS
+        while heartbeat.has_error and time.monotonic() < end:
+            self._is_closing.wait(0.02)
 
     def _die(self, why: str) -> None:
         logger.error("%s (process %d) is killed: %s", self.name, self.pid, why)

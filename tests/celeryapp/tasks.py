@@ -6,8 +6,10 @@ import os
 import time
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from celery import current_task, shared_task
 from celery.exceptions import SoftTimeLimitExceeded
+from django.db import connection
 
 from django_tenantqueue import current_job, task
 from tests.testapp.models import Effect
@@ -87,6 +89,20 @@ def hang_once() -> int:
 async def coroutine(value: int) -> int:
     """Return the argument, as a coroutine."""
     return value
+
+
+@task(queue="celery")
+async def leave_setting(value: str) -> str:
+    """Return a setting of the session as it was found, and leave another value."""
+
+    def swap() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('tests.left', true)")
+            found = cursor.fetchone()[0]
+            cursor.execute("SELECT set_config('tests.left', %s, false)", [value])
+        return found or ""
+
+    return await sync_to_async(swap)()
 
 
 @task(queue="celery", max_attempts=50, atomic=True)

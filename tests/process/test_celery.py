@@ -14,6 +14,7 @@ import pytest
 from django_tenantqueue import Placeholder, delay
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.states import State
+from tests.testapp.models import Effect
 from tests.testapp.tasks import add
 from tests.timing import assert_within
 
@@ -25,7 +26,17 @@ from tests.celeryapp import chaos
 from tests.celeryapp import settings as celery_settings
 from tests.celeryapp.brokers import Broker, RabbitMQ, Redis
 from tests.celeryapp.deployment import SETTINGS, CeleryWorker, environment
-from tests.celeryapp.tasks import coroutine, hang_once, third_time, too_long, where
+from tests.celeryapp.tasks import (
+    breaks,
+    busy,
+    coroutine,
+    hang_once,
+    leave_setting,
+    plus,
+    third_time,
+    too_long,
+    where,
+)
 
 
 class Deployment:
@@ -100,6 +111,25 @@ def test_jobs_run_in_celery_workers(deployment: Deployment):
     assert done[3].result == "stopped"
 
 
+def test_signals_name_the_task_and_its_outcome(deployment: Deployment):
+    deployment.dispatch()
+    deployment.work("--pool=prefork", "--concurrency=1")
+    jobs = [delay(plus, executor="celery")(1), delay(breaks, executor="celery")()]
+    wait_for_end([job.pk for job in jobs])
+    said = [list(Effect.objects.filter(job_id=job.pk).order_by("pk")) for job in jobs]
+    assert [[one.note for one in notes] for notes in said] == [
+        [f"{plus.name} begins", f"{plus.name} SUCCESS"],
+        [f"{breaks.name} begins", f"{breaks.name} FAILURE"],
+    ]
+
+
+def test_session_is_reset_between_coroutines(deployment: Deployment):
+    deployment.dispatch()
+    deployment.work("--pool=prefork", "--concurrency=1")
+    jobs = [leave_setting.delay(value) for value in ("first", "second")]
+    assert [job.result for job in wait_for_end([job.pk for job in jobs])] == ["", ""]
+
+
 @pytest.mark.parametrize("killed", ["pool process", "whole worker"])
 def test_job_of_a_killed_process_runs_again_soon(deployment: Deployment, killed: str):
     deployment.dispatch()
@@ -116,6 +146,19 @@ def test_job_of_a_killed_process_runs_again_soon(deployment: Deployment, killed:
     assert (job.state, job.attempt) == (State.SUCCESS, 2)
     assert job.result != row.pid
     assert_within(15, job.started_at - killed_at)
+
+
+def test_limits_are_those_of_the_job(deployment: Deployment):
+    deployment.env["TEST_TIME_LIMIT"] = "1"  # of the project, for its own tasks
+    deployment.dispatch()
+    deployment.work("--pool=prefork", "--concurrency=2")
+    long = busy.delay("long", 3000)
+    endless = hang_once.using(hard_timeout=2, max_attempts=1).delay()
+    done, killed = wait_for_end([long.pk, endless.pk])
+    assert (done.state, done.attempt) == (State.SUCCESS, 1), done.errors
+    assert killed.state == State.ERROR
+    assert killed.last_error["class"] == "django_tenantqueue.exceptions.HardTimeLimitExceeded"
+    assert killed.last_error["message"].startswith("it ran for 2.0 s, its hard time limit")
 
 
 def run_chaos(deployment: Deployment, jobs: int, *, timeout: float, steps: int) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 from celery import current_app
 from django.utils.module_loading import import_string
 
+from ...conf import TEN_YEARS
 from ...exceptions import InvalidOption
 from ...executors import SEND_SECONDS, Claim, RemoteExecutor
+from ...worker.config import KILL_SECONDS
 from .running import NAME
 
 CONNECT_SECONDS = SEND_SECONDS / 6
@@ -66,12 +68,17 @@ class CeleryExecutor(RemoteExecutor):
             try:
                 producer = self._open()
                 while left:
+                    limit = left[0].time_limit
+                    limit = TEN_YEARS if limit is None else limit + 2 * KILL_SECONDS
                     self.app.tasks[NAME].apply_async(
                         (str(left[0]), self.name),
                         producer=producer,
                         queue=self.queue,
                         retry=False,
                         ignore_result=True,
+                        # the job's own come first; without these the project's would hold
+                        time_limit=limit,
+                        soft_time_limit=limit,
                     )
                     del left[0]
                 return

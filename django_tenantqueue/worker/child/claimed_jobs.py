@@ -11,25 +11,11 @@ from ...conf import get_settings
 from ...exceptions import Cancelled, TenantQueueError
 from ...execution.current_job import RunningJob
 from ...execution.job_log import about
-from ...executors import Executor
+from ...executors import Executor, hard_limit
 from ..shared_memory import SharedMemory, Why
 from .claim_ahead import MOST_AHEAD, ClaimAhead
 
 logger = logging.getLogger("django_tenantqueue")
-
-
-def hard_limit(running: RunningJob) -> float | None:
-    """Return the seconds of run after which a job's process is killed; None: never.
-
-    A default is not stored with the job, so a changed setting applies to waiting jobs, too.
-    """
-    claimed, settings = running.claimed, get_settings()
-    if claimed.hard_timeout_seconds is not None:
-        return claimed.hard_timeout_seconds
-    if claimed.timeout_seconds is None:
-        return settings.default_hard_timeout
-    grace = settings.hard_timeout_grace
-    return None if grace is None else claimed.timeout_seconds + grace
 
 
 class ClaimedJobs:

@@ -53,6 +53,11 @@ class Heartbeat:
         """Report an error of this process with the next heartbeat."""
         self._error = clean_text(text.strip(), 1000)
 
+    @property
+    def has_error(self) -> bool:
+        """Whether an error waits for the next heartbeat."""
+        return self._error is not None
+
     def hurry(self) -> None:
         """Make the next heartbeat due now."""
         self.next_at = 0.0

@@ -50,7 +50,7 @@ class ProcessLimits:
         for begun_job in child.shared_memory.begun():
             if begun_job.limit_at is not None and begun_job.limit_at <= now:
                 return DeathReport(
-                    _said_of(begun_job),
+                    said_of(begun_job),
                     started=child.begun(),
                     culprit=begun_job.job_id,
                     error=HardTimeLimitExceeded,
@@ -72,7 +72,8 @@ class ProcessLimits:
         )
 
 
-def _said_of(begun_job: BegunJob) -> str:
+def said_of(begun_job: BegunJob) -> str:
+    """Say why a process is killed for the sake of a job."""
     ran = (begun_job.limit_at or begun_job.begun_at) - begun_job.begun_at
     if begun_job.why is Why.CANCEL:
         return (

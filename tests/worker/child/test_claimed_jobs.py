@@ -8,8 +8,8 @@ import pytest
 from django.test import override_settings
 
 from django_tenantqueue.execution.current_job import RunningJob
+from django_tenantqueue.executors import hard_limit
 from django_tenantqueue.queries.claim import ClaimedJob
-from django_tenantqueue.worker.child.claimed_jobs import hard_limit
 
 
 @pytest.mark.parametrize(
