@@ -2,8 +2,10 @@
 
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [("tenantqueue", "0018_fireworq")]
 
     operations = [
