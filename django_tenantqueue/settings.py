@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 SECRETS = (
     "*password*",
     "*passwd*",
@@ -151,9 +153,9 @@ class Settings:
     under ASGI; 2 under WSGI, where each of them keeps a thread of the server."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
-    status_error: str = "message"
-    """What the status of a failed job says: "message" is the message of its exception. Another text
-    stands in place of all messages, translated by your own catalogue."""
+    status_error: str = gettext_noop("Something went wrong.")
+    """What the status of a failed job says to whoever holds its link. Your own text is translated
+    by your own catalogue. "message": the message of the job's exception."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
     """Hosts that HTTP jobs may call. `*` stands for any text. An address that is not public
     (loopback, private, link-local, metadata) is refused unless an entry names it, or a network that

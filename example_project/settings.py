@@ -99,4 +99,5 @@ TENANTQUEUE = {
     "DEFAULT_MAX_ATTEMPTS": 3,
     "BACKOFF_BASE": 1.0,
     "API_TASKS": ["example_project.flights.tasks.*"],
+    "STATUS_ERROR": "message",  # its exceptions are worded for passengers
 }

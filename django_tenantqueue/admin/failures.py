@@ -43,7 +43,7 @@ from .confirmation import confirm, is_answered
 from .formats import NOTHING, breakable, counted, moment, state_badge
 from .home import RANGES, failures_url, read_hours
 from .links import job_url
-from .visible import visible_tenants
+from .visible import may_retry, visible_tenants
 
 if TYPE_CHECKING:
     from .job_actions import JobActions
@@ -253,6 +253,10 @@ def _act(
     if button is None:
         return back
     is_retry = button == "_retry"
+    if is_retry and not may_retry(request, group.name, created_by=None):
+        text = gettext("Bulk actions are retried on their own pages.")
+        model_admin.message_user(request, text, messages.WARNING)
+        return back
     walk = walk_failed if is_retry else walk_waiting
     found = find(walk, using, group, most=MOST, walked=WALKED)
     if found.ids or not is_answered(request):

@@ -20,7 +20,7 @@ from .bulk_actions import act_on_all, is_for_all
 from .confirmation import ask, confirm, is_answered
 from .formats import read_number
 from .job_forms import MoveForm, PriorityForm
-from .visible import visible_tenants
+from .visible import may_retry, visible_tenants
 
 
 class JobActions(TenantQueueModelAdmin[Job]):
@@ -169,6 +169,12 @@ class JobActions(TenantQueueModelAdmin[Job]):
             return []  # since the form has looked
 
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
+        own = [job for job in jobs if may_retry(request, job.name, job.created_by)]
+        if len(own) < len(jobs):
+            text = gettext("Bulk actions of other users are left as they are.")
+            self.message_user(request, text, messages.WARNING)
+        if not (jobs := own):
+            return
         ids = control.retry([job.pk for job in jobs], using=self.using)
         left = [job.pk for job in jobs if job.pk not in set(ids)]
         empty = set(control.find_without_arguments(left, using=self.using))

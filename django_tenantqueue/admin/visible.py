@@ -8,6 +8,7 @@ from django.db.models import Case, F, Model, QuerySet, Value, When
 from django.http import HttpRequest
 
 from ..models import Alert, Job, TenantQueue
+from ..operations.bulk_actions import TASK_PREFIX
 from ..status.visible import tenants_of
 
 _M = TypeVar("_M", bound=Model)
@@ -62,6 +63,12 @@ def rule_of(alert: Alert) -> str:
     if getattr(alert, "hides_rule", False):
         return str(alert.rule.get_kind_display())
     return str(alert.rule)
+
+
+def may_retry(request: HttpRequest, task: str, created_by: str | None) -> bool:
+    """Return whether the user may let a job go on: a bulk action has the rights of its own user."""
+    is_own = created_by == str(cast("Any", request.user).pk)
+    return is_own or not task.startswith(TASK_PREFIX) or not is_limited(request)
 
 
 def may(request: HttpRequest, action: str, model: str) -> bool:

@@ -67,8 +67,14 @@ def _closes(row: StatusLinkRevocation, link: Link, job: Job, tenant: str) -> boo
 
 def public_error(job: Job) -> str | None:
     """Return what users may read of a job's newest error, by STATUS_ERROR; None: there is none."""
-    error = job.last_error if job.state != State.SUCCESS else None
-    if error is None:
-        return None
     text = get_settings().status_error
-    return str(error["message"]) if text == OWN_MESSAGE else gettext(text)
+    if text == OWN_MESSAGE:
+        return error_message(job)
+    ended_well = job.state in (State.SUCCESS, State.CANCELLED)
+    return None if ended_well or job.last_error is None else gettext(text)
+
+
+def error_message(job: Job) -> str | None:
+    """Return the message of a job's newest error, for those who may see what went wrong."""
+    error = job.last_error if job.state != State.SUCCESS else None
+    return None if error is None else str(error.get("message", ""))

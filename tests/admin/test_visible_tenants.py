@@ -483,6 +483,39 @@ def test_action_on_all_that_match_leaves_other_tenants_alone(
         assert f"Tenant '{tenant}' has no queue." in text_of(refused).replace("&#x27;", "'")
 
 
+def test_bulk_action_of_another_user_is_not_retried(
+    operator: Operator, both: tuple[Rows, Rows]
+) -> None:
+    TenantQueue.objects.update(paused=True)
+    client = operator(*EVERYTHING)
+    other, (me,) = User.objects.create_superuser("root"), User.objects.exclude(username="root")
+    theirs = bulk.start("cancel", {"tenant": OURS}, user=other)
+    foreign = make_jobs(  # of one who sees more tenants, in the queue of one of these
+        both[0].queue, 1, state=State.ERROR, name=theirs.name, source_type="internal",
+        source_method=theirs.source_method, created_by=str(other.pk),
+        errors=[{"class": "app.Error", "message": "", "attempt": 1}],
+    )  # fmt: skip
+    own = bulk.start("cancel", {"tenant": OURS}, user=me)
+    control.cancel([own.pk])
+    listed = url_of("job", "changelist")
+    group = reverse(
+        "admin:tenantqueue_failure_group", query={"task": theirs.name, "error": "app.Error"}
+    )
+
+    answers = [
+        client.post(listed, {"action": "retry_selected", "_selected_action": foreign}, follow=True),
+        client.post(url_of("job", "change", foreign[0]), {"_retry": "1"}, follow=True),
+    ]
+    grouped = client.post(group, {"_retry": "1", "_apply": "1"}, follow=True)
+    client.post(listed, {"action": "retry_selected", "_selected_action": [own.pk]})
+
+    assert state_of(foreign[0]) == State.ERROR
+    for answer in answers:
+        assert "Bulk actions of other users are left as they are." in text_of(answer)
+    assert "Bulk actions are retried on their own pages." in text_of(grouped)
+    assert state_of(own.pk) == State.CREATED
+
+
 def test_all_that_match_are_not_moved_to_another_tenant(
     operator: Operator, both: tuple[Rows, Rows]
 ) -> None:

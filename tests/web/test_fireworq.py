@@ -28,7 +28,7 @@ from django_tenantqueue.operations.tuning import add_row
 from django_tenantqueue.queries.figures import Counts, add_figures
 from django_tenantqueue.status.masking import MASK, mask_of_job
 from django_tenantqueue.testing import run_commit_hooks, run_pending
-from tests.factories import make_job, make_jobs, make_queue, make_worker
+from tests.factories import make_job, make_jobs, make_queue, make_worker, states_of
 from tests.testapp.tasks import fail, noop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]
@@ -1124,3 +1124,16 @@ def test_push_asks_the_database_for_little(acme: Fireworq, django_assert_max_num
 
     with django_assert_max_num_queries(4):
         acme.push()
+
+
+def test_job_of_the_package_itself_is_not_found(acme: Fireworq):
+    make_queue("acme", "admin")
+    name = "django_tenantqueue.bulk.retry"
+    columns = {"name": name, "source_type": "internal", "source_method": name}
+    (waiting,) = make_jobs(TenantQueue.objects.get(name="admin"), 1, **columns)
+    (failed,) = make_jobs(TenantQueue.objects.get(name="admin"), 1, state="error", **columns)
+
+    for method in ("GET", "DELETE"):
+        assert acme.send(method, f"/queue/admin/job/{waiting}").status_code == 404
+        assert acme.send(method, f"/queue/admin/failed/{failed}").status_code == 404
+    assert states_of([waiting, failed]) == {waiting: "created", failed: "error"}

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.core.exceptions import ImproperlyConfigured
 from django.template import Context, Template
+from django.test import override_settings
 from django.utils.html import escape
 
 from django_tenantqueue.link_tokens import read_job_token
@@ -140,6 +141,9 @@ def test_message_of_an_error_is_shown_only_when_it_is_asked_for() -> None:
 
     assert text_of(render("{% job_progress job %}", job=job), "message") == ""
     html = render("{% job_progress job errors=True %}", job=job)
+    assert text_of(html, "message") == "Something went wrong."
+    with override_settings(TENANTQUEUE={"STATUS_ERROR": "message"}):
+        html = render("{% job_progress job errors=True %}", job=job)
     assert text_of(html, "message") == "disk full"
 
 

@@ -308,7 +308,7 @@ def test_wrong_command_is_an_error(options: dict[str, Any], message: str) -> Non
 # errors
 
 
-def failed() -> Job:
+def failed(state: str = "error") -> Job:
     error = {
         "at": "2026-01-01T00:00:00+00:00",
         "attempt": 1,
@@ -316,15 +316,31 @@ def failed() -> Job:
         "message": "row 7 of acme",
         "traceback": "Traceback of the worker",
     }
-    return make_job(state="error", errors=[error])
+    return make_job(state=state, errors=[error])
 
 
-def test_status_says_the_message_of_the_exception_and_never_the_traceback(client: Client) -> None:
+@override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
+def test_status_says_the_message_of_the_exception_when_the_setting_asks_for_it(
+    client: Client,
+) -> None:
     answer = client.get(failed().status_url)
 
     assert answer.json()["error"] == "row 7 of acme"
     assert "Traceback" not in answer.content.decode()
     assert "ValueError" not in answer.content.decode()
+
+
+def test_status_says_no_message_without_the_setting(client: Client) -> None:
+    page = Template("{% load tenantqueue %}{% job_progress job errors=True %}")
+
+    one = client.get(failed().status_url)
+    shown = page.render(Context({"job": failed()}))
+    cancelled = client.get(failed(state="cancelled").status_url)
+
+    assert one.json()["error"] == "Something went wrong."
+    assert "Something went wrong." in shown
+    assert "row 7" not in one.content.decode() + shown + cancelled.content.decode()
+    assert cancelled.json()["error"] is None
 
 
 @override_settings(TENANTQUEUE={"STATUS_ERROR": "It failed. We are looking into it."})

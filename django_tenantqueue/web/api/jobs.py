@@ -13,6 +13,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Router
 
+from ...calls.sources import INTERNAL
 from ...conf import get_settings
 from ...exceptions import RequestRefused
 from ...models import IdempotencyKey, Job
@@ -44,10 +45,13 @@ def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:
 
 
 def find_job(job_id: int, caller: Caller, *, light: bool = False) -> Job:
-    """Return a job of the caller's tenant, with its queue. Raises RequestRefused: 404."""
+    """Return a job of the caller's tenant, with its queue. Raises RequestRefused: 404.
+
+    Jobs of the package's own tasks have the rights of an operator: clients do not see them.
+    """
     jobs = Job.objects.using(get_settings().database).select_related("queue")
     job = (jobs.defer(*shown.HEAVY) if light else jobs).find(job_id)
-    if job is None or job.queue.tenant != caller.tenant:
+    if job is None or job.queue.tenant != caller.tenant or job.source_type == INTERNAL:
         raise RequestRefused(404, f"There is no job {job_id}.")
     return job
 
@@ -159,7 +163,8 @@ def list_jobs(
         page = find_jobs(using, asked, size=limit, by_id=True)
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     found = rows.find_many(page.ids)
-    items = [shown.job_summary(found[i]) for i in page.ids if i in found]
+    jobs = (found[i] for i in page.ids if i in found)
+    items = [shown.job_summary(job) for job in jobs if job.source_type != INTERNAL]
     return answer({"items": items, "next": page.older})
 
 

@@ -14,6 +14,7 @@ from ...operations.sessions import session_loads
 from ...status.job_status import describe_job, job_progress
 from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of
+from ...status.open_links import error_message
 from ...status.queue_loads import loads
 from . import schemas
 
@@ -52,7 +53,8 @@ def job_details(job: Job) -> dict[str, Any]:
         **job_summary(job),
         "args": args or [],
         "kwargs": kwargs or {},
-        **{name: told[name] for name in ("result", "result_missing", "error")},
+        **{name: told[name] for name in ("result", "result_missing")},
+        "error": error_message(job),
         "errors": [_error(entry) for entry in job.kept_errors],
         "stats": masked(job.stats),
     }

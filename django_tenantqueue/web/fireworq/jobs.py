@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 
 from ...batches import BATCH
 from ...calls.options import Options
+from ...calls.sources import INTERNAL, known_task
 from ...conf import LONGEST_REQUEST
 from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
 from ...http import http_job
@@ -177,6 +178,6 @@ def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:
     found = None
     if number is not None:
         found = find_of_queue(caller.using, queue.pk, number, failed=failed)
-    if found is None:
+    if found is None or known_task(INTERNAL, found.source_method):
         raise RequestRefused(HTTPStatus.NOT_FOUND)
     return found

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from django_tenantqueue import bulk
 from django_tenantqueue.models import (
     ApiToken,
     Change,
@@ -21,6 +22,7 @@ from django_tenantqueue.models import (
     Session,
     TenantQueue,
 )
+from django_tenantqueue.operations import control
 from django_tenantqueue.operations.tokens import create_token, revoke_token
 from django_tenantqueue.web.api.urls import api as documented
 from tests.factories import make_job, make_queue
@@ -215,3 +217,22 @@ def test_http_jobs_are_taken_from_a_token_with_their_scope(
     job = {"task": "django_tenantqueue.http.http_job", "args": ["https://example.com/"]}
 
     assert api_of("acme", "submit", "http").post("/jobs", job).status_code == 201
+
+
+def test_jobs_of_the_package_itself_are_not_there(api_of: Callable[..., ApiClient]) -> None:
+    make_job(make_queue("globex"), state="error")
+    job = bulk.start("retry", {})  # of one who sees all tenants: it lives in no tenant
+    control.cancel([job.pk])
+    api = api_of(all_tenants=True)
+
+    answers = [
+        api.get(f"/jobs/{job.pk}?tenant="),
+        api.get(f"/jobs/{job.pk}/wait?tenant="),
+        api.post(f"/jobs/{job.pk}/retry?tenant="),
+        api.post(f"/jobs/{job.pk}/cancel?tenant="),
+        api.patch(f"/jobs/{job.pk}?tenant=", {"priority": 1}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404] * 5
+    assert api.get("/jobs?tenant=").json()["items"] == []
+    assert job.refresh().state == "cancelled"
