@@ -22,6 +22,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import router
 from django.db.models import Model
+from django.utils.datastructures import MultiValueDict
 from django.utils.dateparse import parse_date, parse_datetime, parse_duration
 from django.utils.duration import duration_iso_string
 
@@ -146,6 +147,7 @@ def _refuse(value: object, path: str) -> None:
         if value != value or value in (float("inf"), float("-inf")):
             raise InvalidArgument(f"{path} is {value!r}, which JSON cannot carry")
     elif isinstance(value, Mapping):
+        _refuse_mapping(value, path)
         for key, inner in value.items():
             if type(key) is not str:
                 raise InvalidArgument(f"{path} has the key {key!r}: keys must be str")
@@ -192,6 +194,18 @@ def check_entered(args: list[Any], kwargs: dict[str, Any], stored: Any) -> None:
                 f"{', '.join((*PLACEHOLDERS, *_VALUES))}, and objects that the arguments have "
                 "already"
             )
+
+
+def _refuse_mapping(value: Mapping[Any, Any], path: str) -> None:
+    """Raise InvalidArgument when it is no dict, or one that shows the last of a key's values."""
+    kind = type(value).__qualname__
+    if isinstance(value, MultiValueDict):
+        raise InvalidArgument(
+            f"{path} is a {kind}, of which the last value of each key alone would be stored: pass "
+            ".dict() of it if that is meant, or dict(… .lists())"
+        )
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"{path} is of type {kind}: pass dict(…) of it")
 
 
 def _needs_look(value: object) -> bool:

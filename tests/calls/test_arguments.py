@@ -7,11 +7,15 @@ import math
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import IntEnum
+from types import MappingProxyType
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.http import QueryDict
+from django.http.request import HttpHeaders
 from django.utils import timezone
+from django.utils.datastructures import MultiValueDict
 from django.utils.safestring import mark_safe
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -300,8 +304,18 @@ class Text(str):
         ([{"a": Text("x")}], r"argument 1\[0\]\['a'\] is of type Text"),
         (10**5000, "argument 1 is an int of more than 14,000 bits"),
         (time(1, 2, tzinfo=ZoneInfo("Europe/Berlin")), "is a time in Europe/Berlin, whose offset"),
+        (
+            QueryDict("tag=a&tag=b"),
+            "argument 1 is a QueryDict, of which the last value of each key",
+        ),
+        ([MultiValueDict()], r"argument 1\[0\] is a MultiValueDict, of which the last value"),
+        ({"a": MappingProxyType({})}, r"1\['a'\] is of type mappingproxy: pass dict\(…\) of it"),
+        (HttpHeaders({}), "argument 1 is of type HttpHeaders: pass dict"),
     ],
-    ids=["enum", "safe", "subclass", "long", "time"],
+    ids=[
+        *("enum", "safe", "subclass", "long", "time"),
+        *("form", "several values", "mapping", "headers"),
+    ],
 )
 def test_argument_is_refused_when_it_would_come_back_changed(value, message):
     with pytest.raises(InvalidArgument, match=message):
