@@ -45,7 +45,8 @@ class Broker(RemoteExecutor):
 
 def job(number: int) -> Any:
     """Stand for a job that was claimed."""
-    return SimpleNamespace(id=number, claimed=SimpleNamespace(claim_seq=1))
+    claimed = SimpleNamespace(claim_seq=1, timeout_seconds=None, hard_timeout_seconds=None)
+    return SimpleNamespace(id=number, claimed=claimed)
 
 
 @pytest.fixture
