@@ -7,6 +7,7 @@ import logging
 import math
 import random
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -31,10 +32,11 @@ logger = logging.getLogger("django_tenantqueue")
 SETTLE_SECONDS = 10.0
 """How long after the server's start no worker counts as dead: supervisors reconnect meanwhile.
 Halved: a slow network makes a living worker look dead. Doubled: rescue begins later."""
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 5.0
 """Time between the two looks at which a worker must look dead. A supervisor that cannot hold the
 locks of its children has killed them by then: worker/supervisor/lease.py compares the delays.
-Halved: there is no time for that. Doubled: jobs of a dead worker start 3 s later."""
+Halved: a server that stalls for 1.3 s costs all running jobs an attempt. Doubled: jobs of a dead
+worker start 5 s later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +235,16 @@ class DeadWorkerFinder:
 
         `on` is a connection to look on that keeps its plans; None: as all else, on `using`.
         """
+        began = time.monotonic()
         found = rescue.find_dead_workers(
-            on or using, settle_seconds=SETTLE_SECONDS, lease_seconds=SILENT.total_seconds()
+            on or using,
+            settle_seconds=SETTLE_SECONDS,
+            lease_seconds=SILENT.total_seconds(),
+            look_seconds=LOOK_SECONDS,
         )
-        self._suspects = {w: self._suspects.get(w, now) for w in found}
+        # a lock that was seen free may have been let go at the end of the statement
+        seen_at = now + time.monotonic() - began
+        self._suspects = {w: self._suspects.get(w, seen_at) for w in found}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]
         for worker_id in dead:
             death = _death_of(using, worker_id)

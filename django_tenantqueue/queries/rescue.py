@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,11 @@ def hold_lease(connection: psycopg.Connection[Any], worker_id: int) -> bool:
     return bool(fetch(connection, "hold_lease", params)[0][0])
 
 
+def renew_leases(connection: psycopg.Connection[Any], worker_ids: Iterable[int]) -> None:
+    """Write a sign of life of worker processes whose locks were taken again."""
+    execute(connection, "renew_leases", {"ids": array(worker_ids)})
+
+
 def end_lease(connection: psycopg.Connection[Any], worker_id: int) -> None:
     """Let the lock of a worker process go."""
     execute(connection, "end_lease", {"lock_class": LockClass.LEASE, "worker": worker_id})
@@ -67,12 +72,15 @@ def has_followed(connection: psycopg.Connection[Any]) -> bool:
         return True
 
 
-def find_dead_workers(where: Where, *, settle_seconds: float, lease_seconds: float) -> list[int]:
+def find_dead_workers(
+    where: Where, *, settle_seconds: float, lease_seconds: float, look_seconds: float
+) -> list[int]:
     """Return the ids of workers that look dead now; look twice before believing it."""
     params = {
         "lock_class": LockClass.LEASE,
         "settle_seconds": settle_seconds,
         "lease_seconds": lease_seconds,
+        "look_seconds": look_seconds,
     }
     return [row[0] for row in fetch(where, "find_dead_workers", params)]
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 from django.db import connections
 from psycopg import pq, sql
-from psycopg.abc import Buffer
+from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import make_conninfo
 from psycopg.types.datetime import TimestamptzLoader
@@ -16,23 +20,35 @@ from psycopg.types.datetime import TimestamptzLoader
 from ..conf import get_settings
 from ..queries.base import WORKER_LOCK_MILLISECONDS
 
+logger = logging.getLogger("django_tenantqueue")
+
 PROBE_SECONDS = 1.0
 """How often an idle connection is probed. An end by the server is noticed at once. Halved: an idle
 fleet costs the server more. Doubled: orders of operators act a second later, and a job meets a
 connection that is lost more often."""
-SESSION = (
-    b"""
+QUIET_SECONDS = 3.0
+"""A statement without an answer for this time is logged. Halved: a busy server fills the log.
+Doubled: a network that has lost the connection is noticed later."""
+STATEMENT_SECONDS = 20
+"""Longest run of a worker's statement. Halved: a server that is very slow ends none. Doubled: a
+child whose connection is lost without a sign stores its ends later."""
+ANSWER_SECONDS = STATEMENT_SECONDS * 1.25
+"""A connection that is silent for longer than a statement may run is lost. Keepalives do not find
+all of these: a proxy that has lost the server answers them."""
+REMINDER_SECONDS = 60.0
+"""How often the log repeats that a connection cannot be made. Halved: an outage fills the log.
+Doubled: it looks like the end of the outage."""
+SESSION = b"""
     SET default_transaction_isolation = 'read committed';
     SET TimeZone = 'UTC';
     SET jit = off;
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
     SET enable_bitmapscan = off;
+    SET standard_conforming_strings = on;
     SET lock_timeout = %d;
-    SET statement_timeout = '60s'
-"""
-    % WORKER_LOCK_MILLISECONDS
-)
+    SET statement_timeout = '%ds'
+""" % (WORKER_LOCK_MILLISECONDS, STATEMENT_SECONDS)
 """The settings of the session.
 
 A plan is made once and kept until the server next analyses the table. A plan made for an empty
@@ -53,9 +69,50 @@ class UtcLoader(TimestamptzLoader):
         return super().load(data).astimezone(UTC)
 
 
-def is_rejecting(alias: str, timeout: int) -> bool:
-    """Whether the server of `alias` answers that it is starting up, shutting down or recovering."""
-    params = connections[alias].get_connection_params()
+class WorkerConnection(psycopg.Connection[Any]):
+    """A connection whose statements are answered within `answer_seconds`, or that is lost."""
+
+    answer_seconds = ANSWER_SECONDS
+    backend_pid = 0
+    """The process of the server, also after the connection was lost."""
+
+    def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
+        """Wait for the answer to a statement."""
+        return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _bounded(self, gen: PQGen[RV]) -> PQGen[RV]:
+        began, is_told = time.monotonic(), False
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready:  # psycopg looks ten times a second
+                    seconds = time.monotonic() - began
+                    if seconds > self.answer_seconds:
+                        self.close()
+                        raise psycopg.OperationalError(
+                            f"the database has not answered for {seconds:.1f} s"
+                        )
+                    if seconds > QUIET_SECONDS and not is_told:
+                        is_told = True
+                        logger.warning(
+                            "the database has not answered for %.1f s; the connection is given up "
+                            "after %.0f s",
+                            seconds,
+                            self.answer_seconds,
+                        )
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            value: RV = end.value
+            return value
+
+
+def is_rejecting(alias: str, timeout: int, **place: str) -> bool:
+    """Whether the server of `alias` answers that it is starting up, shutting down or recovering.
+
+    `place`: parameters of libpq that name one of its addresses.
+    """
+    params = {**connections[alias].get_connection_params(), **place}
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
     given = {name: value for name, value in params.items() if name in known}
     conninfo = make_conninfo(**{**given, "connect_timeout": timeout})
@@ -70,7 +127,13 @@ def _is_standby(connection: psycopg.Connection[Any]) -> bool:
     return bool(is_standby)
 
 
-def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connection[Any]:
+def connect(
+    alias: str,
+    application_name: str,
+    *,
+    answer_seconds: float = ANSWER_SECONDS,
+    **options: Any,
+) -> WorkerConnection:
     """Open a separate connection to the database of `alias`, in autocommit mode.
 
     Plans are prepared once and kept (planning the claim costs more than running it); behind a
@@ -86,7 +149,9 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     params["prepare_threshold"] = None if get_settings().pooler else 0
     params.setdefault("connect_timeout", 10)
     params |= options
-    connection = psycopg.connect(**params, autocommit=True, context=adapters)
+    connection = WorkerConnection.connect(**params, autocommit=True, context=adapters)
+    connection.answer_seconds = answer_seconds
+    connection.backend_pid = connection.info.backend_pid
     if _is_standby(connection):
         connection.close()
         raise psycopg.OperationalError("the server is a standby: nothing can be written there")
@@ -95,6 +160,42 @@ def connect(alias: str, application_name: str, **options: Any) -> psycopg.Connec
     if role := connections[alias].settings_dict["OPTIONS"].get("assume_role"):
         connection.execute(sql.SQL("SET ROLE {}").format(sql.Literal(role)), prepare=False)
     return connection
+
+
+END_SESSION = """
+    SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+    WHERE a.pid = %s AND a.pid <> pg_backend_pid()
+        AND a.application_name = current_setting('application_name')
+"""
+
+
+def end_session(connection: WorkerConnection, backend_pid: int) -> None:
+    """End the session of a connection that was lost, if the server still has it.
+
+    A proxy that does not answer may keep it, and with it the locks and transactions.
+    """
+    if get_settings().pooler:
+        return
+    try:
+        connection.execute(END_SESSION, [backend_pid], prepare=False)
+    except psycopg.Error as error:
+        if is_lost(connection, error):
+            raise
+        logger.warning("ending the session of the connection that was lost failed: %s", error)
+
+
+def is_direct(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server itself is at the other end of the socket, and no proxy.
+
+    It then sees the address from which this process has connected.
+    """
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        address, is_local = own.getsockname(), own.family == socket.AF_UNIX
+    query = "SELECT host(inet_client_addr()), inet_client_port(), current_setting('port')::integer"
+    ((host, port, server_port),) = connection.execute(query, prepare=False)
+    if is_local:
+        return bool(host is None and server_port == connection.info.port)
+    return bool((host, port) == address[:2])
 
 
 def is_lost(connection: psycopg.Connection[Any], error: psycopg.Error) -> bool:

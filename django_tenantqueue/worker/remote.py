@@ -32,6 +32,7 @@ from ..execution.job_log import about_id, name_worker
 from ..execution.outcome import Outcome, judge
 from ..execution.run import run_async, run_sync
 from ..executors import Claim, Executor
+from ..models.worker import SILENT
 from ..operations.rescue import last_words
 from ..queries import workers as queries
 from ..queries.claim import MOST_ROOM
@@ -41,9 +42,10 @@ from .child.executors import raise_in_thread
 from .child.give_back import RETRIABLE
 from .child.loop import ClaimLoop
 from .config import KILL_SECONDS, WorkerConfig
-from .connection import PROBE_SECONDS, connect
+from .connection import PROBE_SECONDS, WorkerConnection, connect
 from .shared_memory import BegunJob, SharedMemory
 from .supervisor.lease import Lease
+from .supervisor.lease_watch import LeaseWatch
 from .supervisor.process_limits import said_of
 
 logger = logging.getLogger("django_tenantqueue")
@@ -167,8 +169,10 @@ class RemoteProcess:
         ]
         for thread in self._threads:
             thread.start()
+        self._lease_watch = LeaseWatch(self._lease, self._die_unleased)
+        self._lease_watch.start()
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> WorkerConnection:
         return connect(self._alias, f"tenantqueue {self.name}")
 
     def run(self, claim: Claim) -> bool:
@@ -229,8 +233,6 @@ class RemoteProcess:
         """Keep the lock, and end the process when it is lost or a job passes its hard limit."""
         while not self._is_closing.wait(TICK_SECONDS):
             self._lease.check()
-            if self._lease.is_overdue:
-                self._die("no connection to hold its lock: others run its jobs")
             now = time.monotonic()
             for begun in self._shared_memory.begun():
                 if begun.limit_at is not None and begun.limit_at <= now:
@@ -247,6 +249,13 @@ class RemoteProcess:
         while heartbeat.has_error and time.monotonic() < end:
             self._is_closing.wait(0.02)
 
+    def _die_unleased(self) -> None:
+        silent_seconds = self._shared_memory.silent_seconds
+        if self._lease.is_overdue or (
+            not self._lease.uses_locks and silent_seconds > SILENT.total_seconds()
+        ):
+            self._die("the database has not confirmed that it may go on: others run its jobs")
+
     def _die(self, why: str) -> None:
         logger.error("%s (process %d) is killed: %s", self.name, self.pid, why)
         os.kill(self.pid, signal.SIGKILL)
@@ -257,6 +266,7 @@ class RemoteProcess:
         self.loop.waiter.wake()
         for thread in self._threads:
             thread.join(2 * KILL_SECONDS)
+        self._lease_watch.close()
         with suppress(psycopg.Error):
             self._lease.end(self.worker_id)
         self._lease.close()

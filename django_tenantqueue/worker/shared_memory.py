@@ -12,9 +12,10 @@ import time
 from dataclasses import dataclass
 from enum import IntEnum
 
-HEADER = TURNED, RETIRING, LEAVING, DISMISSED = range(4)
+HEADER = TURNED, RETIRING, LEAVING, DISMISSED, BEAT = range(5)
 """The header: when the loop turned last (monotonic ns), whether a successor is wanted, whether the
-process ends without waiting for its jobs, and whether no other process takes its place."""
+process ends without waiting for its jobs, whether no other process takes its place, and when the
+last heartbeat was sent that was answered (0: none yet)."""
 ENTRY = ID, BEGUN, LIMIT, WHY = range(4)
 """A job: its id (0: free), when it began, when the process must be killed for it, and why."""
 
@@ -93,6 +94,10 @@ class SharedMemory:
         """Note that the loop turns."""
         self._table[TURNED] = time.monotonic_ns()
 
+    def beat(self, sent_at: float) -> None:
+        """Note that a heartbeat sent at this time (monotonic seconds) was written."""
+        self._table[BEAT] = int(sent_at * 1e9)
+
     def retire(self) -> None:
         """Ask for a successor: this process ends its jobs and claims no more."""
         self._table[RETIRING] = 1
@@ -126,6 +131,15 @@ class SharedMemory:
     def stuck_seconds(self) -> float:
         """Return how long ago the child's loop turned last."""
         return (time.monotonic_ns() - self._table[TURNED]) / 1e9
+
+    @property
+    def silent_seconds(self) -> float:
+        """Return how long ago the last heartbeat was sent that was written; 0.0 before the first.
+
+        A child without a heartbeat has claimed nothing.
+        """
+        sent_at = self._table[BEAT]
+        return (time.monotonic_ns() - sent_at) / 1e9 if sent_at else 0.0
 
     def begun(self) -> list[BegunJob]:
         """Return the jobs that have begun and whose ends are not known to be stored."""

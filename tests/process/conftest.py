@@ -1,7 +1,7 @@
 """What the tests with real workers share."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from example_project.postgres import Cluster
 from tests.zygote import Zygote
 
+from .proxy import Proxy
 from .workers import Gate, Workers
 
 
@@ -44,3 +45,17 @@ def cluster() -> Iterator[Cluster]:
     cluster = Cluster(directory)
     yield cluster
     cluster.destroy()
+
+
+@pytest.fixture
+def proxies(database_url: str) -> Iterator[Callable[[], Proxy]]:
+    """Yield what makes proxies before the test database."""
+    made: list[Proxy] = []
+
+    def make() -> Proxy:
+        made.append(Proxy(database_url))
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.close()

@@ -1,11 +1,7 @@
 """Connections that break while jobs run cost no job, and no job runs twice for it."""
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import psutil
 import psycopg
@@ -18,6 +14,7 @@ from django_tenantqueue.states import State
 from tests.testapp.models import Effect
 from tests.testapp.tasks import noop
 
+from .proxy import How, New, Proxy
 from .tasks import async_hold, hold, write_slowly
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
 
@@ -100,7 +97,7 @@ def test_children_are_dead_before_their_jobs_run_elsewhere_when_they_cannot_conn
     gate.wait_for(job, attempt=2)
 
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
-    assert "no connection to hold the children's locks" in cut_off.output
+    assert "the database has not confirmed" in cut_off.output
     assert other.process.poll() is None
 
 
@@ -142,80 +139,18 @@ def test_effects_happen_once_when_connections_are_terminated_in_atomic_tasks(wor
     assert sorted(Effect.objects.values_list("job_id", flat=True)) == ids
 
 
-class Proxy:
-    """Passes bytes on between a worker and the server, and can lose the answer to a claim."""
-
-    def __init__(self, database_url: str) -> None:
-        server = urlsplit(database_url)
-        self.address = (server.hostname, server.port or 5432)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        port = self.listener.getsockname()[1]
-        place = f"{server.username}:{server.password}@127.0.0.1:{port}"
-        self.url = urlunsplit(("postgres", place, server.path, "sslmode=disable", ""))
-        self.losing = b""
-        """Text by which to know the answer that is to be lost; empty: lose nothing."""
-        self.sockets: list[socket.socket] = []
-        self.threads = [threading.Thread(target=self._accept)]
-        self.threads[0].start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client = self.listener.accept()[0]
-                server = socket.create_connection(self.address)
-                self.sockets += [client, server]
-                for source, sink, answers in ((client, server, False), (server, client, True)):
-                    thread = threading.Thread(target=self._pass_on, args=(source, sink, answers))
-                    self.threads.append(thread)
-                    thread.start()
-
-    def _pass_on(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
-        kept = b""
-        with suppress(OSError):
-            while data := source.recv(65536):
-                kept += data
-                if answers and self.losing and not kept.endswith(READY):
-                    continue  # not the whole answer yet
-                if answers and self.losing and self.losing in kept:
-                    self.losing = b""
-                    break
-                sink.sendall(kept)
-                kept = b""
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Break all connections and wait for the threads."""
-        for end in (self.listener, *self.sockets):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-        for thread in self.threads:
-            thread.join()
-
-
-READY = b"Z\x00\x00\x00\x05I"
-"""How an answer ends: the server is ready for the next statement, outside a transaction."""
-
-
-@pytest.fixture
-def proxy(database_url: str) -> Iterator[Proxy]:
-    """Yield a proxy before the test database."""
-    made = Proxy(database_url)
-    yield made
-    made.close()
-
-
-def test_jobs_run_when_the_answer_to_their_claim_was_lost(workers: Workers, proxy: Proxy):
+def test_jobs_run_when_the_answer_to_their_claim_was_lost(
+    workers: Workers, proxies: Callable[[], Proxy]
+):
+    proxy = proxies()
     runner = workers.start(database_url=proxy.url)
     wait_for_end([noop.delay().pk])
 
-    proxy.losing = noop.name.encode()
+    proxy.cut_at(noop.name.encode(), How.CLOSED, New.PASS, is_lost=True)
     ids = noop.enqueue_many([()] * 5)
     jobs = wait_for_end(ids)
 
-    assert proxy.losing == b""  # it was lost
+    assert proxy.trap is None  # it was lost
     assert {(job.state, job.attempt) for job in jobs} == {(State.SUCCESS, 1)}
     assert max(job.claim_seq for job in jobs) == 2
     assert f"job {ids[0]} was claimed in a transaction without answer" in runner.output

@@ -501,7 +501,14 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"worker": OUR_WORKER}, SLOTS, SLOT_INDEX),
     ],
     "find_dead_workers": both(
-        lambda _: {"lock_class": 1, "settle_seconds": 0.0, "lease_seconds": 60.0}, SLOTS, SLOT_INDEX
+        lambda _: {
+            "lock_class": 1,
+            "settle_seconds": 0.0,
+            "lease_seconds": 60.0,
+            "look_seconds": 0.0,
+        },
+        SLOTS,
+        SLOT_INDEX,
     ),
     "pause_stopped_monitors": [Case(lambda _: {}, (*HOT_KEY, *DETAIL_ENDS), 3000)],
     "find_open_monitors": both(
@@ -866,6 +873,9 @@ CASES: dict[str, list[Case]] = {
         Case(lambda _: {"most": 1000, "now": datetime(2000, 1, 1, tzinfo=UTC)}, DUE, 10),
     ],
     "read_orders": [
+        Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
+    ],
+    "renew_leases": [
         Case(lambda _: {"ids": "{1,2,3}"}, ("tenantqueue_worker_pkey",), 30, worker=True)
     ],
     "record_duty": [

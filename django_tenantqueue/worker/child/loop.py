@@ -10,7 +10,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 
@@ -22,7 +21,7 @@ from ...operations.claim import Claimer
 from ...queries import workers as worker_queries
 from ...queries.claim import MOST_ROOM
 from ..config import WorkerConfig
-from ..connection import is_lost
+from ..connection import REMINDER_SECONDS, WorkerConnection, end_session, is_lost
 from ..shared_memory import SharedMemory
 from ..waiting import Waiter
 from .claimed_jobs import ClaimedJobs
@@ -47,8 +46,8 @@ class ClaimLoop:
         self,
         config: WorkerConfig,
         worker_id: int,
-        connection: psycopg.Connection[Any],
-        reconnect: Callable[[], psycopg.Connection[Any]],
+        connection: WorkerConnection,
+        reconnect: Callable[[], WorkerConnection],
         shared_memory: SharedMemory | None = None,
     ) -> None:
         self.config = config
@@ -217,11 +216,13 @@ class ClaimLoop:
 
     def _beat(self, now: float) -> None:
         """Write a heartbeat, unless this worker's row is locked."""
+        sent_at = time.monotonic()
         try:
             wanted = self.heartbeat.beat(self.connection, now, len(self.claimed_jobs.running()))
         except RETRIABLE as error:
             logger.warning("the heartbeat is skipped: %s", error)
         else:
+            self.claimed_jobs.shared_memory.beat(sent_at)
             if wanted:
                 self.claimed_jobs.draining = True
                 self.claimed_jobs.shared_memory.dismiss()
@@ -286,16 +287,24 @@ class ClaimLoop:
         """Connect again, for as long as it takes; jobs go on running meanwhile."""
         logger.warning("the connection to the database was lost: %s", error)
         self._doubt(error)
-        self.connection.close()
-        pause = 0.1
+        lost, lost_at = self.connection, time.monotonic()
+        lost.close()
+        pause, reminder_at = 0.1, lost_at
         while True:
             try:
                 self.connection = self._reconnect()
+                end_session(self.connection, lost.backend_pid)
                 break
             except psycopg.Error as again:
-                logger.warning("connecting again in %.1f s: %s", pause, again)
+                if time.monotonic() >= reminder_at:
+                    reminder_at = time.monotonic() + REMINDER_SECONDS
+                    logger.warning(
+                        "connecting to the database failed and is tried again until it works: %s",
+                        again,
+                    )
                 time.sleep(pause)
                 pause = min(2.0, pause * 2)
+        logger.info("connected to the database again after %.1f s", time.monotonic() - lost_at)
         self._attend_notifications()
         self.claimer.surveys.leave()  # it may be another server, with another clock
         self.next_claim.sleep.reconnected()

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psycopg
 from django.db import connections
@@ -23,7 +23,7 @@ from ...executors import load_executor
 from ...queries import workers as queries
 from ...text import number_of
 from ..config import KILL_SECONDS, WorkerConfig
-from ..connection import connect
+from ..connection import REMINDER_SECONDS, WorkerConnection, connect
 from ..shared_memory import SharedMemory
 from . import orm_thread
 from .dispatch import DispatchLoop
@@ -170,16 +170,22 @@ class WorkerProcess:
         claim_loop.claimed_jobs.loop = LoopExecutor(loop, report)
         return claim_loop
 
-    def _sign_on(self) -> psycopg.Connection[Any]:
+    def _sign_on(self) -> WorkerConnection:
         """Connect and write the process id, however long the server is away."""
-        pause = 0.1
+        pause, reminder_at = 0.1, 0.0
         while True:
             try:
                 connection = self._reconnect()
                 queries.sign_on_worker(connection, self._worker_id, os.getpid())
                 return connection
             except psycopg.OperationalError as error:
-                logger.warning("%s: signing on is retried: %s", self.name, error)
+                if time.monotonic() >= reminder_at:
+                    reminder_at = time.monotonic() + REMINDER_SECONDS
+                    logger.warning(
+                        "%s: signing on failed and is tried again until it works: %s",
+                        self.name,
+                        error,
+                    )
             time.sleep(pause)
             pause = min(2.0, pause * 2)
 
@@ -208,7 +214,7 @@ class WorkerProcess:
         loop.add_signal_handler(DRAIN, self._drain)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_SIGNALS)
 
-    def _reconnect(self) -> psycopg.Connection[Any]:
+    def _reconnect(self) -> WorkerConnection:
         return connect(self.config.database, f"tenantqueue {self.name}")
 
     def _drain(self) -> None:

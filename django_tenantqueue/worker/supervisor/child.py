@@ -19,6 +19,8 @@ class Child:
     sentence: DeathReport | None = None
     """Why it was killed."""
     killed_at_stop: bool = False
+    is_unleased: bool = False
+    """It was killed because others may run its jobs."""
     told_to_drain: bool = False
     told_to_stop_at: float | None = None
     """When an operator's order to stop was handed on (monotonic time)."""

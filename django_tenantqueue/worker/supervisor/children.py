@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -138,7 +139,10 @@ class Children:
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
-        pid = os.fork()
+        with self._lease.at_rest(), warnings.catch_warnings():
+            # the thread of the lease does nothing meanwhile
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
         if pid:
             return pid
         code = FAILED

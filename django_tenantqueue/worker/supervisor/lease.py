@@ -2,16 +2,22 @@
 
 When the supervisor dies, the server frees the locks and other supervisors rescue the jobs. When it
 loses the connection, it takes the locks again. If it cannot, it kills its children before their
-jobs could be rescued. No jobs are rescued while a server is down or starting up, and for
-SETTLE_SECONDS after its start. When another server takes over, which may have been running before,
-all supervisors have to connect again. So a supervisor rescues no jobs for SETTLE_SECONDS after it
-connected, if the first attempt failed or the server has been a standby.
+jobs could be rescued. The connection may be lost without a sign, so only an answer of the server
+proves that the locks are held: at the time when the question was sent. LeaseWatch, in a thread of
+its own, asks and kills in time while the supervisor is busy.
+
+No jobs are rescued while a server is down or starting up, and for SETTLE_SECONDS after its start.
+When another server takes over, which may have been running before, all supervisors have to connect
+again. So a supervisor rescues no jobs for SETTLE_SECONDS after it connected, if the first attempt
+failed or the server has been a standby.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from math import inf
 from typing import Any
 
@@ -23,7 +29,14 @@ from ...operations.rescue import LOOK_SECONDS, SETTLE_SECONDS
 from ...queries import rescue as queries
 from ...queries import workers as worker_queries
 from ...queries.workers import Orders
-from ..connection import PROBE_SECONDS, connect, is_rejecting
+from ..connection import (
+    PROBE_SECONDS,
+    WorkerConnection,
+    connect,
+    end_session,
+    is_direct,
+    is_rejecting,
+)
 from ..waiting import next_tick
 from .addresses import list_addresses
 
@@ -32,25 +45,30 @@ logger = logging.getLogger("django_tenantqueue")
 CONNECT_SECONDS = 2
 """Longest attempt to connect. Halved: a busy server is taken for one that is gone. Doubled: there
 is no time for an attempt before others rescue the jobs."""
-USER_TIMEOUT = 9
 KEEPALIVE = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 3,
     "keepalives_interval": 2,
     "keepalives_count": 3,
-    "tcp_user_timeout": 1000 * USER_TIMEOUT,
+    "tcp_user_timeout": 9000,
 }
+"""Of the supervisor's connections. A dead path is given up 9 s after the last answer."""
 SERVER_KEEPALIVE = {"idle": 8, "interval": 2, "count": 3}
 SERVER_SECONDS = SERVER_KEEPALIVE["idle"] + SERVER_KEEPALIVE["count"] * SERVER_KEEPALIVE["interval"]
-"""On a dead path the client gives up USER_TIMEOUT seconds after the first unanswered probe, at most
-13 s after the last answer. The server gives up after SERVER_SECONDS. Halved: a short loss of the
-network ends all children of a machine. Doubled: jobs of a machine that is gone start later."""
+"""The server gives up SERVER_SECONDS after the last sign of the client's machine. Halved: a short
+loss of the network frees the locks of its children. Doubled: jobs of a machine that is gone start
+later."""
 RETRY_SECONDS = PROBE_SECONDS / 4
 """Pause between two attempts to connect again."""
-GRACE_SECONDS = (LOOK_SECONDS - CONNECT_SECONDS) * 0.8
-"""Time after the loss of the connection at which the children are killed. An attempt to connect
-that begins before ends at most CONNECT_SECONDS later. Halved: a server that restarts quickly costs
-more running jobs. Doubled: their jobs could be rescued while they run."""
+LEASE_SECONDS = LOOK_SECONDS * 0.9
+"""The children are killed this long after the last proof that their locks are held. The server may
+have let the locks go at once, and LOOK_SECONDS later others rescue the jobs. Halved: a server that
+stalls for 1.3 s costs all running jobs an attempt. Doubled: jobs could run twice at once."""
+ANSWER_SECONDS = 2.0
+"""A connection that has not answered for this time is lost. Halved: a busy server is taken for one
+that is gone. Doubled: there is no time to connect again before the children must be killed."""
+STATEMENT_MILLISECONDS = int(ANSWER_SECONDS * 750)
+"""Longest run of a statement of the maintenance, which a probe has to wait for."""
 
 SIGNS_OF_STANDBY = (
     "is a standby",
@@ -59,29 +77,30 @@ SIGNS_OF_STANDBY = (
     "system is not accepting connections",
 )
 SIGNS_OF_RESTART = (
-    "refused",
-    "No such file",  # of a socket
     "starting up",
     "shutting down",
     "recovery mode",
     "not yet accepting",
+)
+SIGNS_OF_ABSENCE = (
+    "refused",
+    "No such file",  # of a socket
     "closed the connection unexpectedly",  # before it answered: it is going down
 )
+"""A proxy that has lost the server answers in the same way, while the server goes on."""
 
-assert GRACE_SECONDS + CONNECT_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
-assert PROBE_SECONDS < LOOK_SECONDS
-assert (
-    PROBE_SECONDS + USER_TIMEOUT + GRACE_SECONDS + CONNECT_SECONDS < SERVER_SECONDS + LOOK_SECONDS
-)
+assert PROBE_SECONDS + ANSWER_SECONDS < LEASE_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
 
 
 class Unreachable(psycopg.OperationalError):
     """None of the addresses that were tried is that of a server that can be written to.
 
-    `errors`: the host and the error of each. `complete`: all addresses were tried.
+    `errors`: the place and the error of each. `complete`: all addresses were tried.
     """
 
-    def __init__(self, errors: list[tuple[str, psycopg.Error]], *, complete: bool) -> None:
+    def __init__(
+        self, errors: list[tuple[dict[str, str], psycopg.Error]], *, complete: bool
+    ) -> None:
         super().__init__("\n".join(str(error) for _, error in errors))
         self.errors = errors
         self.complete = complete
@@ -92,12 +111,17 @@ class Lease:
 
     def __init__(self, alias: str, name: str) -> None:
         self.alias = alias
-        self.connection: psycopg.Connection[Any] | None = None
+        self.connection: WorkerConnection | None = None
         self.uses_locks = not get_settings().pooler
         self._name = name
         self._held: set[int] = set()
         self._missing: set[int] = set()
         self._lost_at: float | None = None
+        self._proved_at = time.monotonic()
+        """When the last question was sent that the server has answered."""
+        self._is_direct = False
+        """No proxy stood between this process and the server."""
+        self._backend_pid = 0
         self._changed_at: float | None = None
         self._is_first = True
         """Nothing was tried yet."""
@@ -107,12 +131,32 @@ class Lease:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the locks have been lost for longer than the children may live."""
-        return bool(self._held) and self._is_late
+        """Whether the children must be dead: their locks may have been free for LEASE_SECONDS.
+
+        Behind a pooler there are no locks.
+        """
+        return self.uses_locks and bool(self._held) and self.unproved_seconds > LEASE_SECONDS
 
     @property
-    def _is_late(self) -> bool:
-        return self._lost_at is not None and time.monotonic() - self._lost_at > GRACE_SECONDS
+    def seconds_to_overdue(self) -> float:
+        """How long the children may live without another proof; LEASE_SECONDS if they are late."""
+        left = LEASE_SECONDS - self.unproved_seconds
+        return left if left > 0.0 else LEASE_SECONDS
+
+    @property
+    def unproved_seconds(self) -> float:
+        """How long ago the locks were held for certain."""
+        return time.monotonic() - self._proved_at
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let no other thread use the connection in this block."""
+        with self.connection.lock if self.connection is not None else nullcontext():
+            yield
+
+    def forgive(self) -> None:
+        """Count from now on: this process was stopped, and could not ask."""
+        self._proved_at = time.monotonic()
 
     @property
     def seconds_since_change(self) -> float:
@@ -135,7 +179,7 @@ class Lease:
         connection = self.connection
         return None if connection is None or connection.closed else connection.fileno()
 
-    def open(self) -> psycopg.Connection[Any]:
+    def open(self) -> WorkerConnection:
         """Return the connection, opened and with all locks held. Raises psycopg.Error."""
         if self.connection is None or self._is_broken:
             self.connection = None
@@ -144,33 +188,51 @@ class Lease:
                 self._lost_at = time.monotonic()
             connection = self._connect()
             if self.uses_locks:
-                if not is_first or queries.has_followed(connection):
-                    self._changed_at = time.monotonic()
-                for name, value in SERVER_KEEPALIVE.items():
-                    connection.execute(
-                        f"SET tcp_keepalives_{name} = {value}".encode(), prepare=False
-                    )
-                self._missing = set(self._held)
-                self._take_missing(connection)
+                self._take_over(connection, is_first)
             self.connection = connection
+            if self._lost_at is not None and not is_first:
+                lost_for = time.monotonic() - self._lost_at
+                logger.info("the supervisor is connected again after %.1f s", lost_for)
             self._lost_at = None
         return self.connection
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        """Try the addresses of the server, none after the grace but one.
+    def _take_over(self, connection: WorkerConnection, is_first: bool) -> None:
+        """Take the locks of the children on a new connection."""
+        if not is_first or queries.has_followed(connection):
+            self._changed_at = time.monotonic()
+        for name, value in SERVER_KEEPALIVE.items():
+            connection.execute(f"SET tcp_keepalives_{name} = {value}".encode(), prepare=False)
+        connection.execute(b"SET statement_timeout = %d" % STATEMENT_MILLISECONDS, prepare=False)
+        self._is_direct = is_direct(connection)
+        if not is_first:
+            end_session(connection, self._backend_pid)
+        self._backend_pid = connection.backend_pid
+        sent_at = time.monotonic()
+        self._missing = set(self._held)
+        self._take_missing(connection)
+        if self._held:
+            queries.renew_leases(connection, sorted(self._held))
+        self._proved_at = sent_at
+
+    def _connect(self) -> WorkerConnection:
+        """Try the addresses of the server, only one when the children must be dead already.
 
         The next attempt goes on behind it. Raises Unreachable.
         """
         places = list_addresses(connections[self.alias].get_connection_params())
-        errors: list[tuple[str, psycopg.Error]] = []
-        while len(errors) < len(places) and not (errors and self._is_late):
+        errors: list[tuple[dict[str, str], psycopg.Error]] = []
+        while len(errors) < len(places) and not (errors and self.is_overdue):
             place = places[self._turn % len(places)]
             try:
                 connection = connect(
-                    self.alias, f"tenantqueue {self._name} supervisor", **KEEPALIVE, **place
+                    self.alias,
+                    f"tenantqueue {self._name} supervisor",
+                    answer_seconds=ANSWER_SECONDS,
+                    **KEEPALIVE,
+                    **place,
                 )
             except psycopg.OperationalError as error:
-                errors.append((place.get("host", ""), error))
+                errors.append((place, error))
                 self._turn += 1
             else:
                 self._turn = 0
@@ -213,51 +275,86 @@ class Lease:
         if now < self._probe_at and not (at_once or self._is_broken):
             return []
         self._probe_at = next_tick(now, PROBE_SECONDS)
-        connection, was_held = self.connection, self.is_held
+        was_open = self.connection is not None
         try:
-            connection = self.open()
-            orders = worker_queries.read_orders(connection, sorted(self._held))
-            self._take_missing(connection)
-            return orders
+            return self._probe(self.open())
         except psycopg.Error as error:
-            if self.connection is not None and not self._is_broken and _is_of_statement(error):
-                logger.warning("the supervisor's connection is tried again: %s", error)
-                return []  # a statement was cancelled, say: the locks are held all the same
-            if was_held:
-                logger.warning("the supervisor lost its connection: %s", error)
-            if self._lost_at is None:
-                self._lost_at = now
-            was_open = connection is not None
+            if not self._note(error):
+                return []
             self._probe_at = now if was_open else now + RETRY_SECONDS
-            if not was_open and self._is_down(error, self._lost_at):
-                self._lost_at = time.monotonic()  # no other supervisor can rescue
+            if not was_open and self._is_down(error):
+                self._proved_at = now  # no other supervisor can rescue
             return []
 
-    def _is_down(self, error: psycopg.Error, lost_at: float) -> bool:
+    def prove(self) -> None:
+        """Ask the server for a sign of life, if none has come for long; called in any thread."""
+        connection = self.connection
+        if connection is None or self._is_broken or self.unproved_seconds < PROBE_SECONDS * 1.25:
+            return
+        if LEASE_SECONDS - ANSWER_SECONDS < self.unproved_seconds <= LEASE_SECONDS:
+            return  # the answer could come too late to kill in time
+        try:
+            self._probe(connection)
+        except psycopg.Error as error:
+            self._note(error)
+
+    def _probe(self, connection: WorkerConnection) -> list[Orders]:
+        sent_at = time.monotonic()
+        try:
+            orders = worker_queries.read_orders(connection, sorted(self._held))
+            self._take_missing(connection)
+        except psycopg.Error as error:
+            if not connection.closed and _is_of_statement(error):
+                self._proved_at = max(self._proved_at, sent_at)
+            raise
+        self._proved_at = max(self._proved_at, sent_at)
+        return orders
+
+    def _note(self, error: psycopg.Error) -> bool:
+        """Log an error of a probe once; return whether the connection is lost."""
+        if self.connection is not None and not self._is_broken and _is_of_statement(error):
+            # a statement was cancelled, say: the locks are held all the same
+            logger.warning("a statement of the supervisor failed and is tried again: %s", error)
+            return False
+        if self._lost_at is None:
+            self._lost_at = time.monotonic()
+            logger.warning("the supervisor lost its connection: %s", error)
+        return True
+
+    def _is_down(self, error: psycopg.Error) -> bool:
         """Whether the server accepts no connections: it is stopped, starting up or shutting down.
 
         Of several hosts one does and all the others do, too, or are standbys.
         """
-        errors = [("", error)]
+        errors: list[tuple[dict[str, str], psycopg.Error]] = [({}, error)]
         if isinstance(error, Unreachable):
             errors = error.errors
             if not error.complete:
                 return False
-        down = {host for host, one in errors if _has(one, SIGNS_OF_RESTART)}
-        others = {host for host, _ in errors} - down
+        signs = SIGNS_OF_RESTART + (SIGNS_OF_ABSENCE if self._is_direct else ())
+        down = {_host(place) for place, one in errors if _has(one, signs)}
+        others = {_host(place): place for place, _ in errors if _host(place) not in down}
         if down or len(others) > 1:
-            standbys = {host for host, one in errors if _has(one, SIGNS_OF_STANDBY)}
-            return bool(down) and others <= standbys
+            standbys = {_host(place) for place, one in errors if _has(one, SIGNS_OF_STANDBY)}
+            return bool(down) and others.keys() <= standbys
+        if _has(error, SIGNS_OF_ABSENCE):
+            return False
         # in words of another language: libpq knows the code, and psycopg does not. It takes up to
-        # CONNECT_SECONDS, for which there is no time after an attempt that took as long
-        lost_for = time.monotonic() - lost_at
-        return lost_for < GRACE_SECONDS and is_rejecting(self.alias, CONNECT_SECONDS)
+        # CONNECT_SECONDS, in which no thread of this process can kill
+        if self.unproved_seconds + CONNECT_SECONDS > LEASE_SECONDS:
+            return False
+        ((_, place),) = others.items()
+        return is_rejecting(self.alias, CONNECT_SECONDS, **place)
 
     def close(self) -> None:
         """End the connection, and with it the locks."""
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+def _host(place: dict[str, str]) -> str:
+    return place.get("host", "")
 
 
 def _has(error: psycopg.Error, signs: tuple[str, ...]) -> bool:

@@ -16,6 +16,7 @@ import psycopg
 from django.db import DatabaseError, connections
 
 from ...metrics.serve import MetricsPort
+from ...models.worker import SILENT
 from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
 from ...text import number_of
@@ -27,6 +28,7 @@ from .child import Child
 from .children import Children
 from .heartbeat_file import HeartbeatFile
 from .lease import Lease
+from .lease_watch import LeaseWatch
 from .maintenance import Maintenance
 from .process_limits import ProcessLimits
 
@@ -51,6 +53,9 @@ class Supervisor:
         self._process_limits = ProcessLimits(config.kill_rss)
         self._heartbeat_file = HeartbeatFile(config.heartbeat_file)
         self._children = Children(config, self._lease, say=say, in_child=self._close_inherited)
+        self._lease_watch = LeaseWatch(
+            self._lease, self._kill_unleased, connections[config.database]
+        )
         self._dead: list[tuple[Child, DeathReport]] = []
         self._stops = 0
         self._stop_at = 0.0
@@ -66,11 +71,11 @@ class Supervisor:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._children.start_due()
+        self._lease_watch.start()
         if self._metrics is not None:
             self._metrics.start()
         while not self._children.are_gone:
             self._obey(self._lease.check(at_once=self._lease_spoke))
-            self._kill_unleased()
             self._kill_condemned()
             self._dead += self._children.reap()
             self._children.plan_successors()
@@ -85,6 +90,7 @@ class Supervisor:
             )
             self._rest()
         self._rescue_last()
+        self._lease_watch.close()
         self._heartbeat_file.remove()
         if self._metrics is not None:
             self._metrics.close()
@@ -189,10 +195,29 @@ class Supervisor:
             self._children.send(signal.SIGKILL, child)
 
     def _kill_unleased(self) -> None:
-        """Kill the children when their locks are lost for too long: others rescue their jobs."""
-        if self._lease.is_overdue:
-            logger.error("no connection to hold the children's locks: they are killed")
-            self._children.send(signal.SIGKILL)
+        """Kill the children that others may take for dead soon; called in the lease's thread."""
+        unleased = [child for child in self._children if self._is_unleased(child)]
+        if new := [child for child in unleased if not child.is_unleased]:
+            for child in new:
+                child.is_unleased = True
+            logger.error(
+                "the database has not confirmed for %.1f s that the children live, so %d of them "
+                "are killed before other workers run their jobs",
+                max(self._unconfirmed_seconds(child) for child in new),
+                len(new),
+            )
+        for child in unleased:
+            self._children.send(signal.SIGKILL, child)
+
+    def _is_unleased(self, child: Child) -> bool:
+        if self._lease.uses_locks:
+            return self._lease.is_overdue
+        return self._unconfirmed_seconds(child) > SILENT.total_seconds()
+
+    def _unconfirmed_seconds(self, child: Child) -> float:
+        if self._lease.uses_locks:
+            return self._lease.unproved_seconds
+        return child.shared_memory.silent_seconds
 
     def _on_stop(self, number: int, frame: FrameType | None) -> None:
         self._stops += 1
