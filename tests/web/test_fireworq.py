@@ -1124,3 +1124,10 @@ def test_push_asks_the_database_for_little(acme: Fireworq, django_assert_max_num
 
     with django_assert_max_num_queries(4):
         acme.push()
+
+
+@pytest.mark.parametrize("payload", ['{"\\u0000": 1}', '{"\\ud800": 1}', "[" * 500 + "]" * 500])
+def test_payload_that_cannot_be_stored_is_a_bad_request(acme: Fireworq, payload: str):
+    body = f'{{"url": "{URL}", "payload": {payload}}}'.encode()
+
+    assert acme.send("POST", "/job/mail", body).status_code == 400
