@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .calls.arguments import Placeholder
     from .calls.recurrence import Cron, Every
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
@@ -17,6 +16,10 @@ if TYPE_CHECKING:
     from .models import ConcurrentJobMonitor, Job
     from .states import Priority, State
     from .tasks import Delayable, Task, current_job, delay, task
+
+    def Placeholder(name: str) -> Any:  # noqa: N802 - it stands for an argument of any type
+        """See calls.arguments.Placeholder."""
+
 
 _HOMES = {
     "task": "tasks",
@@ -76,3 +79,7 @@ def __getattr__(name: str) -> Any:
 
         raise no_such_name(__name__, name)
     return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

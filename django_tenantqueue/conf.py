@@ -77,6 +77,23 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
     raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be {wanted}")
 
 
+_ADDED = frozenset({"masked_arguments", "context"})
+"""Settings whose entries come on top of the default: who forgot to repeat it would lose it."""
+
+
+def _added(name: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the default of a setting with these entries; "!x" leaves out x, and "!*" all of it."""
+    default = getattr(Settings(), name)
+    out = {entry[1:] for entry in given if entry.startswith("!")}
+    if unknown := out - {"*", *default}:
+        raise InvalidOption(
+            f"TENANTQUEUE[{name.upper()!r}] has {'!' + min(unknown)!r}: '!' leaves out an entry of "
+            f"the default, which has {', '.join(map(repr, default))}, or '*' for all of them"
+        )
+    kept = [entry for entry in default if not {"*", entry} & out]
+    return (*dict.fromkeys([*kept, *(entry for entry in given if entry[:1] != "!")]),)
+
+
 def read_settings(raw: Mapping[str, Any]) -> Settings:
     """Return Settings made of `raw`; raise InvalidOption naming the first entry that is wrong."""
     hints = get_type_hints(Settings)
@@ -88,6 +105,8 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
             raise InvalidOption(f"TENANTQUEUE[{key!r}] is not a setting{hint}")
         chosen[known[key]] = _checked(known[key], value, hints[known[key]])
+    for name in _ADDED.intersection(chosen):
+        chosen[name] = _added(name, chosen[name])
     made = Settings(**chosen)
     _check_values(made)
     return made

@@ -115,7 +115,8 @@ class Settings:
         "django_tenantqueue.calls.context.Language",
         "django_tenantqueue.calls.context.TimeZone",
     )
-    """Dotted paths of classes that carry a value from the enqueue into the run."""
+    """Dotted paths of classes that carry a value from the enqueue into the run. They come on top of
+    these two; `"!path"` leaves one out, and `"!*"` both."""
     eager: bool = False
     """Run jobs inside .delay(), for tests and notebooks; nothing is stored."""
     poll_interval: float = 1.0
@@ -191,7 +192,8 @@ class Settings:
     `OPTIONS`, the backend's own."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
-    any text. Upper case and hyphens do not count."""
+    any text. Upper case and hyphens do not count. They come on top of the default; `"!name"` leaves
+    out one of it, and `"!*"` all."""
 
     def executor_of(self, queue: str) -> str | None:
         """Return the executor with which queues of this name are made; None: the workers."""

@@ -9,13 +9,46 @@ All are sent in the process that ran the job, outside any transaction of ours:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
-job_started = Signal()
-job_finished = Signal()
-job_retried = Signal()
+
+class TaskSignal(Signal):
+    """A signal whose senders are names of tasks. A receiver may name the task itself, too.
+
+    Django compares senders by identity, and the name of a job that runs comes from the database.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: dict[str, str] = {}
+
+    def connect(
+        self, receiver: Any, sender: Any = None, weak: bool = True, dispatch_uid: Any = None
+    ) -> None:
+        """Connect a receiver to the jobs of a task, or of all."""
+        name = getattr(sender, "name", sender)
+        super().connect(receiver, self._names.setdefault(name, name), weak, dispatch_uid)
+
+    def disconnect(
+        self, receiver: Any = None, sender: Any = None, dispatch_uid: Any = None
+    ) -> bool:
+        """Disconnect a receiver."""
+        return super().disconnect(receiver, self._known(sender), dispatch_uid)
+
+    def send_robust(self, sender: Any, **named: Any) -> Any:
+        """Call the receivers of a task."""
+        return super().send_robust(self._known(sender), **named)
+
+    def _known(self, sender: Any) -> Any:
+        name = getattr(sender, "name", sender)
+        return self._names.get(name, name)
+
+
+job_started = TaskSignal()
+job_finished = TaskSignal()
+job_retried = TaskSignal()
 
 _CONTEXT = "a class of the setting CONTEXT, which carries a value to the run"
 _FINISHED = "job_finished of django_tenantqueue.signals, with state"

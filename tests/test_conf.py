@@ -39,6 +39,7 @@ def test_values_are_read_when_they_are_right():
         ({"NOTIFY": 1}, "TENANTQUEUE['NOTIFY'] is 1: it must be bool"),
         ({"MASKED_ARGUMENTS": "password"}, "is 'password': it must be a list of str"),
         ({"MASKED_ARGUMENTS": ["a", ""]}, "TENANTQUEUE['MASKED_ARGUMENTS'] has '': give names"),
+        ({"MASKED_ARGUMENTS": ["!pin"]}, "has '!pin': '!' leaves out an entry of the default"),
         ({"MASKED_ARGUMENTS": ["*"]}, "TENANTQUEUE['MASKED_ARGUMENTS'] has '*': give names"),
         ({"MASKED_ARGUMENTS": [" pin"]}, "has ' pin': give names of arguments"),
         ({"POLL_INTERVAL": 0}, "TENANTQUEUE['POLL_INTERVAL'] is 0.0: it must be above 0"),
@@ -103,3 +104,12 @@ def test_token_of_the_metrics_is_rejected_when_it_is_weak(token: str) -> None:
         read_settings({"METRICS_TOKEN": token})
 
     assert not token or token not in str(error.value)
+
+
+def test_classes_of_the_context_come_on_top_of_the_default():
+    default = read_settings({}).context
+
+    assert read_settings({"CONTEXT": ["a.B"]}).context == (*default, "a.B")
+    assert read_settings({"CONTEXT": [*default, "a.B"]}).context == (*default, "a.B")
+    assert read_settings({"CONTEXT": ["a.B", f"!{default[0]}"]}).context == (default[1], "a.B")
+    assert read_settings({"CONTEXT": ["!*"]}).context == ()

@@ -1,9 +1,12 @@
 """The package works from enqueue to result."""
 
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
 
+import django_tenantqueue
 from django_tenantqueue.testing import run_pending
 from tests.testapp.tasks import add
 
@@ -25,3 +28,26 @@ def test_job_has_no_start_when_it_expired_before_it_could_run():
     run_pending()
 
     assert (job.refresh().state, job.started_at) == ("cancelled", None)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from django_tenantqueue import task", "settings are not configured"),
+        ("import django_tenantqueue; django_tenantqueue.nothing", "has no attribute 'nothing'"),
+        ("from django_tenantqueue import shared_task", "has no 'shared_task': use"),
+    ],
+)
+def test_import_without_django_says_what_is_missing(code: str, message: str) -> None:
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+
+    assert message in done.stderr
+    assert "circular import" not in done.stderr
+
+
+def test_names_of_the_package_are_listed() -> None:
+    assert set(django_tenantqueue.__all__) < set(dir(django_tenantqueue))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -567,3 +568,12 @@ def test_methods_run_in_place_when_mode_is_eager():
 
     assert report.delay.execute("pdf").result == "Sales as pdf"
     assert all(job_id < 0 for job_id in add.enqueue_many([(1, 2), (3, 4)]))
+
+
+@pytest.mark.parametrize("name", ["run_at", "expires_at"])
+def test_unix_timestamp_is_refused_where_seconds_from_now_are_meant(name):
+    with pytest.raises(InvalidOption, match="If it is a Unix timestamp, give an aware datetime"):
+        noop.using(**{name: time.time() + 60})
+    with pytest.raises(InvalidOption, match=name):
+        noop.using(**{name: float("nan")})
+    assert noop.using(**{name: timedelta(days=365 * 50)})

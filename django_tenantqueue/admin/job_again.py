@@ -25,16 +25,16 @@ from .job_forms import MomentField, PriorityForm, check_run_at, open_queue
 LONGEST_EDITED = TEXT * 20
 """Characters of arguments that the page edits. Longer ones are kept as they are."""
 
-_UNREADABLE = (
+UNREADABLE = (
     ArithmeticError,
     AttributeError,
     ConnectionDoesNotExist,
-    KeyError,
+    LookupError,
     TenantQueueError,
     TypeError,
     ValueError,
 )
-"""What reading an argument of a wrong form raises."""
+"""What reading an argument of a wrong form raises, a row of an unknown database included."""
 
 
 def can_be_repeated(job: Job) -> bool:
@@ -163,7 +163,7 @@ class AgainForm(PriorityForm):
             self._source.check_call(tuple(self.call[0]), self.call[1])
         except RecursionError as error:
             raise _too_deep() from error
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise ValidationError(_words(error), code="arguments") from error
         return cleaned
 

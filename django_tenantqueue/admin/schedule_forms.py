@@ -10,12 +10,13 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..calls.arguments import check_entered, decode_args
+from ..calls.arguments import check_entered, check_storable, decode_args
 from ..calls.sources import describe_named
-from ..exceptions import TenantQueueError, UnknownTask
+from ..exceptions import UnknownTask
 from ..models import Schedule
 from ..status.masking import MASK, masked_schedule
 from .formats import json_text
+from .job_again import UNREADABLE
 from .live_forms import SingleTuneForm
 
 CALL = ("args", "kwargs")
@@ -24,6 +25,21 @@ CALL = ("args", "kwargs")
 
 class CallField(forms.JSONField):
     """A list or an object as indented JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the value of a text."""
+        try:
+            found = super().to_python(value)
+            check_storable(found, gettext("the value"))
+        except RecursionError:
+            raise ValidationError(gettext("It is nested too deeply.")) from None
+        except ValueError as error:  # also of an int with more digits than Python reads
+            raise ValidationError(str(error)) from None
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """Return the text as it was typed."""
+        return data
 
     def prepare_value(self, value: Any) -> str:
         """Return the text that the input shows."""
@@ -108,7 +124,7 @@ class ScheduleForm(SingleTuneForm):
             source.check_call(tuple(args), kwargs)
         except UnknownTask:
             pass  # another process may know it: save_model() warns
-        except (TenantQueueError, ArithmeticError, TypeError, ValueError, LookupError) as error:
+        except UNREADABLE as error:
             self.add_error("task", ValidationError(str(error)))
         return cleaned
 

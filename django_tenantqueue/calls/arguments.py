@@ -13,6 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
+from itertools import repeat
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -31,6 +32,8 @@ from ..exceptions import InvalidArgument, Permanent, ResultRefused
 MARK = "__tenantqueue__"
 MOST_BITS = 14_000
 """Of an int: about the 4,300 digits that Python reads and writes."""
+MOST_LEVELS = 100
+"""Lists and dicts inside each other. Python ends at 1,000 calls, also of those who show them."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 _ADVICE = (
     "pass something JSON can carry (str, int, float, bool, None, list, dict with str keys, "
@@ -126,8 +129,16 @@ _encoder = json.JSONEncoder(
 )
 
 
-def _refuse(value: object, path: str) -> None:
-    """Raise InvalidArgument naming the first place below `value` that cannot be stored."""
+def check_storable(value: object, path: str, level: int = 0, *, marks: bool = True) -> None:
+    """Raise InvalidArgument naming the first place below `value` that cannot be stored.
+
+    `marks`: whether dicts may have the key MARK, as encoded arguments have it.
+    """
+    if level > MOST_LEVELS:
+        raise InvalidArgument(
+            f"{path.partition('[')[0]} is nested more than {MOST_LEVELS} levels deep, or contains "
+            "itself"
+        )
     if isinstance(value, str | int | float) and type(value) not in (*_PLAIN, float):
         plain = next(kind for kind in (str, int, float) if isinstance(value, kind)).__name__
         raise InvalidArgument(
@@ -151,13 +162,13 @@ def _refuse(value: object, path: str) -> None:
         for key, inner in value.items():
             if type(key) is not str:
                 raise InvalidArgument(f"{path} has the key {key!r}: keys must be str")
-            if key == MARK:
+            if key == MARK and not marks:
                 raise InvalidArgument(f"{path} has the key {MARK!r}, which is reserved")
-            _refuse(key, f"a key of {path}")
-            _refuse(inner, f"{path}[{key!r}]")
+            check_storable(key, f"a key of {path}")
+            check_storable(inner, f"{path}[{key!r}]", level + 1, marks=marks)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            _refuse(inner, f"{path}[{index}]")
+            check_storable(inner, f"{path}[{index}]", level + 1, marks=marks)
     elif not isinstance(value, int | None):
         try:
             _encoder.encode(value)
@@ -208,12 +219,12 @@ def _refuse_mapping(value: Mapping[Any, Any], path: str) -> None:
         raise InvalidArgument(f"{path} is of type {kind}: pass dict(…) of it")
 
 
-def _needs_look(value: object) -> bool:
+def _needs_look(value: object, level: int = 0) -> bool:
     """Whether a value may have what would silently come back changed: keys, subclasses."""
     if type(value) in _PLAIN or type(value) is float:
         return False
     if isinstance(value, list | tuple):
-        return any(map(_needs_look, value))
+        return level >= MOST_LEVELS or any(map(_needs_look, value, repeat(level + 1)))
     return isinstance(value, Mapping | str | int | float)
 
 
@@ -277,13 +288,11 @@ def _load_datetime(entry: Mapping[str, Any]) -> datetime | None:
 
 
 def _refuse_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    try:
-        for index, value in enumerate(args):
-            _refuse(value, f"argument {index + 1}")
-        for name, value in kwargs.items():
-            _refuse(value, f"argument {name!r}")
-    except RecursionError:
-        raise InvalidArgument("the arguments are nested too deeply or contain themselves") from None
+    for index, value in enumerate(args):
+        check_storable(value, f"argument {index + 1}", marks=False)
+    for name, value in kwargs.items():
+        check_storable(name, f"the name of argument {name!r}")
+        check_storable(value, f"argument {name!r}", marks=False)
 
 
 def _load_model(entry: Mapping[str, Any]) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .. import exceptions
+from ..exceptions import ELSEWHERE as ELSEWHERE_OF_EXCEPTIONS
 
 _OPTIONS_AND_ARGUMENTS = "task.using(run_at=5).delay(1, 2): options and arguments are separate"
 _DELAY = "task.delay(…), or task.using(queue=…).delay(…) with options"
@@ -254,7 +254,7 @@ _GROUP = "group, as in group([task.call(1), task.call(2)]).delay()"
 _NO_APP = "task: there is no app; the decorator of each task, and the setting TENANTQUEUE"
 
 MODULE = {
-    **exceptions.ELSEWHERE,
+    **ELSEWHERE_OF_EXCEPTIONS,
     "AsyncResult": _JOB_BY_ID,
     "Celery": _NO_APP,
     "GroupResult": "ConcurrentJobMonitor, which group(…).delay() returns",
@@ -291,6 +291,8 @@ def no_such_name(module: str, name: str) -> Exception:
     """
     if name in MODULE:
         return ImportError(f"{module} has no {name!r}: use {MODULE[name]}", name=name)
+    from .. import exceptions  # at the top it would ask the package, which asks this module
+
     found = getattr(exceptions, name, None)
     if isinstance(found, type) and issubclass(found, BaseException):
         return ImportError(f"{module} has no {name!r}: it is in {module}.exceptions", name=name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import TEN_YEARS, get_settings
 from ..exceptions import InvalidOption
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
@@ -172,9 +172,12 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
     """Return a moment, or a time from now, which may be given as seconds; raise InvalidOption."""
     moment = value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        most = CENTURY.total_seconds()
-        # what is longer, or is no number, is rejected below
-        moment = timedelta(seconds=value) if -most <= value <= most else timedelta.max
+        if abs(value) > TEN_YEARS:
+            raise InvalidOption(
+                f"{name}={value!r}: it is more than ten years from now. If it is a Unix timestamp, "
+                "give an aware datetime, else a timedelta"
+            )
+        moment = timedelta(seconds=value) if value == value else timedelta.max  # NaN is rejected
     if isinstance(moment, timedelta):
         if not -CENTURY <= moment <= CENTURY:
             raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")

@@ -52,12 +52,12 @@ def get_tenant() -> str:
     tenant = _resolver(path)()
     if tenant is None:
         return ""
-    if not isinstance(tenant, str):
-        raise InvalidOption(f"TENANT_RESOLVER {path!r} returned {tenant!r}: it must be a str")
     return _checked(tenant, f"TENANT_RESOLVER {path!r} returned")
 
 
-def _checked(tenant: str, whose: str) -> str:
+def _checked(tenant: object, whose: str) -> str:
+    if not isinstance(tenant, str):
+        raise InvalidOption(f"{whose} {tenant!r}: it must be a str, as in str(company.pk)")
     if not is_storable(tenant):
         raise InvalidOption(f"{whose} {tenant!r}: it has NUL characters or lone surrogates")
     return tenant

@@ -13,9 +13,10 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from ..calls.arguments import check_storable
 from ..calls.recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
 from ..calls.sources import check_nameable
-from ..exceptions import InvalidOption, NotAllowed
+from ..exceptions import InvalidArgument, InvalidOption, NotAllowed
 from ..states import Priority
 from . import columns
 
@@ -240,3 +241,8 @@ class Schedule(models.Model):
             raise ValidationError({"args": _("Give a list.")})
         if not isinstance(self.kwargs, dict):
             raise ValidationError({"kwargs": _("Give an object.")})
+        for name in ("args", "kwargs"):
+            try:
+                check_storable(getattr(self, name), name)
+            except InvalidArgument as error:
+                raise ValidationError({name: str(error)}) from None

@@ -34,6 +34,7 @@ STATE_GROUPS: dict[str, frozenset[State]] = {
     "unfinished": frozenset(UNFINISHED),
     "active": ACTIVE,
     "finished": frozenset(FINISHED),
+    "ready": frozenset({State.CREATED}),  # as operators read it
     **{state.value: frozenset({state}) for state in State},
 }
 STATE_LABELS: list[tuple[str | None, Any]] = [
@@ -115,7 +116,8 @@ def read_filters(
             return _problem(gettext("There is no job with %r.") % value)
     state = values.get("state")
     if state is not None and state not in STATE_GROUPS:
-        return _problem(gettext("There is no state %r.") % state)
+        text = gettext("There is no state %(state)r: known are %(known)s.")
+        return _problem(text % {"state": state, "known": ", ".join(STATE_GROUPS)})
     search = values.get(SEARCH)
     if search is not None and (query := search.removeprefix("#")).isdecimal():
         number = read_number(query)

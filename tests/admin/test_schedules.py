@@ -19,7 +19,7 @@ from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.status.problems import problems_of_schedules
 from django_tenantqueue.status.schedules import read_troubles
 from tests.factories import made_changes, make_queue
-from tests.sample_tasks import keeps_all_secret
+from tests.sample_tasks import keeps_all_secret, takes_any
 from tests.testapp.tasks import echo, noop
 
 from .conftest import text_of, url_of
@@ -369,3 +369,49 @@ def test_pages_need_permissions(operator: Callable[..., Client]) -> None:
     assert viewer.post(page, {"_run_now": "1"}).status_code == 403
     viewer.post(LIST, {"action": "run_selected", "_selected_action": row.pk})
     assert not Job.objects.exists()
+
+
+def nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(nested(levels) for levels in (200, 500, 900, 2000, 100_000)),
+        *('["\\u0000"]', '["\\ud800"]', '[{"\\u0000": 1}]', '[{"\\ud800": 1}]', "[NaN]"),
+        *("[1e999]", f"[{'9' * 5000}]", '[{"__tenantqueue__": "decimal", "value": "x"}]'),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_arguments_that_cannot_be_stored_are_errors_of_the_form(
+    admin_client: Client, text: str
+) -> None:
+    row = make_schedule("old", echo, "0 3 * * *", args=[1])
+
+    add(admin_client, task=echo.name, args=text)
+    add(admin_client, task=echo.name, kwargs=f'{{"value": {text}}}')
+    edit(admin_client, row, args=text)
+
+    assert Schedule.objects.get().args == [1]
+
+
+@pytest.mark.parametrize("name", ["\\u0000", "\\ud800"])
+def test_name_of_an_argument_that_cannot_be_stored_is_an_error_of_the_form(
+    admin_client: Client, name: str
+) -> None:
+    answer = add(admin_client, task=takes_any.name, args='["a"]', kwargs=f'{{"{name}": "b"}}')
+
+    assert "which PostgreSQL cannot store" in text_of(answer) or "surrogate" in text_of(answer)
+    assert not Schedule.objects.exists()
+
+
+def test_row_of_an_unknown_database_is_an_error_of_the_form(admin_client: Client) -> None:
+    model = {"__tenantqueue__": "model", "model": "auth.user", "value": 1, "using": "nowhere"}
+    row = make_schedule("old", echo, "0 3 * * *")
+    Schedule.objects.filter(pk=row.pk).update(args=[model])
+    row.refresh_from_db()
+
+    edit(admin_client, row, queue="other")  # it shows an error, not status 500
+
+    assert Schedule.objects.get().queue != "other"

@@ -174,7 +174,7 @@ def test_arguments_are_refused_when_they_contain_themselves():
     loop: list[object] = []
     loop.append(loop)
 
-    with pytest.raises(InvalidArgument, match="contain themselves"):
+    with pytest.raises(InvalidArgument, match="or contains itself"):
         encode_args((loop,), {})
 
 
@@ -362,3 +362,30 @@ def test_reserved_key_is_refused_at_every_level(kind: object) -> None:
         keeps_anything.delay(**entry)
 
     assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("levels", [101, 500, 900, 5000])
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}])
+def test_argument_is_refused_when_it_is_nested_too_deeply(levels, wrap):
+    value = 1
+    for _ in range(levels):
+        value = wrap(value)
+
+    with pytest.raises(InvalidArgument, match="argument 1 is nested more than 100 levels deep"):
+        encode_args((value,), {})
+    with pytest.raises(InvalidArgument, match="argument 'a' is nested more than 100 levels"):
+        encode_args((), {"a": value})
+
+
+def test_argument_is_stored_when_it_has_a_hundred_levels():
+    value = []
+    for _ in range(99):
+        value = [value]
+
+    assert decode_args(encode_args((value,), {})) == ([value], {})
+
+
+@pytest.mark.parametrize("name", ["a\x00", "\ud800"])
+def test_name_of_an_argument_is_refused_when_it_cannot_be_stored(name):
+    with pytest.raises(InvalidArgument, match="the name of argument"):
+        encode_args((), {name: 1})

@@ -93,3 +93,12 @@ def test_tenant_is_reset_when_a_job_has_run(task):
     run_pending()
 
     assert get_tenant() == ""
+
+
+@pytest.mark.parametrize("tenant", [7, None, b"acme"])
+def test_tenant_that_is_no_text_is_refused(tenant):
+    with (
+        pytest.raises(InvalidOption, match=r"use_tenant\(\) was given .*: it must be a str"),
+        use_tenant(tenant),
+    ):
+        pass

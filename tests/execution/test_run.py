@@ -477,6 +477,24 @@ def test_signals_are_sent_when_a_job_runs():
     assert finished == [(name, {"job_id": job.pk, "state": "success"})]
 
 
+@pytest.mark.parametrize("as_name", [True, False])
+def test_receiver_gets_the_jobs_of_the_task_that_it_names(as_name):
+    seen = []
+
+    def receive(sender, job_id, **kwargs):
+        seen.append((sender, job_id))
+
+    name = "".join(["tests.testapp.", "tasks.noop"])  # another object than the task's own name
+    sender = name if as_name else tasks.noop
+    signals.job_finished.connect(receive, sender=sender)
+    job, _other = tasks.noop.delay(), tasks.echo.delay(1)
+    run_pending()
+    disconnected = signals.job_finished.disconnect(receive, sender=name)
+
+    assert seen == [(name, job.pk)]
+    assert disconnected
+
+
 # atomic tasks
 
 

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
-from tests.factories import make_jobs, make_queue, states_of
+from tests.factories import make_job, make_jobs, make_queue, state_of, states_of
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +69,7 @@ def test_values_are_passed_on() -> None:
         (["retry"], "no filter is given: add one, or --all"),
         (["retry", "--all", "--priority=1"], "takes no values"),
         (["move", "--all"], "takes 'queue'"),
-        (["retry", "--state=lost"], "There is no state 'lost'"),
+        (["retry", "--state=lost"], "There is no state 'lost': known are unfinished"),
         (["retry", "--all", "--database=other"], "is not TENANTQUEUE['DATABASE']"),
         (["explode", "--all"], "invalid choice: 'explode'"),
     ],
@@ -79,3 +79,12 @@ def test_nothing_is_started_when_something_is_wrong(arguments: list[str], said: 
         bulkjobs(*arguments)
 
     assert not Job.objects.exists()
+
+
+def test_ready_jobs_are_chosen_by_the_name_that_operators_read() -> None:
+    job = make_job()
+
+    bulkjobs("cancel", "--state=ready")
+    run_pending()
+
+    assert state_of(job.pk) == "cancelled"

@@ -53,11 +53,21 @@ def test_setting_says_which_names_are_masked() -> None:
         "pin": MASK,
         "card_number": MASK,
         "pins": 3,
-        "password": 4,
+        "password": MASK,
     }
 
 
-@override_settings(TENANTQUEUE={"MASKED_ARGUMENTS": []})
+@override_settings(TENANTQUEUE={"MASKED_ARGUMENTS": ["iban", "!cookie"]})
+def test_names_of_the_setting_come_on_top_of_the_default() -> None:
+    assert masked({"iban": 1, "Authorization": 2, "cookie": 3, "api_key": 4}) == {
+        "iban": MASK,
+        "Authorization": MASK,
+        "cookie": 3,
+        "api_key": MASK,
+    }
+
+
+@override_settings(TENANTQUEUE={"MASKED_ARGUMENTS": ["!*"]})
 def test_empty_setting_masks_what_tasks_declare_alone() -> None:
     stored = {"args": ["ada", "pw"], "kwargs": {"remember": {"password": "x"}}}
 

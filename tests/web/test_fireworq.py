@@ -1137,3 +1137,10 @@ def test_job_of_the_package_itself_is_not_found(acme: Fireworq):
         assert acme.send(method, f"/queue/admin/job/{waiting}").status_code == 404
         assert acme.send(method, f"/queue/admin/failed/{failed}").status_code == 404
     assert states_of([waiting, failed]) == {waiting: "created", failed: "error"}
+
+
+@pytest.mark.parametrize("payload", ['{"\\u0000": 1}', '{"\\ud800": 1}', "[" * 500 + "]" * 500])
+def test_payload_that_cannot_be_stored_is_a_bad_request(acme: Fireworq, payload: str):
+    body = f'{{"url": "{URL}", "payload": {payload}}}'.encode()
+
+    assert acme.send("POST", "/job/mail", body).status_code == 400

@@ -15,6 +15,8 @@ from django_tenantqueue.models import IdempotencyKey, Job, TenantQueue
 from django_tenantqueue.operations import idempotency
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_queue
+from tests.sample_tasks import takes_any
+from tests.testapp.tasks import echo
 
 from .conftest import SETTINGS, ApiClient
 
@@ -373,3 +375,24 @@ def test_tasks_that_may_be_submitted_are_listed(api_of: Callable[..., ApiClient]
     assert tasks[ADD]["signature"] == "(first: 'int', second: 'int' = 0) -> 'int'"
     assert tasks[ADD]["description"] == "Return the sum."
     assert not [name for name in tasks if name.startswith("django_tenantqueue.")]
+
+
+@pytest.mark.parametrize("name", ["a\x00", "\ud800"])
+def test_name_of_an_argument_that_cannot_be_stored_is_refused(api: ApiClient, name: str) -> None:
+    body = {"task": takes_any.name, "args": ["a"], "kwargs": {name: "b"}}
+
+    answers = [api.post("/jobs", body), api.post("/jobs/batch", {"jobs": [body]})]
+
+    assert [answer.status_code for answer in answers] == [422, 422]
+
+
+@pytest.mark.parametrize("levels", [101, 500, 900])
+def test_arguments_that_are_nested_too_deeply_are_refused(api: ApiClient, levels: int) -> None:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+
+    answer = api.post("/jobs", {"task": echo.name, "args": [value]})
+
+    assert answer.status_code == 422
+    assert "nested more than 100 levels deep" in answer.json()["detail"]
