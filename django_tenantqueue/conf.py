@@ -114,6 +114,7 @@ def read_settings(raw: Mapping[str, Any]) -> Settings:
 
 _POSITIVE = (
     "alert_interval",
+    "api_queues_per_day",
     "api_requests_per_minute",
     "api_waits_per_token",
     "backoff_base",
@@ -147,6 +148,7 @@ MOST_REQUESTS = 10_000_000
 """Requests of an API token in a minute."""
 _MOST = {
     "alert_interval": 3600,
+    "api_queues_per_day": 1_000_000,
     "api_requests_per_minute": MOST_REQUESTS,
     "api_waits_per_token": 100_000,
     "backoff_base": TEN_YEARS,

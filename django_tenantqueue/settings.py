@@ -149,6 +149,9 @@ class Settings:
     api_requests_per_minute: int | None = 6000
     """Requests that each API token may make in a minute, where its row says nothing else; None: no
     limit. They are counted in the Django cache "default"."""
+    api_queues_per_day: int | None = 100
+    """New queues of one tenant that clients of the HTTP API and the Fireworq API may make in 24
+    hours. Those that code or operators have made count as well. None: no limit."""
     api_waits_per_token: int | None = None
     """Requests of one token that may wait for jobs at once in each process of the site. None: 100
     under ASGI; 2 under WSGI, where each of them keeps a thread of the server."""

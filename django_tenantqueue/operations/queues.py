@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -46,23 +47,56 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     Raises UnknownQueue, and QueueRetired (only when looked up: a cached id is checked by the
     INSERT).
     """
-    key = (target.using, target.tenant, target.queue)
+    key = _key(target)
     known = None if refresh else _queue_ids.get(key)
     if known is not None:
         return known
-    found = queries.find_queue(target.using, target.tenant, target.queue)
-    if found is None:
-        if get_settings().strict_queues:
-            check_declared(target, "STRICT_QUEUES")
-        slots = get_settings().default_num_slots
-        executor = get_settings().executor_of(target.queue)
-        found = queries.create_queue(target.using, target.tenant, target.queue, slots, executor)
-    if found.retired:
+    _queue_ids.pop(key, None)
+    make_queues(missing_queues(target.using, [target]))
+    if key not in _queue_ids:
         raise QueueRetired(
             f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
         )
-    _queue_ids[key] = found.id
-    return found.id
+    return _queue_ids[key]
+
+
+def missing_queues(using: str, targets: Iterable[Target]) -> list[Target]:
+    """Return which tenant queues do not exist, with one statement at most.
+
+    The ids of the others are remembered then, unless they are retired.
+    """
+    asked = {(t.tenant, t.queue): t for t in targets if _key(t) not in _queue_ids}
+    if not asked:
+        return []
+    found = queries.find_queues(using, list(asked))
+    _remember(using, found)
+    return [target for name, target in asked.items() if name not in found]
+
+
+def make_queues(targets: Sequence[Target]) -> None:
+    """Make tenant queues of one database with one statement, which is committed at once.
+
+    Raises UnknownQueue for one that STRICT_QUEUES does not make.
+    """
+    if not targets:
+        return
+    settings = get_settings()
+    if settings.strict_queues:
+        for target in targets:
+            check_declared(target, "STRICT_QUEUES")
+    slots, executor_of = settings.default_num_slots, settings.executor_of
+    new = [queries.NewQueue(t.tenant, t.queue, slots, executor_of(t.queue)) for t in targets]
+    _remember(targets[0].using, queries.create_queues(targets[0].using, new))
+
+
+def _key(target: Target) -> tuple[str, str, str]:
+    return target.using, target.tenant, target.queue
+
+
+def _remember(using: str, found: Mapping[queries.QueueName, queries.FoundQueue]) -> None:
+    for name, queue in found.items():
+        if not queue.retired:
+            _queue_ids[using, *name] = queue.id
 
 
 def check_declared(target: Target, by: str) -> None:
@@ -79,9 +113,7 @@ def check_declared(target: Target, by: str) -> None:
 
 def check_known(target: Target, by: str) -> None:
     """Raise UnknownQueue unless a queue exists, or a task or the settings name it."""
-    if (target.using, target.tenant, target.queue) in _queue_ids:
-        return
-    if queries.find_queue(target.using, target.tenant, target.queue) is None:
+    if not is_declared(target.queue) and missing_queues(target.using, [target]):
         check_declared(target, by)
 
 
@@ -111,7 +143,7 @@ def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:
 def make_queue(using: str, tenant: str, name: str, *, num_slots: int | None) -> None:
     """Make a tenant queue with these slots unless it exists; one that exists is left as it is."""
     if (using, tenant, name) not in _queue_ids:
-        queries.create_queue(using, tenant, name, num_slots)
+        queries.create_queues(using, [queries.NewQueue(tenant, name, num_slots, None)])
 
 
 def lane_of(priority: int) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
@@ -83,13 +82,20 @@ class InsertedJobs(NamedTuple):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class FoundQueue:
+class FoundQueue(NamedTuple):
     """The part of a tenant queue that enqueuing looks at."""
 
     id: int
     retired: bool
-    max_waiting: int | None
+
+
+class NewQueue(NamedTuple):
+    """A tenant queue that is made at its first use."""
+
+    tenant: str
+    name: str
+    num_slots: int | None
+    executor: str | None
 
 
 class Route(NamedTuple):
@@ -120,10 +126,18 @@ def insert_jobs(wrapper: BaseDatabaseWrapper, job: GatedJob) -> InsertedJobs | N
     )
 
 
-def find_queue(using: str, tenant: str, name: str) -> FoundQueue | None:
-    """Look up a tenant queue, in the caller's snapshot."""
-    rows = fetch(using, "find_queue", {"tenant": tenant, "name": name})
-    return FoundQueue(*rows[0]) if rows else None
+QueueName = tuple[str, str]
+"""Tenant and name of a queue."""
+
+
+def find_queues(using: str, names: Sequence[QueueName]) -> dict[QueueName, FoundQueue]:
+    """Look up tenant queues, in the caller's snapshot; those that do not exist are left out."""
+    params = {"tenants": [tenant for tenant, _ in names], "names": [name for _, name in names]}
+    return _found(fetch(using, "find_queues", params))
+
+
+def _found(rows: Iterable[tuple[Any, ...]]) -> dict[QueueName, FoundQueue]:
+    return {(tenant, name): FoundQueue(*rest) for tenant, name, *rest in rows}
 
 
 def in_test_case(wrapper: BaseDatabaseWrapper) -> bool:
@@ -165,17 +179,18 @@ def count_waiting(using: str, queue_id: int) -> tuple[int, int] | None:
     return rows[0] if rows else None
 
 
-def create_queue(
-    using: str, tenant: str, name: str, num_slots: int | None, executor: str | None = None
-) -> FoundQueue:
-    """Make a tenant queue unless it exists, committed at once; return it."""
-    params = {"tenant": tenant, "name": name, "num_slots": num_slots, "executor": executor}
+def create_queues(using: str, queues: Sequence[NewQueue]) -> dict[QueueName, FoundQueue]:
+    """Make tenant queues unless they exist, committed at once; return all of them."""
+    params = {
+        "tenants": [queue.tenant for queue in queues],
+        "names": [queue.name for queue in queues],
+        "num_slots": [queue.num_slots for queue in queues],
+        "executors": [queue.executor for queue in queues],
+    }
     with _autocommitted(using) as wrapper, wrapper.wrap_database_errors:
         cursor = psycopg.Cursor(ready_connection(wrapper))
-        cursor.execute(statement("create_queue"), params)
-        row = cursor.execute(statement("find_queue"), params).fetchone()
-    assert row is not None, "the row was inserted above, or by the one who raced"
-    return FoundQueue(*row)
+        cursor.execute(statement("create_queues"), params)
+        return _found(cursor.execute(statement("find_queues"), params).fetchall())
 
 
 def wake_workers(using: str, filled: Mapping[tuple[str, str], int]) -> int:

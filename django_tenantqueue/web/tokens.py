@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import timedelta
 
 from django.core.cache import cache
 from django.http import HttpRequest
+from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import RequestRefused
-from ..models import ApiToken
+from ..models import ApiToken, TenantQueue
 from ..operations.queues import Target, check_known
 from ..operations.tokens import authenticate
 from ..text import is_storable
 
 logger = logging.getLogger("django_tenantqueue")
 
+RETRY_SECONDS = 3600
+"""What a client is told to wait that has made as many queues as it may in a day."""
 WINDOW = 60
 """Seconds in which requests are counted, from each full minute on."""
 
@@ -63,6 +67,27 @@ def check_queue_of_job(token: ApiToken, tenant: str, queue: str) -> None:
     check_queue(token, queue)
     if not token.queues and is_storable(queue):
         check_known(Target(get_settings().database, tenant, queue), "an API token without queues")
+
+
+def check_new_queues(tenant: str, count: int) -> None:
+    """Raise RequestRefused, 429, unless clients may make so many more queues of a tenant now.
+
+    Queues that code or operators have made count as well.
+    """
+    settings = get_settings()
+    most = settings.api_queues_per_day
+    if most is None:
+        return
+    day = timezone.now() - timedelta(days=1)
+    rows = TenantQueue.objects.using(settings.database).filter(tenant=tenant, created_at__gt=day)
+    made = rows.count()
+    if made + count > most:
+        raise RequestRefused(
+            429,
+            f"The request needs {count} new queues. Tenant {tenant!r} has got {made} in the last "
+            f"24 hours, and clients make no more than {most} (API_QUEUES_PER_DAY).",
+            {"Retry-After": str(RETRY_SECONDS)},
+        )
 
 
 def check_priority(token: ApiToken, priority: int) -> None:

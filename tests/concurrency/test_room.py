@@ -189,7 +189,7 @@ def test_nothing_more_is_asked_when_a_queue_has_no_limit(monkeypatch):
     acme.delay()
     asked: list[object] = []
     monkeypatch.setattr(enqueue, "take_room", lambda *args: asked.append(args))
-    monkeypatch.setattr(enqueue.queries, "find_queue", lambda *args: asked.append(args))
+    monkeypatch.setattr(enqueue.queries, "find_queues", lambda *args: asked.append(args))
 
     acme.delay()
     acme.enqueue_many([()] * 3)

@@ -446,9 +446,15 @@ CASES: dict[str, list[Case]] = {
             settings=ORDERED,
         )
     ],
-    "create_queue": [
-        Case(lambda _: {"tenant": "tenant-7", "name": "default", "num_slots": 5, "executor": None}),
-        Case(lambda _: {"tenant": "new", "name": "default", "num_slots": 5, "executor": None}),
+    "create_queues": [
+        Case(
+            lambda _: {
+                "tenants": ["tenant-7", "new"],
+                "names": ["default", "default"],
+                "num_slots": [5, None],
+                "executors": [None, None],
+            }
+        ),
     ],
     "delete_jobs": [Case(ids("failed"), ("tenantqueue_history_pkey",), 8000)],
     "delete_worker": [
@@ -516,8 +522,12 @@ CASES: dict[str, list[Case]] = {
         (*LINE, *INSIDE, *DETAIL_ENDS),
         3000,
     ),
-    "find_queue": [
-        Case(lambda _: {"tenant": "tenant-7", "name": "default"}, ("tenantqueue_queue_unique",), 10)
+    "find_queues": [
+        Case(
+            lambda _: {"tenants": ["tenant-7", "new"], "names": ["default", "default"]},
+            ("tenantqueue_queue_unique",),
+            20,
+        )
     ],
     "find_grown_tables": [
         Case(

@@ -28,7 +28,7 @@ from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
 from .documents import KEY, operation
-from .submission import offered_tasks, submit, submit_all
+from .submission import QueuesMissing, Submitted, offered_tasks
 
 router = Router(tags=["jobs"])
 
@@ -77,13 +77,14 @@ def submit_job(request: HttpRequest, job: schemas.Submission) -> HttpResponse:
     201: it is stored. 200: an earlier job has its unique key, and the answer is about that one.
     """
     caller = caller_of(request)
+    submitted = Submitted([job], caller)
 
     def act() -> Answer:
-        made = submit(job, caller)
+        made = submitted.store()
         body = {"id": made.pk, "state": made.state, "duplicate": made.duplicate}
         return Answer(200 if made.duplicate else 201, body)
 
-    done = _once(request, caller, act)
+    done = _once(request, caller, submitted, act)
     return answer(done.body, done.status, Location=f"{request.path}/{done.body['id']}")
 
 
@@ -102,12 +103,26 @@ def submit_batch(request: HttpRequest, batch: schemas.Batch) -> HttpResponse:
     its id is in the list.
     """
     caller = caller_of(request)
-    done = _once(request, caller, lambda: Answer(201, {"ids": submit_all(batch.jobs, caller)}))
+    submitted = Submitted(batch.jobs, caller)
+    done = _once(request, caller, submitted, lambda: Answer(201, {"ids": submitted.store_all()}))
     return answer(done.body, done.status)
 
 
-def _once(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -> Answer:
-    """Do what a request asks for, unless it has a key with which that is done."""
+def _once(
+    request: HttpRequest, caller: Caller, submitted: Submitted, act: Callable[[], Answer]
+) -> Answer:
+    """Do what a request asks for, unless it has a key with which that is done.
+
+    Queues are made when the request is found to be a new one, and no transaction is open.
+    """
+    try:
+        return _with_key(request, caller, act)
+    except QueuesMissing:
+        submitted.make_queues()
+        return _with_key(request, caller, act)
+
+
+def _with_key(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -> Answer:
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return act()

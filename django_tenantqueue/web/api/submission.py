@@ -18,7 +18,9 @@ from ...exceptions import NotAllowed, RequestRefused, TenantQueueError, UnknownT
 from ...execution import eager
 from ...models import ApiToken, Job
 from ...operations import enqueue as operations
+from ...operations.queues import Target, find_target, make_queues, missing_queues, queue_id_of
 from ...tasks import Task
+from ..tokens import check_new_queues
 from .access import Caller
 from .schemas import Submission, UniqueInput
 
@@ -56,19 +58,15 @@ def _task(name: str, caller: Caller) -> Task[..., Any]:
     return found
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Call:
-    """A task with the options of a submission."""
+    """Neighbours of a batch: jobs of one task with the same options, from `start` to `end`."""
 
     task: Task[..., Any]
     options: Options
-
-    def check(self, given: Submission) -> None:
-        """Raise RequestRefused when the arguments do not fit the task."""
-        try:
-            self.task.check_call(tuple(given.args), given.kwargs)
-        except TypeError as error:
-            raise RequestRefused(422, str(error)) from None
+    target: Target
+    start: int
+    end: int
 
 
 def _options(given: Submission) -> dict[str, Any]:
@@ -77,9 +75,10 @@ def _options(given: Submission) -> dict[str, Any]:
     return {name: value for name, value in values if value is not None}
 
 
-def _read(task: str, given: dict[str, Any], caller: Caller) -> Call:
+def _read(given: Submission, start: int, end: int, caller: Caller) -> Call:
     """Return what to enqueue. Raises RequestRefused, InvalidOption."""
-    chosen = dict(given)
+    own = _options(given)
+    chosen = dict(own)
     if "delay_seconds" in chosen:
         if "run_at" in chosen:
             raise RequestRefused(422, "Give run_at or delay_seconds, not both.")
@@ -89,10 +88,10 @@ def _read(task: str, given: dict[str, Any], caller: Caller) -> Call:
     if "unique" in chosen:
         chosen["unique"] = _unique(chosen["unique"])
     chosen |= {"tenant": caller.tenant, "created_by": caller.name}
-    found = _task(task, caller)
-    options = found.options.merged(chosen)
-    caller.check(given)
-    return Call(found, options)
+    task = _task(given.task, caller)
+    options = task.options.merged(chosen)
+    caller.check(own)
+    return Call(task, options, find_target(options, task.source.name), start, end)
 
 
 def _unique(given: UniqueInput) -> Unique:
@@ -101,65 +100,108 @@ def _unique(given: UniqueInput) -> Unique:
     return Unique(given.mode, key=given.key, ttl=given.ttl_seconds, **conflict)
 
 
-def submit(given: Submission, caller: Caller) -> Job:
-    """Enqueue one job. Raises RequestRefused and the errors of the package."""
-    call = _read(given.task, _options(given), caller)
-    call.check(given)
-    return _enqueue(call, given)
+class QueuesMissing(Exception):
+    """Jobs that are valid need queues that do not exist: see Submitted.make_queues()."""
 
 
-def _enqueue(call: Call, given: Submission) -> Job:
-    task, args = call.task, tuple(given.args)
-    if get_settings().eager:
-        return eager.run_now(task.source, call.options, args, given.kwargs)
-    return operations.enqueue(task.source, call.options, args, given.kwargs, task=task)
+class Submitted:
+    """Jobs that a client has sent, read but not stored.
 
-
-def submit_all(given: Sequence[Submission], caller: Caller) -> list[int]:
-    """Enqueue many jobs, all or none; return their ids, in order.
-
-    Neighbours of the same task with the same options are one INSERT. Raises RequestRefused and the
-    errors of the package; their `index` is that of the job that is wrong.
+    What is wrong with them is raised where they are stored: a request that is repeated with its key
+    gets its first answer, also when it would be wrong by now.
     """
-    ids: list[int] = []
-    with transaction.atomic(using=get_settings().database):
-        for start, end in _runs(given):
-            reading = _Reading(given, start, end)
+
+    def __init__(self, given: Sequence[Submission], caller: Caller) -> None:
+        self._given, self._caller = given, caller
+        self._calls: list[Call] = []
+        self._error: TenantQueueError | None = None
+        self._missing: list[Target] = []
+        self._at: int | None = None
+        """The job that is being read."""
+        try:
+            for start, end in _runs(given):
+                self._at = start
+                self._calls.append(_read(given[start], start, end, caller))
+            if not get_settings().eager:
+                self._find_missing()
+        except TenantQueueError as error:
+            self._error = error
+
+    def _find_missing(self) -> None:
+        """Note which queues do not exist. Then all jobs are checked before anything is made."""
+        missing = missing_queues(get_settings().database, {call.target for call in self._calls})
+        if not missing:
+            return
+        for call in self._calls:
+            self._at = call.start
+            if call.target not in missing:
+                queue_id_of(call.target)  # it may be retired
+            for args, kwargs in self._arguments(call):
+                call.task.source.encode(args, kwargs)
+        self._at = None
+        check_new_queues(self._caller.tenant, len(missing))
+        self._missing = missing
+
+    def make_queues(self) -> None:
+        """Make the queues that do not exist. Outside of transactions, which would stay idle."""
+        make_queues(self._missing)
+        self._missing = []
+
+    def _arguments(self, call: Call) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """Yield the arguments of each job. Raises RequestRefused when they do not fit the task."""
+        for self._at in range(call.start, call.end):
+            given = self._given[self._at]
             try:
-                ids += _enqueue_run(
-                    _read(given[start].task, _options(given[start]), caller), reading
-                )
-            except TenantQueueError as error:
-                error.index = reading.at  # type: ignore[attr-defined]
-                raise
-    return ids
+                call.task.check_call(tuple(given.args), given.kwargs)
+            except TypeError as error:
+                raise RequestRefused(422, str(error)) from None
+            yield tuple(given.args), given.kwargs
 
+    def _read_calls(self) -> list[Call]:
+        if self._error is not None:
+            raise self._error
+        if self._missing:
+            raise QueuesMissing
+        return self._calls
 
-@dataclass(slots=True)
-class _Reading:
-    """The jobs `at` to `end` of a batch. `at` is the one that is being read."""
+    def store(self) -> Job:
+        """Enqueue one job. Raises QueuesMissing, RequestRefused and the errors of the package."""
+        (call,) = self._read_calls()
+        ((args, kwargs),) = self._arguments(call)
+        if get_settings().eager:
+            return eager.run_now(call.task.source, call.options, args, kwargs)
+        return operations.enqueue(call.task.source, call.options, args, kwargs, task=call.task)
 
-    given: Sequence[Submission]
-    at: int
-    end: int
+    def store_all(self) -> list[int]:
+        """Enqueue many jobs, all or none; return their ids, in order.
 
-    def calls(self, call: Call) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-        for index in range(self.at, self.end):
-            self.at, one = index, self.given[index]
-            call.check(one)
-            yield tuple(one.args), one.kwargs
+        Raises QueuesMissing, RequestRefused and the errors of the package; their `index` is that of
+        the job that is wrong.
+        """
+        ids: list[int] = []
+        try:
+            with transaction.atomic(using=get_settings().database):
+                for call in self._read_calls():
+                    self._at = call.start
+                    ids += self._store(call)
+        except TenantQueueError as error:
+            if self._at is not None:
+                error.index = self._at  # type: ignore[attr-defined]
+            raise
+        return ids
 
-
-def _enqueue_run(call: Call, reading: _Reading) -> list[int]:
-    if get_settings().eager:
-        calls = reading.calls(call)
-        made = (eager.run_now(call.task.source, call.options, *one) for one in calls)
-        return [job.id for job in made]
-    return operations.enqueue_many(call.task.source, call.options, reading.calls(call))
+    def _store(self, call: Call) -> list[int]:
+        source, arguments = call.task.source, self._arguments(call)
+        if get_settings().eager:
+            return [eager.run_now(source, call.options, *one).id for one in arguments]
+        return operations.enqueue_many(source, call.options, arguments)
 
 
 def _runs(given: Sequence[Submission]) -> Iterator[tuple[int, int]]:
-    """Yield where neighbours of the same task with the same options begin and end."""
+    """Yield where neighbours of the same task with the same options begin and end.
+
+    They are one INSERT.
+    """
     start, options = 0, _options(given[0])
     for index in range(1, len(given)):
         own = _options(given[index])

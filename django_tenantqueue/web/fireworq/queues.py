@@ -13,8 +13,11 @@ from ... import __version__
 from ...calls.options import check_queue
 from ...conf import get_settings
 from ...exceptions import InvalidOption, RequestRefused
+from ...models import TenantQueue
 from ...operations import fireworq as operations
 from ...status import fireworq as status
+from ...text import is_storable
+from ..tokens import check_new_queues
 from .answers import PLAIN, Caller, answers, as_json, bad_request, read_body, whole
 
 FIELDS = ("polling_interval", "max_workers", "max_dispatches_per_second", "max_burst_size")
@@ -58,6 +61,9 @@ def queue(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
 def _put(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     body = read_body(request, FIELDS)
     rate, burst = _read_throttle(body)
+    rows = TenantQueue.objects.using(caller.using).filter(tenant=caller.tenant)
+    if is_storable(name) and not rows.filter(name=name).exists():
+        check_new_queues(caller.tenant, 1)
     try:
         row = operations.put_queue(
             caller.tenant,
