@@ -322,10 +322,9 @@ def _interrupted(
     """Judge a coroutine that was cancelled: by the operator, by its time limit, or by itself."""
     if running.cancel_requested:
         return _failed(running, task, Cancelled("cancelled while it ran"))
-    limit = running.claimed.timeout_seconds
-    if running.interrupted and limit is not None:
+    if running.interrupted:
         return _failed(running, task, TimeLimitExceeded())
-    return _failed(running, task, TimeLimitExceeded(str(error) or "the coroutine was cancelled"))
+    return _failed(running, task, error)
 
 
 def _loads_rows(claimed: ClaimedJob) -> bool:
