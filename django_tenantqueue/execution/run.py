@@ -42,7 +42,12 @@ from ..queries.finish import Finished, finish_in_transaction
 from ..queries.follow_ups import FollowUp
 from ..states import State
 from . import current_job as current
-from .connection_state import check_blocks, open_blocks, reset_connections
+from .connection_state import (
+    check_blocks,
+    close_ended_connections,
+    open_blocks,
+    reset_connections,
+)
 from .current_job import RunningJob
 from .job_log import about
 from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
@@ -336,6 +341,7 @@ def _loads_rows(claimed: ClaimedJob) -> bool:
 def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function in a thread of the event loop's pool."""
     try:
+        close_ended_connections()
         blocks = open_blocks()
         value = func(*args, **kwargs)
         check_blocks(blocks)

@@ -241,8 +241,9 @@ def figures(done: list[Cut], ids: list[int], directory: Path) -> str:
     apart = [second[0] - first[1] for job in runs for first, second in pairwise(job)]
     return (
         f"{len(done)} cuts, {len(ids)} jobs, {sum(map(len, runs))} runs, "
-        f"{sum(bool(breaches(job, 1)) for job in runs)} jobs twice at once; {len(apart)} runs after "
-        f"another of the same job, at least {min(apart, default=inf):.2f} s apart; logged after {median(logged):.1f} s (median), {logged[-1]:.1f} s at most"
+        f"{sum(bool(breaches(job, 1)) for job in runs)} jobs twice at once; {len(apart)} runs "
+        f"after another of the same job, at least {min(apart, default=inf):.2f} s apart; "
+        f"logged after {median(logged):.1f} s (median), {logged[-1]:.1f} s at most"
         f"; by kind: {sorted(Counter((cut.which, cut.how.name) for cut in done).items())}\n"
     )
 
