@@ -7,10 +7,12 @@ session is reset if Django keeps it (CONN_MAX_AGE). The next run finds it as if 
 from __future__ import annotations
 
 import logging
+import select
 import time
 from collections.abc import Mapping
 from typing import Any
 
+import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -22,6 +24,8 @@ from ..exceptions import TransactionLeftOpen
 
 logger = logging.getLogger("django_tenantqueue")
 
+MOST_READS = 10
+"""How much is read from a connection in search of its end."""
 OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
@@ -72,6 +76,39 @@ def status_of(wrapper: BaseDatabaseWrapper) -> TransactionStatus | None:
 def _lost_autocommit(wrapper: BaseDatabaseWrapper) -> bool:
     expected: bool = wrapper.settings_dict["AUTOCOMMIT"]
     return wrapper.connection is not None and wrapper.autocommit != expected
+
+
+def close_ended_connections() -> None:
+    """Close the connections of this thread that the server has ended; the next use opens others.
+
+    A kept one may have been ended since its last use. No round trip: only the end of the socket is
+    looked for. Never raises an Exception.
+    """
+    for wrapper in connections.all(initialized_only=True):
+        try:
+            if wrapper.vendor == "postgresql" and not wrapper.in_atomic_block:
+                raw = wrapper.connection
+                if raw is not None and _has_ended(raw):
+                    _drop(wrapper)
+        except Exception:
+            logger.exception("looking at a connection to %r failed", wrapper.alias)
+
+
+def _has_ended(raw: psycopg.Connection[Any]) -> bool:
+    if raw.closed:
+        return True
+    if raw.info.transaction_status != TransactionStatus.IDLE:
+        return False
+    look = select.poll()
+    look.register(raw.fileno(), select.POLLIN)
+    try:
+        for _ in range(MOST_READS):
+            if not look.poll(0):
+                break
+            raw.pgconn.consume_input()  # a notification, or the server's last words
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 def reset_connections(*, keep: bool = False) -> bool:

@@ -43,7 +43,12 @@ from ..queries.finish import Finished, finish_in_transaction
 from ..queries.follow_ups import FollowUp
 from ..states import State
 from . import current_job as current
-from .connection_state import check_blocks, open_blocks, reset_connections
+from .connection_state import (
+    check_blocks,
+    close_ended_connections,
+    open_blocks,
+    reset_connections,
+)
 from .current_job import RunningJob
 from .job_log import about
 from .outcome import Outcome, announce, call_hook, call_hook_quietly, ended, judge, success
@@ -330,10 +335,9 @@ def _interrupted(
     """Judge a coroutine that was cancelled: by the operator, by its time limit, or by itself."""
     if running.cancel_requested:
         return _failed(running, task, Cancelled("cancelled while it ran"))
-    limit = running.claimed.timeout_seconds
-    if running.interrupted and limit is not None:
+    if running.interrupted:
         return _failed(running, task, TimeLimitExceeded())
-    return _failed(running, task, TimeLimitExceeded(str(error) or "the coroutine was cancelled"))
+    return _failed(running, task, error)
 
 
 def _loads_rows(claimed: ClaimedJob) -> bool:
@@ -346,6 +350,7 @@ def _loads_rows(claimed: ClaimedJob) -> bool:
 def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function in a thread of the event loop's pool."""
     try:
+        close_ended_connections()
         blocks = open_blocks()
         value = func(*args, **kwargs)
         check_blocks(blocks)

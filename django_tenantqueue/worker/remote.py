@@ -26,7 +26,7 @@ from django.db import close_old_connections
 from .. import __version__
 from ..conf import get_settings
 from ..exceptions import Cancelled, TenantQueueError
-from ..execution.connection_state import reset_connections
+from ..execution.connection_state import close_ended_connections, reset_connections
 from ..execution.current_job import RunningJob
 from ..execution.job_log import about_id, name_worker
 from ..execution.outcome import Outcome, judge
@@ -186,6 +186,7 @@ class RemoteProcess:
             )
             return False
         close_old_connections()
+        close_ended_connections()
         context = contextvars.copy_context()
         outcome: Outcome | None = None
         try:

@@ -38,6 +38,19 @@ def sql(statement: str) -> Any:
 
 
 @task
+def ask_backend() -> int:
+    """Return which process of the server this thread's connection has."""
+    return sql("SELECT pg_backend_pid()")[0]
+
+
+@task
+def listen() -> int:
+    """Listen, and return the same."""
+    sql("LISTEN kept")
+    return sql("SELECT pg_backend_pid()")[0]
+
+
+@task
 def leave_block() -> None:
     """Leave an atomic block open."""
     transaction.atomic().__enter__()
@@ -263,6 +276,42 @@ def orm_thread():
     yield made
     made.submit(connections.close_all).result(SECONDS)
     made.shutdown()
+
+
+def end_backend(pid: int) -> None:
+    """Have the server end a connection, and wait until it has."""
+    sql(f"SELECT pg_terminate_backend({pid}, 10000)")
+
+
+def test_job_meets_no_ended_connection_when_the_server_has_ended_a_kept_one(run, monkeypatch):
+    monkeypatch.setitem(connections["default"].settings_dict, "CONN_MAX_AGE", 600)
+    first = json.loads(run(ask_backend).result)
+    assert json.loads(run(ask_backend).result) == first
+
+    end_backend(first)
+    ended = run(ask_backend)
+
+    assert ended.state == "success"
+    assert json.loads(ended.result) != first
+
+
+def test_connection_is_kept_when_it_has_only_been_notified(run, monkeypatch, settings):
+    settings.TENANTQUEUE = {**settings.TENANTQUEUE, "RESET_CONNECTIONS": False}
+    monkeypatch.setitem(connections["default"].settings_dict, "CONN_MAX_AGE", 600)
+    first = json.loads(run(listen).result)
+
+    sql("NOTIFY kept")
+
+    assert json.loads(run(ask_backend).result) == first
+
+
+def test_coroutine_meets_no_ended_connection_when_the_server_has_ended_it(orm_thread, claimed_job):
+    job = RunningJob(claimed_job(id=1))
+    (first,) = call(orm_thread, job, lambda: sql("SELECT pg_backend_pid()"))
+
+    end_backend(first)
+
+    assert call(orm_thread, job, lambda: sql("SELECT pg_backend_pid()")) != (first,)
 
 
 def test_call_of_a_coroutine_fails_when_it_leaves_a_transaction_open(orm_thread, claimed_job):

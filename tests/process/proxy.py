@@ -8,6 +8,7 @@ import selectors
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,6 +71,8 @@ class Proxy:
         self.url = urlunsplit(("postgres", place, server.path, "sslmode=disable", ""))
         self.new = New.PASS
         self.trap: Trap | None = None
+        self.sprung_at = 0.0
+        """When the trap has sprung (monotonic time)."""
         self.links: list[Link] = []
         self._selector = selectors.DefaultSelector()
         self._selector.register(self.listener, selectors.EVENT_READ, None)
@@ -171,7 +174,7 @@ class Proxy:
             self._end(link)
             return
         if self.trap is not None and is_last:
-            trap, self.trap = self.trap, None
+            trap, self.trap, self.sprung_at = self.trap, None, time.monotonic()
             trap.spring()
 
     def _cut(self, how: How, new: New, which: str) -> None:

@@ -186,7 +186,8 @@ def _has_failed(result: TaskResult[..., Any], running: RunningJob, error: BaseEx
     is_last = running.attempt >= running.max_attempts or running.cancel_requested
     if not is_last and not isinstance(error, Permanent | Cancelled):
         return False
-    if isinstance(error, asyncio.CancelledError):  # stored as what has interrupted it
+    is_interrupted = running.interrupted or running.cancel_requested
+    if isinstance(error, asyncio.CancelledError) and is_interrupted:  # stored as what did it
         said = Cancelled() if running.cancel_requested else TimeLimitExceeded(str(error))
         error = said.with_traceback(error.__traceback__)
     kind = type(error)

@@ -18,7 +18,7 @@ from django.core.cache import caches
 from django.db import close_old_connections, connections
 
 from ...exceptions import Cancelled, TenantQueueError, TimeLimitExceeded
-from ...execution.connection_state import reset_connections
+from ...execution.connection_state import close_ended_connections, reset_connections
 from ...execution.current_job import RunningJob, running_or_none
 from ...execution.job_log import log_end
 from ...execution.outcome import Outcome, judge
@@ -128,6 +128,7 @@ class ThreadExecutor(Executor):
                     continue
                 if has_connections:
                     close_old_connections()
+                    close_ended_connections()
                 # context variables (language, time zone, decimal precision) end with the job
                 outcome = contextvars.copy_context().run(run_sync, running, self._worker_id)
                 with self._lock:  # from here on nothing interrupts this job

@@ -8,7 +8,13 @@ from typing import Any
 
 from asgiref.sync import SyncToAsync
 
-from ...execution.connection_state import check_blocks, left_open, open_blocks, reset_connections
+from ...execution.connection_state import (
+    check_blocks,
+    close_ended_connections,
+    left_open,
+    open_blocks,
+    reset_connections,
+)
 from ...execution.current_job import RunningJob, running_or_none
 
 
@@ -34,6 +40,7 @@ class OrmThread(ThreadPoolExecutor):
             if self._user is not None:
                 reset_connections(keep=True)
             self._user = user
+        close_ended_connections()
         blocks = open_blocks()
         is_done = False
         try:

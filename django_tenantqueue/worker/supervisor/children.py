@@ -260,11 +260,18 @@ class DatabaseOptions:
         options.update(KEEPALIVE)
 
     def change_for_child(self) -> None:
-        """Let the project's own hold again; pools are made when they are first needed."""
+        """Let the project's own hold again; pools are made when they are first needed.
+
+        They test a connection before they hand it out: the server may have ended it meanwhile, and
+        that would cost a job an attempt.
+        """
         for alias, before in self._before.items():
             options = connections.settings[alias]["OPTIONS"]
             options.clear()
             options.update(before)
         self._before.clear()
+        for alias in connections:
+            if connections.settings[alias]["OPTIONS"].get("pool"):
+                connections.settings[alias]["CONN_HEALTH_CHECKS"] = True
         for name, value in PATIENT_KEEPALIVE.items():
             connections.settings[self._alias]["OPTIONS"].setdefault(name, value)

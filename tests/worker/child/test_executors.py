@@ -60,6 +60,23 @@ async def catch_and_return() -> str:
     return "not stopped"
 
 
+seen_by_retry_when: list[type[BaseException]] = []
+
+
+def note_and_refuse(error: BaseException) -> bool:
+    """Note the class of an error; no retry."""
+    seen_by_retry_when.append(type(error))
+    return False
+
+
+@task(retry_when=note_and_refuse)
+async def cancel_itself() -> None:
+    """Wait for something that is cancelled, though not by the worker."""
+    waiting = asyncio.get_running_loop().create_future()
+    waiting.cancel("a connection was closed")
+    await waiting
+
+
 def backend_id() -> int:
     """Return which server process this thread's connection has."""
     with connection.cursor() as cursor:
@@ -252,6 +269,21 @@ def test_nothing_happens_when_a_job_is_stopped_that_has_ended(threads, reports, 
 
     ((_, outcome),) = ended(reports, 1)
     assert outcome.finished.state == "success"
+
+
+def test_error_is_its_own_when_a_coroutine_was_cancelled_by_itself(loop, reports, run_of):
+    seen_by_retry_when.clear()
+    running = run_of("cancel_itself", is_async=True, max_attempts=3, timeout_seconds=60.0)
+    loop.submit([running])
+
+    ((_, outcome),) = ended(reports, 1)
+    error = json.loads(outcome.finished.extra)["error"]
+    assert (error["class"], outcome.finished.state) == (
+        "asyncio.exceptions.CancelledError",
+        "error",
+    )
+    assert "a connection was closed" in error["message"]
+    assert seen_by_retry_when == [asyncio.CancelledError]
 
 
 def test_coroutines_run_at_once_when_there_are_many(loop, reports, run_of):

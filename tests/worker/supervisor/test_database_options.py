@@ -45,6 +45,7 @@ def pool(options, monkeypatch):
     """Return the open pool of the default database."""
     connections["default"].close()  # it came from none
     options["pool"] = POOL
+    monkeypatch.setitem(connections.settings["default"], "CONN_HEALTH_CHECKS", False)
     monkeypatch.setattr(DatabaseWrapper, "_connection_pools", {"default": FakePool()})
     return DatabaseWrapper._connection_pools["default"]
 
@@ -93,6 +94,7 @@ def test_child_has_a_pool_of_its_own_when_it_was_forked(pool, fork):
 
     assert fork(pid=0)["pool"] == POOL
     assert DatabaseWrapper._connection_pools == {}
+    assert connections.settings["default"]["CONN_HEALTH_CHECKS"] is True
 
 
 def test_supervisor_notices_a_vanished_server_as_soon_as_its_lease_does(fork, options):
