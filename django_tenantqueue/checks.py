@@ -22,6 +22,7 @@ from .queries.pooler import is_transaction_pooler
 from .settings import Settings
 
 OLDEST_SERVER = 150000
+UNREACHABLE = "tenantqueue.W006"
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -277,7 +278,7 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
 def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """E006: the server is too old. E007: the job table was not made by our migrations.
     E009: a transaction pooler that is not declared. W006: the server cannot be reached. W016: a
-    queue has an executor that the settings do not know."""
+    queue has an executor that the settings do not know. W023: the encoding is not UTF8."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -291,7 +292,7 @@ def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> lis
             Warning(
                 f"The jobs' database {alias!r} cannot be reached: {str(error).strip()}",
                 hint="Is PostgreSQL running?",
-                id="tenantqueue.W006",
+                id=UNREACHABLE,
             )
         ]
 
@@ -331,7 +332,24 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 id="tenantqueue.E009",
             )
         ]
-    return [] if row is None else _check_executors_of_queues(alias)
+    found = _check_encoding(alias)
+    return found if row is None else found + _check_executors_of_queues(alias)
+
+
+def _check_encoding(alias: str) -> list[CheckMessage]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT getdatabaseencoding()")
+        encoding = cursor.fetchone()[0]
+    if encoding == "UTF8":
+        return []
+    return [
+        Warning(
+            f"The encoding of the database {alias!r} is {encoding}: a job whose arguments, result "
+            "or error have a character that it lacks cannot be stored.",
+            hint="Make the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+            id="tenantqueue.W023",
+        )
+    ]
 
 
 def _check_executors_of_queues(alias: str) -> list[CheckMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,28 @@ import pytest
 
 if TYPE_CHECKING:
     from .models import Job
+
+
+class NoOtherMigrations:
+    """The setting MIGRATION_MODULES by which no app has migrations but this one."""
+
+    def __contains__(self, app_label: str) -> bool:
+        return app_label != "tenantqueue"
+
+    def __getitem__(self, app_label: str) -> None:
+        return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let `--no-migrations` of pytest-django leave ours: only they make the partitioned table."""
+    if not getattr(config.option, "nomigrations", False):
+        return
+    from django.conf import ENVIRONMENT_VARIABLE, settings
+
+    if settings.configured or os.environ.get(ENVIRONMENT_VARIABLE):
+        config.option.nomigrations = False
+        settings.MIGRATION_MODULES = NoOtherMigrations()
 
 
 @pytest.fixture

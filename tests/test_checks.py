@@ -21,7 +21,7 @@ from django_tenantqueue.calls import sources
 from django_tenantqueue.http import http_job
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
-from tests.databases import SQLITE, other_database
+from tests.databases import SQLITE, other_database, settings_of, url_of_schema
 from tests.factories import make_queue
 from tests.testapp import tasks
 
@@ -237,6 +237,25 @@ def test_coroutine_task_is_found_when_a_wrapper_may_not_surround_it(monkeypatch)
     assert message.startswith("Task 'tests.testapp.tasks.async_noop' is a coroutine, and")
     with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.capable_wrapper"]}):
         assert checks.check_coroutines() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_database_is_found_when_its_encoding_cannot_store_every_text(server_url):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    try:
+        settings = settings_of(url_of_schema(server_url, "latin", "public"))
+        with (
+            other_database("latin", settings),
+            override_settings(TENANTQUEUE={"DATABASE": "latin"}),
+        ):
+            ((number, message),) = found(checks.check_database, databases=["latin"])
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP DATABASE latin WITH (FORCE)")
+
+    assert number == "tenantqueue.W023"
+    assert message.startswith("The encoding of the database 'latin' is LATIN1: a job whose")
 
 
 def test_every_message_has_a_hint_when_it_is_shown():

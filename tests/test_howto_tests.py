@@ -13,6 +13,7 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 from django.http import HttpResponse
@@ -159,3 +160,23 @@ def test_plugin_is_harmless_where_django_is_not_configured(tmp_path, django):
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "1 passed" in ran.stdout
+
+
+def test_tables_are_made_by_migrations_when_other_apps_have_none(server_url):
+    url = urlsplit(server_url)._replace(path="/no_migrations").geturl()
+    test = "tests/operations/test_unique.py::test_job_is_the_same_however_its_arguments_are_given"
+    env = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV", "TENANTQUEUE"))
+    }
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-migrations", test],
+        cwd=ROOT,
+        env={**env, "DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert " passed" in ran.stdout

@@ -8,6 +8,7 @@ and the server's own settings; in web processes and maintenance in both ways, as
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 import pytest_django
 from django.db import connection, connections
+from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
 from django_tenantqueue.queries.base import SQL_FOLDER, statement, statement_files
@@ -53,6 +55,19 @@ OF_WORKERS = [(name, number) for name, number in ALL if CASES[name][number].work
 
 def test_every_statement_is_tried_when_it_is_added():
     assert sorted(statement_files()) == sorted(CASES)
+
+
+def test_sql_is_ascii_since_the_server_may_have_any_encoding():
+    """A comment is sent, too, and a server with LATIN1 refuses what it cannot convert."""
+    disk = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    ours = [sys.modules[type(disk[key]).__module__] for key in disk if key[0] == "tenantqueue"]
+    texts = {path.name: path.read_text() for path in PACKAGE.rglob("*.sql")}
+    for module in ours:
+        constants = {name: value for name, value in vars(module).items() if name.isupper()}
+        texts |= {f"{module.__name__}.{name}": repr(value) for name, value in constants.items()}
+
+    assert len(ours) > 10
+    assert not [name for name, text in texts.items() if not text.isascii()]
 
 
 def test_lines_of_sql_fit_when_they_are_read():

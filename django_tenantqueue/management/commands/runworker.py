@@ -16,7 +16,7 @@ from django.db import DatabaseError, connections
 
 from ... import __version__
 from ...calls.sources import registered_tasks
-from ...checks import check_database
+from ...checks import UNREACHABLE, check_database
 from ...conf import get_settings
 from ...exceptions import InvalidOption, Unsupported
 from ...executors import load_executor
@@ -239,9 +239,11 @@ class Command(BaseCommand):
                 "worker and for all that enqueue its jobs",
                 returncode=2,
             )
-        problems = check_database(databases=[config.database])
-        if problems:
-            raise CommandError("\n".join(f"{p.msg}\n{p.hint} ({p.id})" for p in problems))
+        for problem in check_database(databases=[config.database]):
+            text = f"{problem.msg}\n{problem.hint} ({problem.id})"
+            if problem.is_serious() or problem.id == UNREACHABLE:
+                raise CommandError(text)
+            self.stderr.write(self.style.WARNING(text))
         with telling_database_errors(config.database):
             unknown = unknown_queues(config.database, (*config.queues, *config.exclude_queues))
         for name in unknown:

@@ -1,4 +1,4 @@
--- Move finished jobs from the hot leaf to the history: DELETE … RETURNING and INSERT in one
+-- Move finished jobs from the hot leaf to the history: DELETE ... RETURNING and INSERT in one
 -- statement (an UPDATE that changes the partition would make concurrent claims fail with 40001).
 --
 -- Fenced: a job whose claim is no longer (worker, claim_seq) is left alone and not returned.

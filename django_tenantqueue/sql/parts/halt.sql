@@ -28,7 +28,7 @@ halted AS (
     )
     SELECT
         'worker', 'worker', 'halt', 'session', ARRAY[halted.id], 1,
-        coalesce(nullif(halted.tenant, ''), '–') || ' / ' || halted.key, halted.tenant,
+        coalesce(nullif(halted.tenant, ''), '-') || ' / ' || halted.key, halted.tenant,
         '{"halted_at": null, "halted_by": null}'::jsonb,
         jsonb_build_object('halted_at', halted.halted_at, 'halted_by', halted.halted_by)
     FROM halted

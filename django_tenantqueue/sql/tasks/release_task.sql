@@ -2,7 +2,7 @@
 -- and starts when they are claimed. With `waits`, a job counts for a second after its release.
 -- Queues take turns: in each lane the walk starts behind the queue `start` and goes around. It
 -- skips a paused queue, and one that has had a released job for longer than a second.
--- `from_…` is where an unfinished walk continues.
+-- `from_*` is where an unfinished walk continues.
 -- Locks: the jobs that leave, SKIP LOCKED. take_task_slots.sql keeps the limits. Indexes:
 -- tenantqueue_job_task_line, tenantqueue_job_task_inside, the primary key for the update.
 WITH RECURSIVE control AS MATERIALIZED (
