@@ -47,9 +47,12 @@ if VERSION >= (6, 0):
     from django.tasks import default_task_backend
     from django.tasks.exceptions import InvalidTaskBackend, TaskResultMismatch
 else:
-    from django_tasks import default_task_backend
-    from django_tasks.exceptions import InvalidTaskBackendError as InvalidTaskBackend
+    from django_tasks import default_task_backend, exceptions
     from django_tasks.exceptions import TaskResultMismatch
+
+    InvalidTaskBackend = getattr(exceptions, "InvalidTaskBackend", None) or (
+        exceptions.InvalidTaskBackendError
+    )
 
 pytestmark = pytest.mark.django_db
 BACKEND = "django_tenantqueue.contrib.django_tasks.TenantQueueBackend"
@@ -336,6 +339,66 @@ def test_result_says_how_a_job_succeeded():
     assert found.last_attempted_at == found.started_at
     assert (found.attempts, found.worker_ids, found.errors) == (1, ["0"], [])
     assert default_task_backend.get_result(found.id) == functions.add.get_result(found.id)
+
+
+@pytest.mark.parametrize("declared", [functions.add, functions.async_add])
+def test_result_is_the_one_that_is_read_back(declared: Any):
+    result = declared.enqueue(1, second=2)
+    read = task_backends["default"].get_result(result.id)
+
+    assert result == read
+    assert (result.task, result.args, result.kwargs) == (declared, [1], {"second": 2})
+    assert result.enqueued_at == Job.objects.get(pk=int(result.id)).created_at
+    assert result == async_to_sync(task_backends["default"].aget_result)(result.id)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tenant": "acme"},
+        {"session": "order-17", "on_wait": "skip", "on_failure": "halt"},
+        {"user": "ann", "labels": ["nightly"], "created_by": "import"},
+        {"max_attempts": 4, "timeout": 60, "hard_timeout": 90},
+        {"run_after": timedelta(hours=1), "queue_name": "mail", "priority": 10},
+    ],
+)
+def test_job_goes_to_the_same_place_when_the_task_of_a_result_is_enqueued(given: dict[str, Any]):
+    result = functions.add.using(**given).enqueue(1, second=2)
+    read = task_backends["default"].get_result(result.id)
+
+    again = read.task.enqueue(1, second=2)
+
+    assert result == read
+    first, second = (Job.objects.get(pk=int(one.id)) for one in (read, again))
+    for name in (
+        *("tenant", "queue_id", "session_key", "session_skip", "session_halt", "user_key"),
+        *("labels", "created_by", "max_attempts", "timeout_seconds", "hard_timeout_seconds"),
+        *(("priority", "run_at") if "run_after" in given else ()),
+    ):
+        assert getattr(first, name) == getattr(second, name), name
+
+
+def test_tenant_of_a_result_is_that_of_the_job():
+    with use_tenant("acme"):
+        result = functions.add.enqueue(1, second=2)
+
+    assert task_backends["default"].get_result(result.id).task.tenant == "acme"
+    assert result.task.tenant == "acme"
+
+
+def test_result_is_ready_when_a_worker_was_quicker(monkeypatch: pytest.MonkeyPatch):
+    read = TenantQueueBackend.get_result
+
+    def run_first(self: TenantQueueBackend, result_id: str) -> TaskResult:
+        run_pending()
+        return read(self, result_id)
+
+    monkeypatch.setattr(TenantQueueBackend, "get_result", run_first)
+    result = functions.add.enqueue(1, second=2)
+
+    assert (result.status, result.started_at, result.attempts) == ("READY", None, 0)
+    with pytest.raises(ValueError, match="not finished"):
+        _ = result.return_value
 
 
 def test_result_is_of_the_moment_when_it_was_read():

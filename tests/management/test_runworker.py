@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from io import StringIO
 
 import pytest
@@ -34,9 +35,34 @@ def test_worker_does_not_start_when_a_name_is_empty(option: str, value: str) -> 
 
 
 def test_names_are_read_when_code_calls_the_command() -> None:
-    assert _all(["acme", "a, b", ["c"]]) == ("acme", "a", "b", "c")
+    assert _all("--tenants", ["acme", "a, b", ["c"]]) == ("acme", "a", "b", "c")
     with pytest.raises(CommandError, match="has an empty name"):
         call_command("runworker", tenants=[""])
+
+
+@pytest.mark.parametrize("value", ["*", "mail,*"])
+def test_all_are_taken_when_a_name_is_a_star(value: str) -> None:
+    options = {"processes": 1, "dispatch": None, "queues": [value], "tenants": [value]}
+    config = Command()._config(defaultdict(lambda: None, options))
+
+    assert (config.queues, config.tenants) == ((), ())
+    assert (config.filters.queues, config.filters.tenants) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--queues=mail,reports-*", r"--queues='reports-\*' is a pattern: give whole names, or "),
+        ("--tenants=*.example.com", r"--tenants='\*.example.com' is a pattern"),
+        ("--exclude-queues=slow-*", r"--exclude-queues='slow-\*' is a pattern"),
+        ("--exclude-queues=*", r"--exclude-queues='\*' would leave no queue"),
+    ],
+)
+def test_worker_does_not_start_when_a_name_is_a_pattern(option: str, said: str) -> None:
+    with pytest.raises(CommandError, match=said) as refused:
+        call_command("runworker", option)
+
+    assert refused.value.returncode == 2
 
 
 def test_wrong_option_is_exit_code_2(monkeypatch, capsys) -> None:

@@ -44,6 +44,14 @@ def test_a_burst_worker_ends_when_everything_is_done(workers: Workers):
     assert not Worker.objects.exists()
 
 
+def test_jobs_of_all_queues_and_tenants_run_when_a_star_names_them(workers: Workers):
+    jobs = [noop.using(tenant=tenant, queue="mail").delay() for tenant in ("", "acme")]
+
+    workers.run("--burst", "--queues=*", "--tenants=*")
+
+    assert [job.refresh().state for job in jobs] == ["success", "success"]
+
+
 def test_a_burst_worker_ends_when_there_is_nothing_to_do(workers: Workers):
     assert workers.run("--burst").process.returncode == 0
 

@@ -31,7 +31,7 @@ from .framework import (
     normalize_json,
     task_enqueued,
 )
-from .results import change, new_result, result_of, worker_ids
+from .results import change, new_result, not_begun, result_of, worker_ids
 from .running import find_declared, registered
 
 P = ParamSpec("P")
@@ -174,11 +174,12 @@ class TenantQueueBackend(BaseTaskBackend):
             options = replace(options, tenant=get_tenant() or options.tenant or "")
         declared = registered(task)
         source = replace(declared.source, source_id=self.alias)
-        result = new_result(task, self.alias, timezone.now(), args=call[0], kwargs=call[1])
         if get_settings().eager:
+            result = new_result(task, self.alias, timezone.now(), args=call[0], kwargs=call[1])
             job = run_now(source, options, tuple(call[0]), call[1])
             change(
                 result,
+                id=str(job.pk),
                 status=TaskResultStatus.SUCCESSFUL,
                 started_at=job.started_at,
                 finished_at=job.finished_at,
@@ -188,10 +189,11 @@ class TenantQueueBackend(BaseTaskBackend):
             )
         else:
             job = enqueue(source, options, tuple(call[0]), call[1], task=declared)
+            found: Any = self.get_result(str(job.pk))
             if job.duplicate:
-                twin: Any = self.get_result(str(job.pk))
-                return twin  # type: ignore[no-any-return]
-        change(result, id=str(job.pk))
+                return found  # type: ignore[no-any-return]
+            result = found
+            change(result, **not_begun())  # a worker may be quicker
         task_enqueued.send(type(self), task_result=result)
         return result
 

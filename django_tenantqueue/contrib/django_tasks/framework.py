@@ -22,7 +22,7 @@ if TYPE_CHECKING or VERSION >= (6, 0):
     from django.tasks.signals import task_enqueued, task_finished, task_started
     from django.utils.json import normalize_json
 else:
-    from django_tasks import task_backends
+    from django_tasks import exceptions, task_backends
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import (
         TASK_MAX_PRIORITY,
@@ -33,10 +33,12 @@ else:
         TaskResult,
         TaskResultStatus,
     )
-    from django_tasks.exceptions import InvalidTaskError as InvalidTask
     from django_tasks.exceptions import TaskResultDoesNotExist
     from django_tasks.signals import task_enqueued, task_finished, task_started
     from django_tasks.utils import normalize_json
+
+    # the name of Django 6, which releases of the backport after 0.12 have, too
+    InvalidTask = getattr(exceptions, "InvalidTask", None) or exceptions.InvalidTaskError
 
 __all__ = [
     "TASK_MAX_PRIORITY",

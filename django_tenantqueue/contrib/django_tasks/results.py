@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django.utils.dateparse import parse_datetime
 
+from ...gates import own_key
 from ...states import Priority, State
 from .framework import (
     TASK_MAX_PRIORITY,
@@ -34,6 +36,18 @@ STATUSES = {
 """Of the states; a job in another one is ready."""
 
 
+def not_begun() -> dict[str, Any]:
+    """Return attributes of the result of a job that no worker has begun."""
+    return {
+        "status": TaskResultStatus.READY,
+        "started_at": None,
+        "finished_at": None,
+        "last_attempted_at": None,
+        "errors": [],
+        "worker_ids": [],
+    }
+
+
 def new_result(
     task: Task[P, R],
     alias: str,
@@ -46,16 +60,11 @@ def new_result(
     return TaskResult(
         task=task,
         id="",
-        status=TaskResultStatus.READY,
         enqueued_at=now,
-        started_at=None,
-        finished_at=None,
-        last_attempted_at=None,
         args=args or [],
         kwargs=kwargs or {},
         backend=alias,
-        errors=[],
-        worker_ids=[],
+        **not_begun(),
     )
 
 
@@ -105,12 +114,34 @@ def _as_enqueued(job: Job, task: Task[..., Any]) -> Task[..., Any]:
     alias = alias_of(job.source_id, task)
     names = task_backends[alias].queues
     priority = max(TASK_MIN_PRIORITY, min(TASK_MAX_PRIORITY, Priority.DEFAULT - job.priority))
-    return task.using(
+    found = task.using(
         backend=alias,
         priority=priority,
         queue_name=job.queue.name if not names or job.queue.name in names else None,
         run_after=job.run_at if job.run_at > job.created_at else None,
     )
+    options_of = getattr(task_backends[alias], "job_options", None)
+    if options_of is None or not hasattr(found, "tenant"):
+        return found
+    usual = replace(options_of(found), tenant=task_backends[alias].options.get("tenant", ""))
+    changes = {n: v for n, v in _options_of(job).items() if v not in (None, getattr(usual, n))}
+    return found.using(**changes)
+
+
+def _options_of(job: Job) -> dict[str, Any]:
+    """Return the options that a job stores, by which another one goes where it went."""
+    return {
+        "tenant": job.tenant,
+        "session": own_key(job.tenant, job.session_key),
+        "on_wait": "skip" if job.session_skip else None,
+        "on_failure": "halt" if job.session_halt else None,
+        "user": own_key(job.tenant, job.user_key),
+        "max_attempts": job.max_attempts,
+        "timeout": job.timeout_seconds,
+        "hard_timeout": job.hard_timeout_seconds,
+        "labels": None if job.labels is None else tuple(job.labels),
+        "created_by": job.created_by,
+    }
 
 
 def _error(entry: Mapping[str, Any]) -> TaskError:

@@ -78,12 +78,24 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _all(values: list[list[str] | str] | None) -> tuple[str, ...]:
+def _all(flag: str, values: list[list[str] | str] | None) -> tuple[str, ...]:
+    """Return the names that an option lists; none for "*", which stands for all."""
     try:  # call_command() hands over the texts as they are
         lists = [_names(names) if isinstance(names, str) else names for names in values or ()]
     except argparse.ArgumentTypeError as error:
         raise CommandError(str(error), returncode=2) from None
-    return tuple(dict.fromkeys(name for names in lists for name in names))
+    names = tuple(dict.fromkeys(name for names in lists for name in names))
+    if "*" in names:
+        if flag == "--exclude-queues":
+            raise CommandError(f"{flag}='*' would leave no queue: give names", returncode=2)
+        return ()
+    for name in names:
+        if "*" in name:
+            raise CommandError(
+                f"{flag}={name!r} is a pattern: give whole names, or '*' alone for all",
+                returncode=2,
+            )
+    return names
 
 
 def start_lines(config: WorkerConfig) -> Iterator[str]:
@@ -330,9 +342,9 @@ class Command(BaseCommand):
             processes=options["processes"],
             threads=window or options["threads"] or THREADS,
             async_slots=window or options["async_slots"] or ASYNC_SLOTS,
-            queues=_all(options["queues"]),
-            exclude_queues=_all(options["exclude_queues"]),
-            tenants=_all(options["tenants"]),
+            queues=_all("--queues", options["queues"]),
+            exclude_queues=_all("--exclude-queues", options["exclude_queues"]),
+            tenants=_all("--tenants", options["tenants"]),
             burst=options["burst"],
             shutdown_timeout=options["shutdown_timeout"],
             maintenance=not options["no_maintenance"],
