@@ -34,6 +34,8 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
             return waiting.too_long(fleet, rule, known)
         case kind.NO_WORKER:
             return waiting.untaken(fleet, rule, known)
+        case kind.HELD:
+            return waiting.held(fleet, rule, known)
         case kind.LATE_SCHEDULE:
             return _late(fleet, rule, known)
         case kind.FAILURE_RATE:

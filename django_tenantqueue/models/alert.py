@@ -40,6 +40,7 @@ class AlertRule(models.Model):
         HALTED_SESSION = "halted_session", _("halted session")
         STOPPED_MONITOR = "stopped_monitor", _("stopped monitor")
         FAILED_JOB = "failed_job", _("failed jobs")
+        HELD = "held", _("held jobs")
 
     class Format(models.TextChoices):
         """What is posted to a webhook."""
@@ -55,8 +56,8 @@ class AlertRule(models.Model):
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
-            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, no "
-            "worker and a late schedule: seconds. Empty: the default of the kind."
+            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, held "
+            "jobs, no worker and a late schedule: seconds. Empty: the default of the kind."
         ),
     )
     range_minutes = models.IntegerField(
@@ -147,7 +148,7 @@ class AlertRule(models.Model):
                 condition=Q(
                     kind__in=(
                         *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
-                        *("halted_session", "stopped_monitor", "failed_job"),
+                        *("halted_session", "stopped_monitor", "failed_job", "held"),
                     )
                 ),
                 name="tenantqueue_alertrule_kind",
@@ -265,6 +266,7 @@ KINDS: Final = {
     AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
     AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),
     AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
+    AlertRule.Kind.HELD.value: KindOfAlert(("queue",), 300.0),
 }
 """What each kind takes."""
 

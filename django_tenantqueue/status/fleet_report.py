@@ -17,11 +17,12 @@ from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
-from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
+from ..queries.fleet import HeldJobs, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
 from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
 from .figures import counted_text
+from .held import count_held, read_held, read_held_of
 from .problems import (
     Problem,
     problem_of_clocks,
@@ -33,6 +34,7 @@ from .problems import (
     problems_of_claims,
     problems_of_duties,
     problems_of_failures,
+    problems_of_held,
     problems_of_lines,
     problems_of_schedules,
     problems_of_tasks,
@@ -108,8 +110,8 @@ class Need:
 class FleetReport:
     """The fleet at one moment.
 
-    `counts` stop at `counted_to`. `strays` are claims of worker processes that have no row any
-    more. The worst of the `problems` is the first.
+    `counts` stop at `counted_to`. `held`: what each gate holds for longest. `strays` are claims of
+    worker processes that have no row any more. The worst of the `problems` is the first.
     """
 
     read_at: datetime
@@ -118,6 +120,7 @@ class FleetReport:
     strays: Sequence[RunningClaim]
     duties: Sequence[DutyReport]
     counts: JobCounts
+    held: Sequence[HeldJobs]
     counted_to: int
     need: Need
     problems: Sequence[Problem]
@@ -128,7 +131,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fourteen statements, whose cost does not grow with the history or the backlog.
+    Up to fifteen statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=TOTAL_COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -139,6 +142,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     duties = list_duties(using)
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
     lines = queries.list_stuck_lines(using, most=VISITED)
+    held = read_held(using)
     unknown = queries.list_unknown_tasks(using, most=VISITED, error_class=UNKNOWN_CLASS)
     failing = list_failing_tasks(
         using,
@@ -158,6 +162,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         strays=strays,
         duties=duties,
         counts=counts,
+        held=held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
         problems=[
@@ -179,6 +184,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_tasks(unknown),
             *problems_of_failures(failing),
             *problems_of_lines(lines),
+            *problems_of_held(held, lines),
             *problems_of_claims(strays),
             *problems_of_schedules(read_troubles(using)),
             *problem_of_routings(read_retired_routings(using)),
@@ -201,7 +207,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=silent_seconds)
     stuck = [queue for queue in stuck if queue.tenant in tenants]
     lines = queries.list_stuck_lines(using, most=VISITED)
-    none = HeldCounts(0, 0, 0, 0, 0)
+    held = read_held_of(using, [load.queue_id for load in counts])
     ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
     return FleetReport(
         read_at=now,
@@ -209,7 +215,8 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
         workers=(),
         strays=(),
         duties=(),
-        counts=JobCounts(ready, 0, running, none, now),
+        counts=JobCounts(ready, 0, running, count_held(held), now),
+        held=held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
         problems=[
@@ -218,6 +225,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
             *problems_of_lines(
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
+            *problems_of_held(held, lines),
             *problems_of_schedules(read_troubles(using, tenants)),
             *problem_of_routings(read_retired_routings(using, tenants)),
         ],

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from .. import gates
 from ..models.worker import SILENT
 from ..queries.figures import FailingTask
-from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from ..queries.fleet import HeldJobs, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .amounts import LATE_SECONDS, NAMED
 from .figures import rough_text
+from .held import held_text, is_late
 from .schedules import ScheduleTroubles
 from .workers import LEAVING, DutyReport, WorkerState
 
@@ -165,6 +167,37 @@ def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
         ]
         narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
         found += _listing(str(text), "names", sorted(names), f"{kind}s", narrowed=narrowed)
+    return found
+
+
+LATE_HELD = {
+    gates.SESSION: _("jobs have been held by sessions for over a minute: %(held)s"),
+    gates.USER: _("jobs have been held by users' caps for over a minute: %(held)s"),
+    gates.EXCLUSIVE: _("jobs have been held by unique keys for over a minute: %(held)s"),
+    gates.TASK: _("jobs have been held by the caps or rates of tasks for over a minute: %(held)s"),
+}
+HELD_LISTS = {
+    gates.SESSION: ("sessions", ""),
+    gates.USER: ("users", ""),
+    gates.EXCLUSIVE: ("jobs", "state=held"),
+    gates.TASK: ("tasks", ""),
+}
+"""Where what holds jobs is looked at, and what narrows the list."""
+
+
+def problems_of_held(held: Sequence[HeldJobs], stuck: Sequence[StuckLine]) -> list[Problem]:
+    """Return that gates hold jobs for long; `stuck`: lines that have problems of their own."""
+    told = {(line.kind, line.tenant, line.name) for line in stuck}
+    found = []
+    for gate, text in LATE_HELD.items():
+        names = []
+        for one in held:
+            tenant = "" if gate == gates.TASK else one.tenant
+            is_told = (gate, tenant, gates.own_key(one.tenant, one.key)) in told
+            if one.gate == gate and is_late(one) and not is_told:
+                names.append(f"{_name(one.tenant, one.queue)} ({held_text([one])})")
+        where, narrowed = HELD_LISTS[gate]
+        found += _listing(str(text), "held", names, where, narrowed=narrowed)
     return found
 
 
