@@ -51,6 +51,7 @@ LISTS = {
     "duties": "duty",
     "schedules": "schedule",
     "routings": "routing",
+    "changes": "change",
 }
 """Where a problem is mended -> the model of the list."""
 

@@ -21,12 +21,14 @@ from ..queries.fleet import HeldJobs, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
 from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
+from .deaths import list_deaths
 from .figures import counted_text
 from .held import count_held, read_held, read_held_of
 from .problems import (
     Problem,
     problem_of_clocks,
     problem_of_connections,
+    problem_of_deaths,
     problem_of_halted,
     problem_of_routings,
     problem_of_unserved,
@@ -48,7 +50,8 @@ from .takers import Takers
 from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
-"""The time in which failures of a task are a problem: the shortest range of a page."""
+"""The time in which failures of a task, and deaths of workers, are a problem: the shortest range of
+a page."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
@@ -131,7 +134,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fifteen statements, whose cost does not grow with the history or the backlog.
+    Up to sixteen statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=TOTAL_COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -173,6 +176,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             ),
             *problem_of_unserved([queue for queue in unserved if queue not in ready]),
             *([] if get_settings().pooler else problem_of_connections(*connection_budget(using))),
+            *problem_of_deaths(list_deaths(using, counts.read_at - FAILING), counts.read_at),
             *problem_of_clocks(
                 {
                     worker.host: worker.clock_ahead_seconds

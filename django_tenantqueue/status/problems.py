@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -13,6 +14,7 @@ from ..models.worker import SILENT
 from ..queries.figures import FailingTask
 from ..queries.fleet import HeldJobs, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .amounts import LATE_SECONDS, NAMED
+from .deaths import Death
 from .figures import rough_text
 from .held import held_text, is_late
 from .schedules import ScheduleTroubles
@@ -67,6 +69,23 @@ def problems_of_workers(
         values = {"silent": silent, "all": len(states), "time": rough_text(SILENT.total_seconds())}
         found.append(Problem(text % values, "workers"))
     return found
+
+
+def problem_of_deaths(deaths: Sequence[Death], now: datetime) -> list[Problem]:
+    """Return that workers have died."""
+    text = gettext("workers that died in the last hour: %(workers)s")
+    died = gettext("%(name)s on %(host)s (%(time)s ago: %(cause)s)")
+    names = [
+        died
+        % {
+            "name": death.name,
+            "host": death.host,
+            "time": rough_text((now - death.at).total_seconds()),
+            "cause": death.cause,
+        }
+        for death in deaths
+    ]
+    return _listing(text, "workers", names, "changes", narrowed="action__exact=die")
 
 
 def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
