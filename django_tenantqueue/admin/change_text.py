@@ -29,6 +29,7 @@ COUNTS: dict[str, Any] = {
     "error": _("error"),
     "queue": _("queue"),
     "job": _("job"),
+    "cause": _("cause"),
     "arguments": _("changed arguments"),
     "priority_scope": "PRIORITY_SCOPE",
     "down_to": _("done down to job"),

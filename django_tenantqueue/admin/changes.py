@@ -27,7 +27,7 @@ class ActorFilter(ExactFilter):
     """Changes of exactly one user."""
 
     title = _("user")
-    parameter = column = "actor"
+    parameter_name = column = "actor"
 
 
 class ChangesChangeList(LoadedChangeList):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
@@ -14,101 +14,68 @@ from django.utils.translation import gettext_lazy as _
 from ..text import is_storable
 
 
-class TextFilter:
+class TextFilter(admin.SimpleListFilter):
     """A filter with an input for the exact value."""
 
     template = "admin/tenantqueue/text_filter.html"
+    suggestions: ClassVar[str | None] = None
+    """Id of a <datalist> of the page."""
 
-    def __init__(
-        self, title: Any, parameter: str, value: str | None, suggestions: str | None = None
-    ) -> None:
-        """`suggestions` is the id of a <datalist> of the page."""
-        self.suggestions = suggestions
-        self.title = title
-        self.parameter = parameter
-        self.value = value
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return no values: they are typed."""
+        return []
 
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
-        """Yield what the template needs, as one choice."""
-        yield {
-            "parameter": self.parameter,
-            "value": self.value,
-            "suggestions": self.suggestions,
-            "others": [
-                (name, value)
-                for name, values in changelist.filter_params.items()
-                for value in values
-                if name != self.parameter
-            ],
-            "clear": changelist.get_query_string({self.parameter: None}),
-        }
-
-
-class LinkFilter:
-    """A filter with a link for each of a fixed set of values."""
-
-    template = "admin/filter.html"
-
-    def __init__(
-        self,
-        title: Any,
-        parameter: str,
-        value: str | None,
-        values: Callable[[], list[tuple[str | None, Any]]],
-    ) -> None:
-        """`values` is called when the filter is shown, not for actions."""
-        self.title = title
-        self.parameter = parameter
-        self.value = value
-        self.values = values
-
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
-        """Yield a link for each value."""
-        for value, label in self.values():
-            yield {
-                "selected": value == self.value,
-                "query_string": changelist.get_query_string({self.parameter: value}),
-                "display": label,
-            }
-
-
-class ExactFilter(admin.ListFilter):
-    """Rows with exactly one value in a column."""
-
-    parameter = ""
-    column = ""
-    template = TextFilter.template
-
-    def __init__(
-        self,
-        request: HttpRequest,
-        params: dict[str, list[str]],
-        model: type[Any],
-        model_admin: admin.ModelAdmin[Any],
-    ) -> None:
-        super().__init__(request, params, model, model_admin)
-        given = params.pop(self.parameter, [""])[-1].strip()
-        self.text = TextFilter(self.title, self.parameter, given or None)
+    def value(self) -> str | None:
+        """Return the value that was typed; None: none."""
+        return (super().value() or "").strip() or None
 
     def has_output(self) -> bool:
         """Return True: there is always an input to show."""
         return True
 
-    def expected_parameters(self) -> list[str | None]:
-        """Return the names of the parameters that this filter reads."""
-        return [self.parameter]
-
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
-        """Yield what the template needs."""
-        return self.text.choices(changelist)
+        """Yield what the template needs, as one choice."""
+        yield {
+            "parameter": self.parameter_name,
+            "value": self.value(),
+            "suggestions": self.suggestions,
+            "clear": changelist.get_query_string({self.parameter_name: None}),
+            "selected": self.value() is not None,
+            "query_string": changelist.get_query_string(),
+            "display": self.value() or "",
+        }
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return all rows: the list reads the value."""
+        return queryset
+
+
+def typed_forms(changelist: ChangeList) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the parameter of each filter with an input, and what the address has beside it."""
+    for spec in changelist.filter_specs:
+        if isinstance(spec, TextFilter):
+            others = [
+                (name, value)
+                for name, values in changelist.filter_params.items()
+                for value in values
+                if name != spec.parameter_name
+            ]
+            yield spec.parameter_name, others
+
+
+class ExactFilter(TextFilter):
+    """Rows with exactly one value in a column."""
+
+    column = ""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of the value."""
-        if self.text.value is None:
+        value = self.value()
+        if value is None:
             return queryset
-        if not is_storable(self.text.value):
+        if not is_storable(value):
             return queryset.none()
-        return queryset.filter(**{self.column: self.text.value})
+        return queryset.filter(**{self.column: value})
 
 
 class SetFilter(admin.SimpleListFilter):
@@ -147,7 +114,7 @@ class QueueNameFilter(ExactFilter):
     """Tenant queues of exactly one name."""
 
     title = _("queue")
-    parameter = "queue"
+    parameter_name = "queue"
     column = "name"
 
 
@@ -155,4 +122,4 @@ class TenantFilter(ExactFilter):
     """Rows of exactly one tenant."""
 
     title = _("tenant")
-    parameter = column = "tenant"
+    parameter_name = column = "tenant"

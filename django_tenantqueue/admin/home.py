@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib import admin, messages
@@ -21,8 +21,10 @@ from ..conf import get_settings
 from ..histogram import percentile
 from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
+from ..queries.fleet import HeldJobs
 from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS
 from ..status.figures import duration_text, rate_text
+from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
 from ..status.problems import Problem, listed_text
 from ..status.task_rates import tasks_at_their_rates
@@ -49,6 +51,7 @@ LISTS = {
     "duties": "duty",
     "schedules": "schedule",
     "routings": "routing",
+    "changes": "change",
 }
 """Where a problem is mended -> the model of the list."""
 
@@ -108,6 +111,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
             sees_workers=may(request, "view", Worker._meta.model_name or ""),
             sees_jobs=sees_jobs,
         ),
+        "held": [_held(one) for one in overview.report.held],
         "queues": [_queue(line) for line in overview.queues],
         "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,
         "may_change": may(request, "change", "tenantqueue"),
@@ -208,6 +212,15 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
             else "",
             alarming=bool(need.startable) and (need.oldest_wait_seconds or 0) > LATE_SECONDS,
         ),
+        Tile(
+            gettext("Held jobs"),
+            counted(sum(asdict(report.counts.held).values()), report.counted_to),
+            gettext("the first for %s") % duration_text(report.held[0].wait_seconds)
+            if report.held
+            else "",
+            alarming=any(map(is_late, report.held)),
+            url=f"{reverse('admin:tenantqueue_job_changelist')}?state=held" if sees_jobs else "",
+        ),
     ]
     if sees_workers:
         states = Counter(worker.state for worker in report.workers)
@@ -216,6 +229,19 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         alarming = bool(silent) or not report.workers
         tiles.append(Tile(gettext("Workers"), str(len(report.workers)), note, alarming=alarming))
     return tiles
+
+
+def _held(held: HeldJobs) -> dict[str, Any]:
+    jobs = reverse("admin:tenantqueue_job_changelist")
+    return {
+        "place": place_text(held),
+        "url": reverse("admin:tenantqueue_tenantqueue_change", args=[held.queue_id]),
+        "jobs_url": f"{jobs}?{urlencode({'queue_id': held.queue_id, 'state': 'held'})}",
+        "cause": breakable(cause_text(held)),
+        "jobs": counted(held.jobs, COUNTED_TO),
+        "wait": duration_text(held.wait_seconds),
+        "late": is_late(held),
+    }
 
 
 def _failing_text(share: float | None) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from ..gates import ORDER
 from ..models import TenantQueue
@@ -17,6 +22,7 @@ from ..status.amounts import COUNTED_TO, VISITED
 from ..status.job_filters import STATE_LABELS
 from ..status.queue_loads import loads
 from ..text import is_storable
+from .filters import TextFilter
 from .formats import counted
 
 NAMES_LIST = "tq-task-names"
@@ -25,6 +31,76 @@ NAMES_MOST = COUNTED_TO // 2
 """Names of tasks, of tenants and of queues that are suggested."""
 TENANTS_LIST, QUEUES_LIST = "tq-tenants", "tq-queue-names"
 """Ids of the <datalist> of tenants and of queues."""
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Jobs in a state, with a link for each."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the states without counts: they are counted when they are shown."""
+        return [(value, label) for value, label in STATE_LABELS if value is not None]
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+        """Yield a link for each state."""
+        for value, label in changelist.counted_states():  # type: ignore[attr-defined]
+            yield {
+                "selected": value == self.value(),
+                "query_string": changelist.get_query_string({self.parameter_name: value}),
+                "display": label,
+            }
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return all jobs: the list finds its page by ids."""
+        return queryset
+
+
+class TenantQueueFilter(StateFilter):
+    """Jobs of the tenant queue that a link has chosen."""
+
+    title = _("tenant queue")
+    parameter_name = "queue_id"
+
+    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+        """Yield a link to all jobs, and the queue."""
+        for pk, label in ((None, _("All")), (self.value(), changelist.queue)):  # type: ignore[attr-defined]
+            yield {
+                "selected": pk is not None,
+                "query_string": changelist.get_query_string({self.parameter_name: pk}),
+                "display": label,
+            }
+
+
+class JobTenantFilter(TextFilter):
+    """Jobs of one tenant."""
+
+    title = _("tenant")
+    parameter_name = "tenant"
+    suggestions = TENANTS_LIST
+
+
+class JobQueueFilter(TextFilter):
+    """Jobs of the queues of one name."""
+
+    title = _("queue")
+    parameter_name = "queue"
+    suggestions = QUEUES_LIST
+
+
+class TaskNameFilter(TextFilter):
+    """Jobs of one task."""
+
+    title = _("task name")
+    parameter_name = "name"
+    suggestions = NAMES_LIST
+
+
+def filters_of(*, is_queue_chosen: bool) -> list[type[admin.SimpleListFilter]]:
+    """Return the filters of the list: a queue that a link chose takes the place of its names."""
+    where = [TenantQueueFilter] if is_queue_chosen else [JobTenantFilter, JobQueueFilter]
+    return [StateFilter, *where, TaskNameFilter]
 
 
 @dataclass(frozen=True, slots=True)

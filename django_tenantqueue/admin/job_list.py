@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from django.contrib.admin import ListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Case, Q, QuerySet, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.functional import cached_property
-from django.utils.translation import gettext_lazy as _
 
 from ..batches import BATCH
 from ..calls.sources import registered_tasks
@@ -27,17 +24,8 @@ from ..status.job_pages import JobPage, walk_pages
 from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
 from .export import read_ids
-from .filters import LinkFilter, TextFilter
 from .formats import read_number
-from .job_filters import (
-    NAMES_LIST,
-    NAMES_MOST,
-    QUEUES_LIST,
-    TENANTS_LIST,
-    Suggested,
-    counted_states,
-    suggest,
-)
+from .job_filters import NAMES_MOST, Suggested, counted_states, filters_of, suggest
 from .visible import visible_tenants
 
 PARAMETERS = ("state", "tenant", "queue", "queue_id", "name")
@@ -97,21 +85,12 @@ class JobChangeList(ChangeList):
             tenants=self.tenants_seen,
         )
         self.queue = self.asked.queue
-        given = {name: self._given(name) for name in PARAMETERS}
-        self.has_active_filters = any(value is not None for value in given.values())
-        specs: list[LinkFilter | TextFilter] = [
-            LinkFilter(_("state"), "state", given["state"], partial(self._counted_states, given))
+        self.has_active_filters = any(self._given(name) is not None for name in PARAMETERS)
+        given = {**self.filter_params}
+        self.filter_specs = [
+            kind(request, given, self.model, self.model_admin)
+            for kind in filters_of(is_queue_chosen=self.queue is not None)
         ]
-        if self.queue is None:
-            specs += [
-                TextFilter(_("tenant"), "tenant", given["tenant"], TENANTS_LIST),
-                TextFilter(_("queue"), "queue", given["queue"], QUEUES_LIST),
-            ]
-        else:
-            only = [(None, _("All")), (str(self.queue.pk), str(self.queue))]
-            specs.append(LinkFilter(_("tenant queue"), "queue_id", only[1][0], lambda: only))
-        specs.append(TextFilter(_("task name"), "name", given["name"], NAMES_LIST))
-        self.filter_specs = cast("list[ListFilter]", specs)  # all that the templates ask for
         self.has_filters = True
         self.clear_all_filters_qs = self.get_query_string(dict.fromkeys(PARAMETERS))
         return self.root_queryset.order_by("-pk")
@@ -151,11 +130,11 @@ class JobChangeList(ChangeList):
         names = {*registered_tasks(), *(job.name for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
 
-    def _counted_states(self, given: dict[str, str | None]) -> list[tuple[str | None, Any]]:
+    def counted_states(self) -> list[tuple[str | None, Any]]:
         """Return the states, with counts of all jobs or of one queue: others have none."""
-        narrowed = any(given[name] for name in ("tenant", "queue", "queue_id", "name"))
+        narrowed = any(self._given(name) for name in PARAMETERS if name != "state")
         is_limited = narrowed or self.tenants_seen is not None
-        if self.query or given["name"] or (is_limited and self.queue is None):
+        if self.query or self._given("name") or (is_limited and self.queue is None):
             return STATE_LABELS
         return counted_states(get_settings().database, self.queue)
 

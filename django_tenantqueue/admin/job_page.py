@@ -20,6 +20,7 @@ from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
 from ..status.amounts import LINE, TEXT
 from ..status.changes import changes_of
+from ..status.deaths import death_of
 from ..tracebacks import Part, folded
 from .formats import (
     breakable,
@@ -119,6 +120,7 @@ def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) 
         "name": breakable(job.name),
         "badge": state_badge(job.state),
         "queue": queue and link_to(site, request, TenantQueue, queue.pk, queue),
+        "death": death_of(using, job.worker_id) if job.worker_id and worker is None else None,
         "worker": worker and link_to(site, request, Worker, worker.pk, worker.name),
         "timeline": make_timeline(job, changes=changes_of(using, job)),
         "answer": answer_for(site, request, using, job),

@@ -18,11 +18,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from .. import gates
 from ..models import Job
 from ..operations import control
 from ..states import State
 from ..status.amounts import LINE
+from ..status.held import GATES as HELD_BY
 from .acting import acting
 from .export import Table
 from .failures import failure_group_view, failures_view
@@ -41,14 +41,7 @@ from .job_list import JobChangeList, exported_columns, exported_jobs
 from .job_page import describe_arguments, is_tunable
 from .job_views import JobPages
 
-GATES: dict[str | None, Any] = {
-    "details": _("its details"),
-    gates.MONITOR: _("monitor"),
-    gates.SESSION: _("session"),
-    gates.USER: _("user"),
-    gates.EXCLUSIVE: _("unique key"),
-    gates.TASK: _("task"),
-}
+GATES: dict[str | None, Any] = {"details": _("its details"), **HELD_BY}
 """What holds a job, in the words of the other pages."""
 
 

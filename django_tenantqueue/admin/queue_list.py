@@ -25,6 +25,7 @@ from ..status.queue_troubles import (
     busy_in_trouble,
     failing_queues,
     find_late,
+    held_queues,
     is_full,
     walk_busy,
 )
@@ -57,6 +58,7 @@ class TroubleFilter(admin.SimpleListFilter):
             (Trouble.PAUSED, _("paused")),
             (Trouble.NO_SLOTS, _("no slots")),
             (Trouble.NO_WORKER, _("no worker takes its jobs")),
+            (Trouble.HELD, _("held: a gate holds a job for over a minute")),
         ]
 
     def queryset(
@@ -70,6 +72,8 @@ class TroubleFilter(admin.SimpleListFilter):
                 return queryset.filter(num_slots=0)
             case Trouble.FAILING:
                 found = failing_queues(queryset.db)
+            case Trouble.HELD:
+                found = held_queues(queryset.db)
             case Trouble.LATE | Trouble.FULL | Trouble.NO_WORKER as trouble:
                 found = busy_in_trouble(queryset.db, Trouble(trouble), busy_of(request))
             case _:

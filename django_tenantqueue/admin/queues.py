@@ -23,6 +23,7 @@ from ..models import TenantQueue
 from ..operations import control
 from ..status.amounts import COUNTED_TO, LATE_SECONDS
 from ..status.figures import duration_text
+from ..status.held import held_text, is_late
 from ..status.queue_troubles import QueueNow, Trouble, read_now
 from .base import EmptyList
 from .charts import gauge
@@ -37,6 +38,7 @@ BADGES = {
     Trouble.FULL: "scheduled",
     Trouble.FAILING: "error",
     Trouble.NO_WORKER: "error",
+    Trouble.HELD: "held",
 }
 """The state of a job whose colours a trouble has."""
 
@@ -80,6 +82,7 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
         "title",
         "running",
         "waiting",
+        "held",
         "failing",
         "num_slots",
         "weight",
@@ -94,12 +97,12 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
     search_help_text = _("A part of the tenant's or the queue's name.")
     ordering = ("tenant", "name")
     actions = (*TunedAdmin.actions, "retire_selected", "unretire_selected")
-    readonly_fields = ("created_at", "trouble", "running", "waiting", "failing")
+    readonly_fields = ("created_at", "trouble", "running", "waiting", "failing", "held_by")
     fieldsets = (
         (None, {"fields": (("tenant", "name"),)}),
         (
             _("Now"),
-            {"fields": ("trouble", ("running", "waiting", "failing"), "created_at")},
+            {"fields": ("trouble", ("running", "waiting", "failing"), "held_by", "created_at")},
         ),
         (
             _("Read by the next claim"),
@@ -235,6 +238,27 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
                 duration_text(load.wait_seconds),
             ),
         )
+
+    @admin.display(description=_("held"))
+    def held(self, queue: TenantQueue) -> SafeString | str:
+        """Return how many jobs gates hold, and how long the first has waited."""
+        held = _now(queue).held
+        if not held:
+            return NOTHING
+        jobs = counted(min(sum(one.jobs for one in held), COUNTED_TO), COUNTED_TO)
+        return format_html(
+            '<span class="tq-number" title="{}">{}</span><br><small class="tq-number{}">{}</small>',
+            held_text(held),
+            jobs_link(queue, "held", jobs),
+            " tq-late" if any(map(is_late, held)) else "",
+            duration_text(held[0].wait_seconds),
+        )
+
+    @admin.display(description=_("held"))
+    def held_by(self, queue: TenantQueue) -> SafeString | str:
+        """Return what gates hold jobs, the longest wait first."""
+        held = _now(queue).held
+        return jobs_link(queue, "held", held_text(held)) if held else NOTHING
 
     @admin.display(description=_("failed, 1 h"))
     def failing(self, queue: TenantQueue) -> SafeString | str:

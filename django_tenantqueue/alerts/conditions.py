@@ -13,6 +13,7 @@ from django.utils.translation import gettext, ngettext
 from ..models import AlertRule, Schedule
 from ..queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
 from ..status.amounts import COUNTED_TO, READ, VISITED
+from ..status.deaths import list_deaths
 from ..status.figures import NOTHING, rough_text
 from ..status.fleet_report import FAILING_LEAST
 from ..status.job_pages import queue_ids
@@ -34,10 +35,14 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
             return waiting.too_long(fleet, rule, known)
         case kind.NO_WORKER:
             return waiting.untaken(fleet, rule, known)
+        case kind.HELD:
+            return waiting.held(fleet, rule, known)
         case kind.LATE_SCHEDULE:
             return _late(fleet, rule, known)
         case kind.FAILURE_RATE:
             found = _failing(fleet, rule)
+        case kind.DEAD_WORKER:
+            found = _dead(fleet, rule)
         case kind.HALTED_SESSION:
             text = gettext("The session is halted.")
             found = _stopped(fleet, rule, "session", "halted", text)
@@ -85,6 +90,12 @@ def _failing(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
                 "time": rough_text(60.0 * rule.range_minutes),
             }
             yield Sighting(name, name, text)
+
+
+def _dead(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
+    for death in list_deaths(fleet.using, _since(fleet, rule)):
+        text = gettext("The worker has died: %s.") % death.cause
+        yield Sighting(str(death.id), f"{death.name} ({death.host})", text)
 
 
 def _is_watched(rule: AlertRule, task: str) -> bool:

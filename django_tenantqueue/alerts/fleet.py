@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import cache, cached_property
 
 from ..models.alert import COUNTED_JOBS
-from ..queries.fleet import StuckLine, list_stuck_lines
+from ..queries.fleet import HeldJobs, StuckLine, list_held, list_stuck_lines
 from ..queries.tasks import TaskWait, list_ready_tasks
-from ..status.amounts import VISITED
+from ..status.amounts import COUNTED_TO, VISITED
 from ..status.queue_troubles import Busy, walk_busy
 from ..status.takers import Takers, read_takers
 
@@ -63,6 +63,11 @@ class Fleet:
     def takers(self) -> Takers:
         """The queues that workers serve."""
         return read_takers(self.using)
+
+    @cached_property
+    def held(self) -> list[HeldJobs]:
+        """What gates hold, by queues: of each gate those of the longest waits. Not counted."""
+        return list_held(self.using, listed=COUNTED_TO, visits=VISITED, most=1)
 
     @cached_property
     def lines(self) -> list[StuckLine]:

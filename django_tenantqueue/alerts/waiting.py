@@ -9,13 +9,15 @@ from itertools import islice
 from django.utils.translation import gettext
 
 from ..batches import SMALL_BATCH
+from ..gates import MONITOR
 from ..models import AlertRule, TenantQueue
 from ..models.alert import COUNTED_JOBS
 from ..queries.control import count_queues
-from ..queries.fleet import list_busy_of_queues
+from ..queries.fleet import list_busy_of_queues, list_held_of_queues
 from ..queries.tasks import list_task_line
 from ..status.amounts import COUNTED_TO
 from ..status.figures import NOTHING, duration_text
+from ..status.held import GATES, cause_text, place_text
 from .fleet import Fleet, Sighting
 
 
@@ -76,6 +78,27 @@ def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[S
         if queue.wait_seconds >= rule.least and not is_taken:
             text = gettext("No worker takes its jobs. The first one waits for %s.")
             yield queue.sighting(text % duration_text(queue.wait_seconds))
+
+
+def held(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    """Yield the queues of which a gate holds a job for longer than a rule says.
+
+    The details of monitors are left out: they wait for each other.
+    """
+    found = {f"{one.queue_id} {one.gate}": one for one in fleet.held}
+    if missing := [int(key.split()[0]) for key in known if key not in found]:
+        read = list_held_of_queues(fleet.using, missing, most=1)
+        found |= {f"{one.queue_id} {one.gate}": one for one in read}
+    for key in sorted(found, key=lambda key: key not in known):
+        one = found[key]
+        is_long = one.gate != MONITOR and one.wait_seconds > rule.least
+        if is_long and _is_in_scope(rule, one.tenant, one.queue):
+            text = gettext("Jobs are held by %(cause)s. The first one waits for %(time)s.") % {
+                "cause": cause_text(one),
+                "time": duration_text(one.wait_seconds),
+            }
+            label = f"{place_text(one)}: {GATES[one.gate]}"
+            yield Sighting(key, label, text, one.tenant)
 
 
 def _queues(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> list[Waiting]:

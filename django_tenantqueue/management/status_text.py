@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..queries.fleet import RunningClaim
+from .. import gates
+from ..queries.fleet import HeldJobs, RunningClaim
 from ..status.amounts import COUNTED_TO
 from ..status.figures import (
     NOTHING,
@@ -15,6 +16,7 @@ from ..status.figures import (
     rough_text,
 )
 from ..status.fleet_report import FleetReport, Need, WorkerReport
+from ..status.held import cause_text, place_text
 from ..status.workers import DutyReport
 from ..text import number_of
 
@@ -134,23 +136,34 @@ def _duty_row(duty: DutyReport) -> Row:
 def _jobs(report: FleetReport) -> Iterator[str]:
     counts, most = report.counts, report.counted_to
     held = counts.held
-    rows = [("jobs", "")] + [
-        (name, counted_text(number, most))
-        for name, number in (
-            ("ready", counts.ready),
-            ("scheduled", counts.scheduled),
-            ("running", counts.running),
-            ("held by a monitor", held.monitor),
-            ("held by a session", held.session),
-            ("held by a user's cap", held.user),
-            ("held by an exclusive key", held.exclusive),
-            ("held by a task", held.task),
+    first: dict[str, HeldJobs] = {}
+    for one in report.held:
+        first.setdefault(one.gate, one)
+    rows = [("jobs", "", "")] + [
+        (name, counted_text(number, most), _first_held(first.get(gate)))
+        for name, gate, number in (
+            ("ready", "", counts.ready),
+            ("scheduled", "", counts.scheduled),
+            ("running", "", counts.running),
+            ("held by a monitor", gates.MONITOR, held.monitor),
+            ("held by a session", gates.SESSION, held.session),
+            ("held by a user's cap", gates.USER, held.user),
+            ("held by an exclusive key", gates.EXCLUSIVE, held.exclusive),
+            ("held by a task", gates.TASK, held.task),
         )
-        if number or not name.startswith("held")
+        if number or not gate
     ]
-    yield from _table(rows, right={1}, shrinks=set())
+    yield from _table(rows, right={1}, shrinks={2})
     yield f"(counted up to {most:,})"
     yield from _need(report.need)
+
+
+def _first_held(held: HeldJobs | None) -> str:
+    if held is None:
+        return ""
+    return _one_line(
+        f"the first for {rough_text(held.wait_seconds)}: {cause_text(held)}, {place_text(held)}"
+    )
 
 
 def _need(need: Need) -> Iterator[str]:

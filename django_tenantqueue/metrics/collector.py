@@ -87,6 +87,9 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
             (("running",), counts.running),
         ],
         "tenantqueue_held_jobs": [((gate,), jobs) for gate, jobs in asdict(counts.held).items()],
+        "tenantqueue_held_wait_seconds": [
+            ((gate,), seconds) for gate, seconds in read.held_wait_seconds.items()
+        ],
         "tenantqueue_blocked_jobs": [((one.reason,), one.jobs) for one in read.blocked],
         "tenantqueue_blocked_queues": [((one.reason,), one.queues) for one in read.blocked],
         "tenantqueue_startable_jobs": [((), need.startable)],

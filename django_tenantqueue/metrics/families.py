@@ -30,6 +30,12 @@ FAMILIES = (
     Family("tenantqueue_jobs", "gauge", "Unfinished jobs, up to 10,000 of each state", ("state",)),
     Family("tenantqueue_held_jobs", "gauge", "Jobs that a gate holds, up to 10,000", ("gate",)),
     Family(
+        "tenantqueue_held_wait_seconds",
+        "gauge",
+        "How long the first job has waited that a gate holds",
+        ("gate",),
+    ),
+    Family(
         "tenantqueue_blocked_jobs",
         "gauge",
         "Ready jobs that more workers would not start, up to 10,000 of each reason",

@@ -40,6 +40,8 @@ class AlertRule(models.Model):
         HALTED_SESSION = "halted_session", _("halted session")
         STOPPED_MONITOR = "stopped_monitor", _("stopped monitor")
         FAILED_JOB = "failed_job", _("failed jobs")
+        HELD = "held", _("held jobs")
+        DEAD_WORKER = "dead_worker", _("dead worker")
 
     class Format(models.TextChoices):
         """What is posted to a webhook."""
@@ -55,8 +57,8 @@ class AlertRule(models.Model):
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
-            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, no "
-            "worker and a late schedule: seconds. Empty: the default of the kind."
+            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, held "
+            "jobs, no worker and a late schedule: seconds. Empty: the default of the kind."
         ),
     )
     range_minutes = models.IntegerField(
@@ -64,7 +66,7 @@ class AlertRule(models.Model):
         default=60,
         db_default=60,
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
-        help_text=_("For failures: those of this number of minutes count."),
+        help_text=_("For failures and dead workers: those of this number of minutes count."),
     )
     tenant = models.CharField(
         _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: all.")
@@ -147,7 +149,7 @@ class AlertRule(models.Model):
                 condition=Q(
                     kind__in=(
                         *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
-                        *("halted_session", "stopped_monitor", "failed_job"),
+                        *("halted_session", "stopped_monitor", "failed_job", "held", "dead_worker"),
                     )
                 ),
                 name="tenantqueue_alertrule_kind",
@@ -219,6 +221,8 @@ class AlertRule(models.Model):
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in kind.scopes:
                     errors[name] = gettext("Leave it empty: alerts of this kind have none.")
+            if self.tenant and not kind.of_tenants:
+                errors["tenant"] = gettext("Leave it empty: alerts of this kind have none.")
         if self.kind == self.Kind.WAITING and self.task and self.least >= COUNTED_JOBS:
             text = gettext("At most %s jobs are counted when a task is named: give fewer.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"
@@ -254,6 +258,8 @@ class KindOfAlert:
 
     scopes: Sequence[str]
     threshold: float = 0.0
+    of_tenants: bool = True
+    """Whether a rule may name a tenant: workers have none."""
 
 
 KINDS: Final = {
@@ -265,6 +271,8 @@ KINDS: Final = {
     AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
     AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),
     AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
+    AlertRule.Kind.HELD.value: KindOfAlert(("queue",), 300.0),
+    AlertRule.Kind.DEAD_WORKER.value: KindOfAlert((), of_tenants=False),
 }
 """What each kind takes."""
 

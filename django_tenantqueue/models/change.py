@@ -80,6 +80,7 @@ class Change(models.Model):
         RELANE = "relane", _("PRIORITY_SCOPE applied")
         REVOKE = "revoke", _("revoked")
         ERASE = "erase", _("tenant erased")
+        DIE = "die", _("died")
 
     id = models.BigAutoField(primary_key=True)
     made_at = models.DateTimeField(_("when"), db_default=Now(), editable=False)

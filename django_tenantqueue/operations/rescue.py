@@ -18,7 +18,7 @@ from ..conf import get_settings
 from ..exceptions import HardTimeLimitExceeded, TenantQueueError, WorkerDied
 from ..execution.job_log import about_id
 from ..execution.outcome import backoff_seconds
-from ..models import Worker
+from ..models import Change, Worker
 from ..models.worker import SILENT, Role
 from ..queries import enqueue, rescue
 from ..queries.base import Where
@@ -26,6 +26,8 @@ from ..queries.figures import LONGEST, Counts, Key, add_figures, with_totals
 from ..queries.rescue import Held, Verdict
 from ..states import State
 from ..stored_error import stored_error
+from .actor import acting_as
+from .changes import Edit, record_rows
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -46,7 +48,8 @@ class DeathReport:
     `started`: the jobs it had begun; None: unknown, all that it held may have begun. `culprit`: the
     job for whose sake it was killed; nothing is held against the others. `crashed`: it alone died,
     by itself or of its memory, so that one of its jobs is likely to be the reason. `blameless`: it
-    was stopped; no job loses an attempt.
+    was stopped; no job loses an attempt. `is_recorded`: the list of changes gets an entry. There is
+    none of a worker that was stopped, or killed for the sake of one job, whose error says it.
     """
 
     reason: str
@@ -54,6 +57,7 @@ class DeathReport:
     culprit: int | None = None
     crashed: bool = False
     blameless: bool = False
+    is_recorded: bool = True
     error: type[TenantQueueError] = WorkerDied
 
 
@@ -119,14 +123,20 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
 
     # the statement adds each job's attempt
     error = stored_error(death.error, death.reason)
-    verdicts, complete = rescue.rescue_worker(
-        using,
-        worker_id,
-        judged,
-        error=json.dumps(error),
-        crashed=death.crashed,
-        max_errors=settings.max_errors,
-    )
+    with transaction.atomic(using=using):
+        worker = _lock_recorded(using, worker_id) if death.is_recorded else None
+        verdicts, complete = rescue.rescue_worker(
+            using,
+            worker_id,
+            judged,
+            error=json.dumps(error),
+            crashed=death.crashed,
+            max_errors=settings.max_errors,
+        )
+        if complete and worker is not None:
+            said = {"host": worker.host, "cause": death.reason.removeprefix("its ")}
+            with acting_as("", Change.Source.WORKER):
+                record_rows(using, Change.Action.DIE, [worker], Edit({}, said))
     _log_ended(found, verdicts, death)
     rescued = Rescued(
         returned=[v.id for v in verdicts if not v.ends and not v.counted],
@@ -150,6 +160,12 @@ def rescue_worker(using: str, worker_id: int, death: DeathReport) -> Rescued:
         ready = len(rescued.retried) + len(rescued.returned)
         enqueue.wake_any_workers(using, most=ready + 1)
     return rescued
+
+
+def _lock_recorded(using: str, worker_id: int) -> Worker | None:
+    """Return the row of a dead worker; None when another process is about to delete it."""
+    rows = Worker.objects.using(using).select_for_update(skip_locked=True, no_key=True)
+    return rows.filter(pk=worker_id).first()
 
 
 def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathReport) -> None:

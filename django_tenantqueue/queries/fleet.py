@@ -95,6 +95,24 @@ class StuckLine:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldJobs:
+    """Jobs of one queue that one gate holds.
+
+    `gate`: see gates.ORDER. `key`: the key of the gate at which the first of them waits: that of a
+    session, user or exclusive key, a monitor's id, or a task. `wait_seconds`: how long that job has
+    waited. `jobs` are counted up to a limit.
+    """
+
+    queue_id: int
+    tenant: str
+    queue: str
+    gate: str
+    key: str
+    wait_seconds: float
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownJobs:
     """Jobs that were given back since no worker that claimed them knows their task."""
 
@@ -132,6 +150,21 @@ def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
     """Return lines of held jobs that have been stopped; looks at up to `most` of each kind."""
     rows = fetch_in_order(using, "list_stuck_lines", {"most": most})
     return [StuckLine(*row) for row in rows]
+
+
+def list_held(using: str, *, listed: int, visits: int, most: int) -> list[HeldJobs]:
+    """Return up to `listed` queues of each gate that hold jobs, the longest wait first.
+
+    Looks at up to `visits` (queue, gate), and counts up to `most` jobs of each that it returns.
+    """
+    params = {"listed": listed, "visits": visits, "most": most}
+    return [HeldJobs(*row) for row in fetch_in_order(using, "list_held", params)]
+
+
+def list_held_of_queues(using: str, queue_ids: Iterable[int], *, most: int) -> list[HeldJobs]:
+    """Return what gates hold of some queues, the longest wait first; counts up to `most` jobs."""
+    params = {"ids": array(queue_ids), "most": most}
+    return [HeldJobs(*row) for row in fetch_in_order(using, "list_held_of_queues", params)]
 
 
 def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[UnknownJobs]:

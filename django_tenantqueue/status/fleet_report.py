@@ -17,15 +17,18 @@ from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
 from ..queries.figures import list_failing_tasks
-from ..queries.fleet import HeldCounts, JobCounts, RunningClaim, Startable
+from ..queries.fleet import HeldJobs, JobCounts, RunningClaim, Startable
 from ..queries.workers import connection_budget
 from .amounts import COUNTED_TO, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
 from .clock import CLOCK_SECONDS
+from .deaths import list_deaths
 from .figures import counted_text
+from .held import count_held, read_held, read_held_of
 from .problems import (
     Problem,
     problem_of_clocks,
     problem_of_connections,
+    problem_of_deaths,
     problem_of_halted,
     problem_of_routings,
     problem_of_unserved,
@@ -33,6 +36,7 @@ from .problems import (
     problems_of_claims,
     problems_of_duties,
     problems_of_failures,
+    problems_of_held,
     problems_of_lines,
     problems_of_schedules,
     problems_of_tasks,
@@ -46,7 +50,8 @@ from .takers import Takers
 from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
-"""The time in which failures of a task are a problem: the shortest range of a page."""
+"""The time in which failures of a task, and deaths of workers, are a problem: the shortest range of
+a page."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
@@ -108,8 +113,8 @@ class Need:
 class FleetReport:
     """The fleet at one moment.
 
-    `counts` stop at `counted_to`. `strays` are claims of worker processes that have no row any
-    more. The worst of the `problems` is the first.
+    `counts` stop at `counted_to`. `held`: what each gate holds for longest. `strays` are claims of
+    worker processes that have no row any more. The worst of the `problems` is the first.
     """
 
     read_at: datetime
@@ -118,6 +123,7 @@ class FleetReport:
     strays: Sequence[RunningClaim]
     duties: Sequence[DutyReport]
     counts: JobCounts
+    held: Sequence[HeldJobs]
     counted_to: int
     need: Need
     problems: Sequence[Problem]
@@ -128,7 +134,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to fourteen statements, whose cost does not grow with the history or the backlog.
+    Up to sixteen statements, whose cost does not grow with the history or the backlog.
     """
     counts = queries.count_jobs(using, most=TOTAL_COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -139,6 +145,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
     duties = list_duties(using)
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=SILENT.total_seconds())
     lines = queries.list_stuck_lines(using, most=VISITED)
+    held = read_held(using)
     unknown = queries.list_unknown_tasks(using, most=VISITED, error_class=UNKNOWN_CLASS)
     failing = list_failing_tasks(
         using,
@@ -158,6 +165,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
         strays=strays,
         duties=duties,
         counts=counts,
+        held=held,
         counted_to=TOTAL_COUNTED_TO,
         need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
         problems=[
@@ -168,6 +176,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             ),
             *problem_of_unserved([queue for queue in unserved if queue not in ready]),
             *([] if get_settings().pooler else problem_of_connections(*connection_budget(using))),
+            *problem_of_deaths(list_deaths(using, counts.read_at - FAILING), counts.read_at),
             *problem_of_clocks(
                 {
                     worker.host: worker.clock_ahead_seconds
@@ -179,6 +188,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_tasks(unknown),
             *problems_of_failures(failing),
             *problems_of_lines(lines),
+            *problems_of_held(held, lines),
             *problems_of_claims(strays),
             *problems_of_schedules(read_troubles(using)),
             *problem_of_routings(read_retired_routings(using)),
@@ -201,7 +211,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
     stuck = queries.list_stuck_queues(using, most=VISITED, silent_seconds=silent_seconds)
     stuck = [queue for queue in stuck if queue.tenant in tenants]
     lines = queries.list_stuck_lines(using, most=VISITED)
-    none = HeldCounts(0, 0, 0, 0, 0)
+    held = read_held_of(using, [load.queue_id for load in counts])
     ready, running = sum(c.waiting for c in counts), sum(c.running for c in counts)
     return FleetReport(
         read_at=now,
@@ -209,7 +219,8 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
         workers=(),
         strays=(),
         duties=(),
-        counts=JobCounts(ready, 0, running, none, now),
+        counts=JobCounts(ready, 0, running, count_held(held), now),
+        held=held,
         counted_to=COUNTED_TO if is_cut else TOTAL_COUNTED_TO,
         need=Need(0, None, 0, 0, 0),
         problems=[
@@ -218,6 +229,7 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
             *problems_of_lines(
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
+            *problems_of_held(held, lines),
             *problems_of_schedules(read_troubles(using, tenants)),
             *problem_of_routings(read_retired_routings(using, tenants)),
         ],

@@ -10,11 +10,12 @@ from math import ceil
 from ..conf import get_settings
 from ..models.worker import THREADS
 from ..queries.control import QueueLoad
-from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, read_backlog
+from ..queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, list_held, read_backlog
 from ..queries.lists import read_in_order
 from ..queries.totals import Total, read_totals
 from .amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
 from .fleet_report import Need, need_of, read_states
+from .held import oldest_of_gates
 from .queue_loads import loads, sum_of_slots
 from .workers import WorkerState
 
@@ -25,10 +26,11 @@ class Metrics:
 
     Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` are empty when figures are off,
     and before the first round of the maintenance. `slots`: those of all queues that are not paused
-    and have a limit.
+    and have a limit. `held_wait_seconds`: by gate.
     """
 
     counts: JobCounts
+    held_wait_seconds: Mapping[str, float]
     blocked: Sequence[Blocked]
     need: Need
     workers: Mapping[WorkerState, int]
@@ -68,10 +70,12 @@ def read_metrics(using: str) -> Metrics:
             visits=VISITED,
             active=TOTAL_COUNTED_TO,
         )
+        held = list_held(using, listed=1, visits=VISITED, most=1)
         found = loads(using, [queue.id for queue in backlog.queues])
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=counts,
+        held_wait_seconds=oldest_of_gates(held),
         blocked=backlog.blocked,
         need=need_of(states, backlog.startable),
         workers={state: by_state[state] for state in WorkerState},

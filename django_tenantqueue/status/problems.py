@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from .. import gates
 from ..models.worker import SILENT
 from ..queries.figures import FailingTask
-from ..queries.fleet import RunningClaim, StuckLine, StuckQueue, UnknownJobs
+from ..queries.fleet import HeldJobs, RunningClaim, StuckLine, StuckQueue, UnknownJobs
 from .amounts import LATE_SECONDS, NAMED
+from .deaths import Death
 from .figures import rough_text
+from .held import held_text, is_late
 from .schedules import ScheduleTroubles
 from .workers import LEAVING, DutyReport, WorkerState
 
@@ -65,6 +69,23 @@ def problems_of_workers(
         values = {"silent": silent, "all": len(states), "time": rough_text(SILENT.total_seconds())}
         found.append(Problem(text % values, "workers"))
     return found
+
+
+def problem_of_deaths(deaths: Sequence[Death], now: datetime) -> list[Problem]:
+    """Return that workers have died."""
+    text = gettext("workers that died in the last hour: %(workers)s")
+    died = gettext("%(name)s on %(host)s (%(time)s ago: %(cause)s)")
+    names = [
+        died
+        % {
+            "name": death.name,
+            "host": death.host,
+            "time": rough_text((now - death.at).total_seconds()),
+            "cause": death.cause,
+        }
+        for death in deaths
+    ]
+    return _listing(text, "workers", names, "changes", narrowed="action__exact=die")
 
 
 def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
@@ -165,6 +186,37 @@ def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
         ]
         narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
         found += _listing(str(text), "names", sorted(names), f"{kind}s", narrowed=narrowed)
+    return found
+
+
+LATE_HELD = {
+    gates.SESSION: _("jobs have been held by sessions for over a minute: %(held)s"),
+    gates.USER: _("jobs have been held by users' caps for over a minute: %(held)s"),
+    gates.EXCLUSIVE: _("jobs have been held by unique keys for over a minute: %(held)s"),
+    gates.TASK: _("jobs have been held by the caps or rates of tasks for over a minute: %(held)s"),
+}
+HELD_LISTS = {
+    gates.SESSION: ("sessions", ""),
+    gates.USER: ("users", ""),
+    gates.EXCLUSIVE: ("jobs", "state=held"),
+    gates.TASK: ("tasks", ""),
+}
+"""Where what holds jobs is looked at, and what narrows the list."""
+
+
+def problems_of_held(held: Sequence[HeldJobs], stuck: Sequence[StuckLine]) -> list[Problem]:
+    """Return that gates hold jobs for long; `stuck`: lines that have problems of their own."""
+    told = {(line.kind, line.tenant, line.name) for line in stuck}
+    found = []
+    for gate, text in LATE_HELD.items():
+        names = []
+        for one in held:
+            tenant = "" if gate == gates.TASK else one.tenant
+            is_told = (gate, tenant, gates.own_key(one.tenant, one.key)) in told
+            if one.gate == gate and is_late(one) and not is_told:
+                names.append(f"{_name(one.tenant, one.queue)} ({held_text([one])})")
+        where, narrowed = HELD_LISTS[gate]
+        found += _listing(str(text), "held", names, where, narrowed=narrowed)
     return found
 
 

@@ -13,9 +13,10 @@ from django.utils.translation import gettext_lazy as _
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
-from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
+from ..queries.fleet import BusyQueue, HeldJobs, list_busy_of_queues, list_busy_queues, list_held
 from ..queries.lists import read_in_order
 from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
+from .held import is_late, read_held_of
 from .job_pages import queue_ids
 from .queue_loads import loads
 from .takers import Takers, read_takers
@@ -30,6 +31,7 @@ class Trouble(TextChoices):
     PAUSED = "paused", _("paused")
     NO_SLOTS = "no-slots", _("no slots")
     NO_WORKER = "no-worker", _("no worker")
+    HELD = "held", _("held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class QueueNow:
 
     load: QueueLoad
     counts: Counts
+    held: Sequence[HeldJobs] = field(default=())
     troubles: Sequence[Trouble] = field(default=())
 
 
@@ -61,23 +64,32 @@ class Found:
 
 
 def read_now(using: str, queues: Iterable[TenantQueue]) -> dict[int, QueueNow]:
-    """Return how each of a page's queues is: three statements and those of their plans."""
+    """Return how each of a page's queues is: four statements and those of their plans."""
     rows = list(queues)
     if not rows:
         return {}
     ids = [row.pk for row in rows]
-    counted = loads(using, ids)
+    held: dict[int, list[HeldJobs]] = {pk: [] for pk in ids}
+    with read_in_order(using):
+        counted = loads(using, ids)
+        for one in read_held_of(using, ids):
+            held[one.queue_id].append(one)
     figures = sum_of_queues(using, ids, since=an_hour_ago())
     takers = read_takers(using)
     found = {}
     for row in rows:
         load, counts = counted[row.pk], figures.get(row.pk, Counts())
-        found[row.pk] = QueueNow(load, counts, troubles_of(row, load, counts, takers))
+        troubles = troubles_of(row, load, counts, takers, held[row.pk])
+        found[row.pk] = QueueNow(load, counts, held[row.pk], troubles)
     return found
 
 
 def troubles_of(
-    queue: TenantQueue, load: QueueLoad, counts: Counts, takers: Takers
+    queue: TenantQueue,
+    load: QueueLoad,
+    counts: Counts,
+    takers: Takers,
+    held: Sequence[HeldJobs],
 ) -> list[Trouble]:
     """Return what is wrong with a queue."""
     is_wrong = {
@@ -87,6 +99,7 @@ def troubles_of(
         Trouble.LATE: (load.wait_seconds or 0) > LATE_SECONDS,
         Trouble.FULL: is_full(queue.num_slots, load.running) and load.waiting > 0,
         Trouble.FAILING: counts.failed > 0,
+        Trouble.HELD: any(map(is_late, held)),
     }
     return [trouble for trouble, wrong in is_wrong.items() if wrong]
 
@@ -110,6 +123,13 @@ def failing_queues(using: str) -> Found:
         found = sum_failures_by_queue(using, since=an_hour_ago(), visits=READ)
     ids = [queue.queue_id for queue in found if queue.failed]
     return Found(ids, any(queue.capped for queue in found))
+
+
+def held_queues(using: str) -> Found:
+    """Return the queues of which gates hold jobs for long."""
+    with read_in_order(using):
+        found = list_held(using, listed=VISITED, visits=VISITED, most=1)
+    return Found([one.queue_id for one in found if is_late(one)], len(found) == VISITED)
 
 
 def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:

@@ -6,9 +6,11 @@ from typing import Any
 
 from django import template
 
+from ..admin.filters import typed_forms
 from ..admin.home import home_context
 
 register = template.Library()
+register.filter(typed_forms)
 
 
 @register.inclusion_tag("admin/tenantqueue/home.html", takes_context=True)

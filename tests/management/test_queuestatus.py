@@ -170,9 +170,9 @@ def test_jobs_are_counted() -> None:
 
 def test_held_jobs_are_counted_when_there_are_any() -> None:
     assert not any("held" in line for line in rows())
-    make_jobs(make_queue(), 2, state=State.HELD, held_by="session", session_key="acme/7")
+    make_jobs(make_queue("acme"), 2, state=State.HELD, held_by="session", session_key="acme/7")
 
-    assert "held by a session 2" in rows()
+    assert "held by a session 2 the first for 0 s: session 7, acme / default" in rows()
     assert read_json()["counts"]["held"]["session"] == 2
 
 

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import Sum
 
 from django_tenantqueue.exceptions import WorkerDied
-from django_tenantqueue.models import Figure, Job, Worker
+from django_tenantqueue.models import Change, Figure, Job, Worker
 from django_tenantqueue.operations import control
 from django_tenantqueue.states import State
 
@@ -16,6 +16,12 @@ from .tasks import async_hold, hold
 from .workers import Gate, Workers, make_queue, wait_for_end, wait_for_state, wait_until
 
 DIED = f"{WorkerDied.__module__}.{WorkerDied.__qualname__}"
+
+
+def died() -> list[tuple[str, str]]:
+    """Return from where the deaths of workers were recorded, and why they died."""
+    found = Change.objects.filter(action=Change.Action.DIE)
+    return [(entry.source, entry.after["cause"]) for entry in found]
 
 
 @pytest.mark.parametrize("task", [hold, async_hold])
@@ -32,6 +38,10 @@ def test_running_job_runs_again_when_its_process_is_killed(workers: Workers, gat
     assert job.attempt == 2
     assert [error["class"] for error in job.errors] == [DIED]
     assert "SIGKILL" in job.errors[0]["message"]
+    wait_until(lambda: died() != [], what="the death is in the list of changes")
+    ((source, cause),) = died()
+    assert source == "worker"
+    assert "ended with signal SIGKILL" in cause
 
 
 def test_jobs_claimed_and_not_begun_lose_no_attempt_when_their_process_is_killed(

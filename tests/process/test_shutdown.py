@@ -5,7 +5,7 @@ import signal
 import pytest
 from django.db import transaction
 
-from django_tenantqueue.models import Job, Worker
+from django_tenantqueue.models import Change, Job, Worker
 from django_tenantqueue.states import State
 from tests.testapp.tasks import noop
 
@@ -22,8 +22,9 @@ from .workers import (
 
 
 def nothing_is_left() -> bool:
-    """Whether no job holds a slot and no worker is registered."""
-    return not Job.objects.active().exists() and not Worker.objects.exists()
+    """Whether no job holds a slot, no worker is registered, and none is said to have died."""
+    nobody = not Job.objects.active().exists() and not Worker.objects.exists()
+    return nobody and not Change.objects.filter(action=Change.Action.DIE).exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -61,6 +61,7 @@ LINE = ("tenantqueue_job_monitor_line",)
 LINES = tuple(
     f"tenantqueue_job_{kind}_line" for kind in ("monitor", "session", "user", "exclusive", "task")
 )
+HELD = ("tenantqueue_job_held",)
 INSIDE = ("tenantqueue_job_monitor_inside",)
 ASIDE = ("tenantqueue_job_monitor_aside",)
 SESSION_KEY = ("tenantqueue_session_unique",)
@@ -810,6 +811,22 @@ CASES: dict[str, list[Case]] = {
                 "tenantqueue_session_stopped",
             ),
             DEAD_ROWS + 10_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_held": [
+        Case(
+            lambda _: {"listed": 5, "visits": 2000, "most": 1000},
+            (*HELD, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
+            settings=ORDERED,
+        )
+    ],
+    "list_held_of_queues": [
+        Case(
+            lambda filled: {"ids": array(filled.open_queues[:100]), "most": 1000},
+            (*HELD, "tenantqueue_tenantqueue_pkey"),
+            DEAD_ROWS + 20_000,
             settings=ORDERED,
         )
     ],

@@ -53,6 +53,7 @@ class ProcessLimits:
                     said_of(begun_job),
                     started=child.begun(),
                     culprit=begun_job.job_id,
+                    is_recorded=False,
                     error=HardTimeLimitExceeded,
                 )
         return None
@@ -91,7 +92,10 @@ def explain_death(child: Child, status: int) -> DeathReport:
     why = how_it_ended(status)
     if child.killed_at_stop or child.shared_memory.is_leaving:
         return DeathReport(
-            f"its worker process was stopped with {why}", started=begun, blameless=True
+            f"its worker process was stopped with {why}",
+            started=begun,
+            blameless=True,
+            is_recorded=False,
         )
     reason = f"its worker process ended with {why}"
     if why == "signal SIGKILL":

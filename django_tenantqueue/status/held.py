@@ -1,0 +1,79 @@
+"""What gates hold: how many jobs, since when, and which of them keeps the first one waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from .. import gates
+from ..queries import fleet as queries
+from ..queries.fleet import HeldCounts, HeldJobs
+from .amounts import COUNTED_TO, LATE_SECONDS, NAMED, VISITED
+from .figures import NOTHING, counted_text, rough_text
+
+GATES = {
+    gates.MONITOR: _("monitor"),
+    gates.SESSION: _("session"),
+    gates.USER: _("user"),
+    gates.EXCLUSIVE: _("unique key"),
+    gates.TASK: _("task"),
+}
+"""The gates, in the words of all pages."""
+
+
+def read_held(using: str) -> list[HeldJobs]:
+    """Return what each gate holds for longest, in up to NAMED queues of each gate."""
+    return queries.list_held(using, listed=NAMED, visits=VISITED, most=COUNTED_TO)
+
+
+def read_held_of(using: str, queue_ids: Iterable[int]) -> list[HeldJobs]:
+    """Return what gates hold of some queues, the longest wait first."""
+    return queries.list_held_of_queues(using, sorted(queue_ids), most=COUNTED_TO)
+
+
+def count_held(held: Iterable[HeldJobs]) -> HeldCounts:
+    """Return how many of these jobs each gate holds."""
+    jobs = dict.fromkeys(gates.ORDER, 0)
+    for one in held:
+        jobs[one.gate] += one.jobs
+    return HeldCounts(**jobs)
+
+
+def oldest_of_gates(held: Iterable[HeldJobs]) -> dict[str, float]:
+    """Return how long the first job of each gate has waited; 0 where none is held."""
+    oldest = dict.fromkeys(gates.ORDER, 0.0)
+    for one in held:
+        oldest[one.gate] = max(oldest[one.gate], one.wait_seconds)
+    return oldest
+
+
+def is_late(held: HeldJobs) -> bool:
+    """Return whether its first job is late. Details wait for others of their monitor: never."""
+    return held.gate != gates.MONITOR and held.wait_seconds > LATE_SECONDS
+
+
+def cause_text(held: HeldJobs) -> str:
+    """Return which gate holds the first of the jobs, such as "task app.tasks.report"."""
+    key = f"#{held.key}" if held.gate == gates.MONITOR else gates.own_key(held.tenant, held.key)
+    return f"{GATES[held.gate]} {key}"
+
+
+def held_text(held: Sequence[HeldJobs]) -> str:
+    """Return in a sentence what holds jobs of one queue."""
+    text = gettext("%(jobs)s by %(cause)s, the first for %(time)s")
+    return "; ".join(
+        text
+        % {
+            "jobs": counted_text(one.jobs, COUNTED_TO),
+            "cause": cause_text(one),
+            "time": rough_text(one.wait_seconds),
+        }
+        for one in held
+    )
+
+
+def place_text(held: HeldJobs) -> str:
+    """Return where the jobs are: "acme / reports"."""
+    return f"{held.tenant or NOTHING} / {held.queue}"
