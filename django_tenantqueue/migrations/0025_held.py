@@ -11,5 +11,5 @@ OF_HOT = {"tenantqueue_job_held": "(queue_id, held_by, run_at) WHERE held_by IS 
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("tenantqueue", "0018_fireworq")]
+    dependencies = [("tenantqueue", "0023_lock_keys")]
     operations = [add_indexes(OF_HOT, {})]

@@ -6,9 +6,9 @@ be had is tried again at the next round.
 
 Locks. Attaching a leaf: SHARE UPDATE EXCLUSIVE on the history, which lets inserts go on, and ACCESS
 EXCLUSIVE on its default leaf, which only a reader of all leaves holds up. Emptying a leaf: ACCESS
-EXCLUSIVE on that leaf alone, after the rows of monitors that are paused. Dropping it: ACCESS
-EXCLUSIVE on the history for an instant. Each takes an advisory lock before all else, so that two
-never make or drop the same leaf at once, which the catalogue answers with one of several errors.
+EXCLUSIVE on that leaf alone. Dropping it: ACCESS EXCLUSIVE on the history for an instant. Each
+takes an advisory lock before all else, so that two never make or drop the same leaf at once, which
+the catalogue answers with one of several errors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from django.db import connections
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from ..queries.base import LOCK_MILLISECONDS, ready_connection, statement
+from ..queries.base import LOCK_MILLISECONDS, ready_connection
 from ..queries.locks import KEY, LockKey
 
 HISTORY = "tenantqueue_job_history"
@@ -94,6 +94,18 @@ def list_leaves(using: str) -> list[Leaf]:
     return leaves
 
 
+def list_stray_months(using: str) -> list[date]:
+    """Return some months, at most a year of them, whose rows are in the default leaf."""
+    rows = psycopg.Cursor(ready_connection(connections[using])).execute(
+        sql.SQL(
+            "SELECT DISTINCT date_trunc('month', finished_at AT TIME ZONE 'UTC')::date "
+            "FROM {} WHERE finished_at >= '1900-01-01' AND finished_at < '9000-01-01' "
+            "ORDER BY 1 LIMIT 12"
+        ).format(sql.Identifier(DEFAULT_LEAF))
+    )
+    return [month for (month,) in rows]
+
+
 def make_leaf(using: str, month: date) -> bool:
     """Make the leaf of a month aside, move stray rows of it out of the default, and attach it.
 
@@ -139,14 +151,10 @@ def make_leaf(using: str, month: date) -> bool:
 
 
 def empty_leaf(using: str, leaf: Leaf) -> None:
-    """Free the space of a leaf, if it is there. Raises LockNotAvailable while it is being read.
-
-    Monitors that have stopped after failures are paused: the failures may be among what goes.
-    """
+    """Free the space of a leaf, if it is there. Raises LockNotAvailable while it is being read."""
     with _bounded(using) as cursor:
         if not _exists(cursor, leaf.name):
             return
-        cursor.execute(statement("pause_stopped_monitors"))
         cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(leaf.name)))
 
 

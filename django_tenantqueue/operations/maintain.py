@@ -82,19 +82,21 @@ def prune_changes(using: str) -> int:
 def make_history(using: str, today: date | None = None) -> list[str]:
     """Make the history leaves of this and the coming months that are missing; return their names.
 
+    Months whose jobs are in the default leaf get theirs, too: no rule of retention reads that one.
     A leaf that cannot be had now, because the whole history is being read, is left for later.
     """
-    month = (today or datetime.now(UTC).date()).replace(day=1)
+    months = [(today or datetime.now(UTC).date()).replace(day=1)]
+    for _ in range(get_settings().history_ahead):
+        months.append(history.next_month(months[-1]))
     have = {leaf.month for leaf in history.list_leaves(using)}
     made = []
-    for _ in range(get_settings().history_ahead + 1):
+    for month in dict.fromkeys((*months, *history.list_stray_months(using))):
         if month not in have:
             try:
                 if history.make_leaf(using, month):
                     made.append(history.leaf_name(month))
             except psycopg.errors.LockNotAvailable as error:
                 logger.info("history of %s is made later: %s", month, error)
-        month = history.next_month(month)
     return made
 
 

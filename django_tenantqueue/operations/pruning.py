@@ -20,7 +20,7 @@ from ..queries import retention as queries
 from ..queries.retention import EndedJob, Removal
 from ..status.amounts import VISITED
 from .history import Leaf, list_leaves
-from .retention import Limits, Rules, span_of
+from .retention import Limits, Rules, dropped_whole, span_of
 
 PAGES = 16
 """Pages of a step: about 250 jobs. Twice as many: claims that meet a step wait longer for a
@@ -88,7 +88,8 @@ class Pruner:
         self._find_queues(using, rules)
         self._leaves = []
         if self._queues != []:
-            leaves = list_leaves(using)
+            dropped = set(dropped_whole(using, moment))
+            leaves = [leaf for leaf in list_leaves(using) if leaf not in dropped]
             self._leaves = [leaf for leaf in leaves if self._is_due(leaf, rules, moment)]
         self._page = 0
         return bool(self._leaves)
@@ -96,8 +97,8 @@ class Pruner:
     def _is_due(self, leaf: Leaf, rules: Rules, now: datetime) -> bool:
         span = span_of(leaf)
         reach = [limit for limit in rules.times if limit > span.start]
-        if not reach or (rules.forgotten is not None and span.end <= rules.forgotten):
-            return False  # all is young enough, or the month is dropped whole
+        if not reach:
+            return False  # all is young enough
         read = self._read.get(leaf.name)
         if read is None or read[2] != rules.said:
             return True

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from ..conf import get_settings
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
-from ..queries.retention import Span
+from ..queries.retention import Span, has_details_of_unfinished
 from ..text import matches
 from .history import Leaf, list_leaves, next_month
 
@@ -126,8 +126,7 @@ class Rules:
 
     @property
     def forgotten(self) -> datetime | None:
-        """The time before which no job at all is kept: whole months are dropped. None: there is
-        none."""
+        """The time before which no rule keeps a job. None: there is none."""
         keeps = [rule for rule in self.all if rule.days[0] is not None]
         whole = next((rule for rule in keeps if rule.rank == (False, False, 0, False)), None)
         if whole is None and self._default is None:
@@ -162,8 +161,9 @@ def _midnight(day: date) -> datetime:
 
 
 def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
-    """Return the months in which no rule keeps a job, the oldest first."""
+    """Return the months in which no rule or unfinished monitor keeps a job, the oldest first."""
     before = Rules.read(using, now).forgotten
     if before is None:
         return []
-    return [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
+    old = [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
+    return [leaf for leaf in old if not has_details_of_unfinished(using, span_of(leaf))]

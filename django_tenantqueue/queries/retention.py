@@ -65,6 +65,12 @@ def measure_leaf(using: str, leaf: str) -> LeafSize | None:
     return LeafSize(*rows[0]) if rows else None
 
 
+def has_details_of_unfinished(using: str, span: Span) -> bool:
+    """Return whether a month has details of a monitor that has not ended."""
+    params = {"start": span.start, "end": span.end}
+    return bool(fetch(using, "has_details_of_unfinished", params)[0][0])
+
+
 def read_ended(
     using: str,
     span: Span,

@@ -13,6 +13,7 @@ from django.test import override_settings
 
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import history, maintain
+from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.operations.pruning import Pruner
 from django_tenantqueue.operations.retention_rules import make_rule
 from tests.factories import make_job, make_jobs, make_queue, state_of
@@ -189,21 +190,19 @@ def test_finishes_do_not_time_out_when_leaves_are_to_be_dropped_behind_a_reader(
         assert dropping.result(20) == "given up"
 
 
-@pytest.mark.parametrize(("failures", "paused"), [(2, True), (1, False)])
-def test_stopped_monitor_does_not_go_on_when_its_failures_are_dropped(failures, paused):
+def test_stopped_monitor_stays_stopped_when_the_month_of_its_failures_is_old():
     monitor = ConcurrentJobMonitor.objects.start(
         "work", [noop.call()], parallel=0, priority=1, tenant="a", stop_after_failures=2
     )
     history.make_leaf("default", LONG_AGO)
     ended = datetime(2001, 1, 15, tzinfo=UTC)
-    for _ in range(failures):
+    for _ in range(2):
         make_job(state="error", finished_at=ended, monitor_id=monitor.pk)
 
     with override_settings(TENANTQUEUE={"HISTORY_KEEP": 60}):
+        assert maintain.drop_history("default") == []
+        cancel_monitor(monitor.pk)
         assert maintain.drop_history("default") == [history.leaf_name(LONG_AGO)]
-
-    monitor.refresh_from_db()
-    assert monitor.paused == paused
 
 
 def test_finish_works_when_its_month_has_no_leaf(worker):
@@ -224,10 +223,11 @@ def test_stray_rows_move_when_their_month_is_made(worker):
     worker.finish(worker.claim())
     other = make_job(state="error", finished_at=datetime(2001, 1, 15, tzinfo=UTC)).pk
 
-    assert maintain.make_history("default") == [history.leaf_name(month)]
+    made = maintain.make_history("default")
 
+    assert made == [history.leaf_name(month), history.leaf_name(LONG_AGO)]
     assert {leaf_of(job_id) for job_id in strays} == {history.leaf_name(month)}
-    assert leaf_of(other) == "tenantqueue_job_history_default"
+    assert leaf_of(other) == history.leaf_name(LONG_AGO)
     assert Job.objects.count() == 4
 
 

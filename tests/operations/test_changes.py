@@ -19,7 +19,6 @@ from django_tenantqueue.models import Change, Job, Session, TenantQueue
 from django_tenantqueue.operations import (
     changes,
     control,
-    history,
     maintain,
     monitor_control,
     monitor_retry,
@@ -415,19 +414,6 @@ def test_worker_is_named_when_a_failure_halts_a_session() -> None:
     assert (change.object_label, change.tenant) == (str(session), "acme")
     assert change.after["halted_by"] == job.pk
     assert changes_of("default", session) == [change]
-
-
-def test_worker_is_named_when_a_stopped_monitor_is_paused() -> None:
-    month = timezone.now().date().replace(day=1)
-    monitor = start([fail.using(max_attempts=1).call()] * 3, parallel=1, stop_after_failures=1)
-    run_pending()
-    assert monitor.progress().failed == 1
-
-    history.empty_leaf("default", history.Leaf(history.leaf_name(month), month))
-
-    change = Change.objects.get()
-    assert (change.source, change.action) == ("worker", "pause")
-    assert (change.object_kind, change.object_ids) == ("monitor", [monitor.pk])
 
 
 def test_nothing_is_left_by_what_workers_do_all_day() -> None:

@@ -12,7 +12,13 @@ from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue.exceptions import InvalidOption, Permanent, TransitionRefused
-from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, RetentionRule
+from django_tenantqueue.models import (
+    Change,
+    ConcurrentJobMonitor,
+    Job,
+    MonitorAddition,
+    RetentionRule,
+)
 from django_tenantqueue.operations import control, history, maintain, pruning, retention
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.bulk_actions import ACTIONS, Member
@@ -22,6 +28,7 @@ from django_tenantqueue.operations.retention_rules import delete_rules, make_rul
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.web.views import describe_job
 from tests.factories import make_job, make_jobs, make_queue, state_of
+from tests.operations.monitors import start
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -163,6 +170,52 @@ def test_month_is_dropped_whole_when_every_rule_has_passed():
     assert history.leaf_name(month) in maintain.drop_history("default")
 
     assert left(gone) == []
+
+
+def test_month_is_not_dropped_when_it_has_details_of_an_unfinished_monitor():
+    make_rule(keep_days=30)
+    queue = make_queue()
+    monitor = start([noop.call()], parallel=1, keep_open=True)
+    MonitorAddition.objects.filter(monitor=monitor).update(details=4)
+    details = [
+        ended(queue, days=100, state=state, monitor_id=monitor.pk)
+        for state in ("error", "success", "cancelled")
+    ]
+    other = ended(queue, days=100)
+    before = monitor.progress()
+    assert (before.failed, before.cancelled) == (1, 1)
+
+    maintain.drop_history("default", NOW.date())
+    prune()
+
+    assert left(*details, other) == details
+    assert monitor.progress() == before
+    control.cancel([Job.objects.get(monitor_id=monitor.pk, name=noop.name, final=False).pk])
+    monitor.close()
+    run_pending()
+    assert ago(100).date().replace(day=1) in [leaf.month for leaf in dropped_whole("default", NOW)]
+
+
+def test_jobs_in_the_default_leaf_get_their_month_and_are_pruned():
+    make_rule(keep_days=300)
+    make_rule(tenant="acme", keep_days=3650)
+    queue = make_queue("acme")
+    month = ago(400).date().replace(day=1)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {history.leaf_name(month)}")
+    kept, old = ended(queue, days=400), ended(days=400)
+    infinite = ended(days=10)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE tenantqueue_job_history SET finished_at = 'infinity' WHERE id = %s", [infinite]
+        )
+        cursor.execute("SELECT count(*) FROM tenantqueue_job_history_default")
+        assert cursor.fetchone() == (3,)
+
+    assert history.leaf_name(month) in maintain.make_history("default")
+    prune()
+
+    assert Job.objects.filter(pk__in=[kept, old]).values_list("pk", flat=True).get() == kept
 
 
 def test_values_are_removed_when_they_are_older_than_their_days():

@@ -517,7 +517,12 @@ CASES: dict[str, list[Case]] = {
         SLOTS,
         SLOT_INDEX,
     ),
-    "pause_stopped_monitors": [Case(lambda _: {}, (*HOT_KEY, *DETAIL_ENDS), 3000)],
+    "has_details_of_unfinished": [
+        Case(ended(), (*HOT_KEY, *DETAIL_ENDS), 3000),
+        Case(  # none
+            lambda _: {"start": TOMORROW, "end": TOMORROW + timedelta(days=1)}, HOT_KEY, 3000
+        ),
+    ],
     "find_open_monitors": both(
         lambda _: {"after": 0, "most": 500, "by_tenant": False},
         (*LINE, *INSIDE, *DETAIL_ENDS),

@@ -3,8 +3,7 @@
 -- Locks: the job rows in id order, SKIP LOCKED: a job that is being claimed is not cancelled here.
 -- Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT
-        j.id, j.session_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'session' AS was_next
+    SELECT j.id
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
         -- the anchor of a monitor lasts as long as its details: the monitor is what is cancelled
@@ -19,10 +18,11 @@ WITH target AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), removed AS (
     DELETE FROM tenantqueue_job_hot AS job
-    USING target
-    WHERE job.id = target.id
+    -- by arrays: see finish_jobs.sql
+    WHERE job.id = ANY (ARRAY(SELECT t.id FROM target t))
     RETURNING
-        job.*, target.was_next, 'cancelled' AS new_state, job.started_at AS new_started_at,
+        job.*, job.session_key IS NOT NULL AND job.held_by IS DISTINCT FROM 'session' AS was_next,
+        'cancelled' AS new_state, job.started_at AS new_started_at,
         coalesce(job.cancel_requested_at, clock_timestamp()) AS new_cancel_requested_at,
         job.crashes AS new_crashes, NULL AS new_held_by, job.result AS new_result,
         job.result_ref AS new_result_ref, NULL::jsonb AS extra,

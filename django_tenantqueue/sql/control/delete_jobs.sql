@@ -15,6 +15,6 @@ WITH target AS MATERIALIZED (
     FOR UPDATE OF j SKIP LOCKED
 )
 DELETE FROM tenantqueue_job_history AS job
-USING target
-WHERE job.id = target.id
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT target.id FROM target))
 RETURNING job.id, job.state

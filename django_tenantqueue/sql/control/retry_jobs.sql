@@ -18,8 +18,8 @@ WITH target AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), removed AS (
     DELETE FROM tenantqueue_job_history AS job
-    USING target
-    WHERE job.id = target.id
+    -- by arrays: see finish_jobs.sql
+    WHERE job.id = ANY (ARRAY(SELECT target.id FROM target))
     RETURNING job.*
 ), inserted AS (
     INSERT INTO tenantqueue_job_hot (
@@ -61,6 +61,10 @@ WITH target AS MATERIALIZED (
         monitor_id::text, session_key, user_key, exclusive_key, session_halt
     )::text AS gates
 )
-SELECT inserted.id, inserted.gates, removed.state AS was, inserted.state
+SELECT
+    inserted.id, inserted.gates,
+    (ARRAY(SELECT r.state FROM removed r ORDER BY r.id))[
+        width_bucket(inserted.id, ARRAY(SELECT r.id FROM removed r ORDER BY r.id))
+    ] AS was,
+    inserted.state
 FROM inserted
-JOIN removed ON removed.id = inserted.id

@@ -16,6 +16,8 @@ WITH target AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET queue_id = %(queue_id)s
-FROM target
-WHERE job.id = target.id
-RETURNING job.id, target.was
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT t.id FROM target t))
+RETURNING job.id, (ARRAY(SELECT t.was FROM target t))[
+    width_bucket(job.id, ARRAY(SELECT t.id FROM target t))
+] AS was

@@ -3,16 +3,7 @@
 -- and keeps its turn. `run_at` NULL: now, and only jobs that wait for their time change.
 -- Locks: the job rows, SKIP LOCKED. Index: primary key.
 WITH target AS MATERIALIZED (
-    SELECT
-        j.id, j.run_at AS was,
-        CASE
-            WHEN j.held_by IN ('monitor', 'details') THEN j.held_by
-            WHEN j.held_by = 'session' OR (j.session_key IS NOT NULL AND j.attempt = 0)
-                THEN 'session'
-            WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
-            WHEN j.user_key IS NOT NULL THEN 'user'
-            WHEN j.exclusive_key IS NOT NULL THEN 'exclusive'
-        END AS line
+    SELECT j.id, j.run_at AS was
     FROM tenantqueue_job_hot j
     WHERE j.id = ANY (%(ids)s::bigint[]) AND j.state IN ('scheduled', 'held', 'created')
         AND (
@@ -24,14 +15,29 @@ WITH target AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET run_at = coalesce(%(run_at)s::timestamptz, clock_timestamp()),
-    state = CASE
-        WHEN target.line IS NOT NULL THEN 'held'
-        WHEN %(run_at)s::timestamptz > clock_timestamp() THEN 'scheduled'
-        ELSE 'created'
-    END,
-    held_by = target.line
-FROM target
-WHERE job.id = target.id
+    (state, held_by) = (
+        SELECT
+            CASE
+                WHEN next.line IS NOT NULL THEN 'held'
+                WHEN %(run_at)s::timestamptz > clock_timestamp() THEN 'scheduled'
+                ELSE 'created'
+            END,
+            next.line
+        FROM (
+            SELECT CASE
+                WHEN job.held_by IN ('monitor', 'details') THEN job.held_by
+                WHEN job.held_by = 'session' OR (job.session_key IS NOT NULL AND job.attempt = 0)
+                    THEN 'session'
+                WHEN %(run_at)s::timestamptz > clock_timestamp() THEN NULL
+                WHEN job.user_key IS NOT NULL THEN 'user'
+                WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
+            END AS line
+        ) next
+    )
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT t.id FROM target t))
 RETURNING job.id, jsonb_build_array(
     job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
-)::text AS gates, target.was
+)::text AS gates, (ARRAY(SELECT t.was FROM target t))[
+    width_bucket(job.id, ARRAY(SELECT t.id FROM target t))
+] AS was

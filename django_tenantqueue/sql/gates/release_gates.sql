@@ -31,7 +31,7 @@ WITH RECURSIVE given AS MATERIALIZED (
     ) job
     WHERE misplaced.is_inside
 ), passed AS MATERIALIZED (
-    SELECT job.id, job.held_by
+    SELECT job.id
     FROM (
         SELECT
             misplaced.key, misplaced.id,
@@ -41,13 +41,7 @@ WITH RECURSIVE given AS MATERIALIZED (
     ) next
     JOIN gate ON gate.key = next.key
     CROSS JOIN LATERAL (
-        SELECT
-            j.id,
-            CASE
-                WHEN %(kind)s::text = 'session' AND j.monitor_id IS NOT NULL THEN 'details'
-                WHEN %(kind)s::text = 'session' AND j.user_key IS NOT NULL THEN 'user'
-                WHEN %(kind)s::text <> 'exclusive' AND j.exclusive_key IS NOT NULL THEN 'exclusive'
-            END AS held_by
+        SELECT j.id
         FROM tenantqueue_job_hot j
         WHERE j.id = next.id AND j.held_by = %(kind)s::text
         FOR NO KEY UPDATE SKIP LOCKED
@@ -56,18 +50,21 @@ WITH RECURSIVE given AS MATERIALIZED (
     WHERE next.nth <= gate.capacity
         - (SELECT count(*) FROM inside WHERE inside.key = next.key)
         + (SELECT count(*) FROM pulled WHERE pulled.key = next.key)
-), move AS MATERIALIZED (
-    SELECT passed.id, passed.held_by, true AS passes FROM passed
-    UNION ALL
-    SELECT pulled.id, %(kind)s::text, false FROM pulled
 )
 UPDATE tenantqueue_job_hot AS job
-SET held_by = move.held_by,
-    state = CASE WHEN move.held_by IS NULL THEN 'created' ELSE 'held' END
-FROM move
-WHERE job.id = move.id
-    -- not redundant: see finish_jobs.sql
-    AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
+SET (state, held_by) = (
+    SELECT CASE WHEN next.gate IS NULL THEN 'created' ELSE 'held' END, next.gate
+    FROM (
+        SELECT CASE
+            WHEN job.held_by IS DISTINCT FROM %(kind)s::text THEN %(kind)s::text  -- pulled
+            WHEN %(kind)s::text = 'session' AND job.monitor_id IS NOT NULL THEN 'details'
+            WHEN %(kind)s::text = 'session' AND job.user_key IS NOT NULL THEN 'user'
+            WHEN %(kind)s::text <> 'exclusive' AND job.exclusive_key IS NOT NULL THEN 'exclusive'
+        END AS gate
+    ) next
+)
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT p.id FROM passed p UNION ALL SELECT p.id FROM pulled p))
 RETURNING
-    job.id, move.passes, job.state, job.session_key, job.user_key, job.exclusive_key,
-    job.monitor_id::text, job.lane, job.queue_id, job.priority
+    job.id, job.held_by IS DISTINCT FROM %(kind)s::text AS passes, job.state, job.session_key,
+    job.user_key, job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority

@@ -21,8 +21,8 @@ SET state = CASE
         WHEN job.user_key IS NOT NULL THEN 'user'
         WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
     END
-FROM due
-WHERE job.id = due.id
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT due.id FROM due))
 RETURNING job.id, jsonb_build_array(
     job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
 )::text AS gates

@@ -22,6 +22,6 @@ WITH given AS MATERIALIZED (
 )
 UPDATE tenantqueue_job_hot AS job
 SET state = 'created', held_by = NULL
-FROM anchor
-WHERE job.id = anchor.id
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (ARRAY(SELECT anchor.id FROM anchor))
 RETURNING job.id

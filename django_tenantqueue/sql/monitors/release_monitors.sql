@@ -57,31 +57,50 @@ WITH given AS MATERIALIZED (
     SELECT fed.id, fed.monitor_id, true AS passes FROM fed
     UNION ALL
     SELECT changed.id, changed.monitor_id, changed.passes FROM changed
-), moved AS (
-    UPDATE tenantqueue_job_hot AS job
-    SET held_by = CASE
-            WHEN move.passes IS NULL THEN job.held_by
-            WHEN NOT move.passes THEN 'monitor'
-            WHEN job.run_at > clock_timestamp() THEN NULL
-            WHEN job.user_key IS NOT NULL THEN 'user'
-            WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
-        END,
-        state = CASE
-            WHEN move.passes IS NULL THEN job.state
-            WHEN NOT move.passes THEN 'held'
-            WHEN job.run_at > clock_timestamp() THEN 'scheduled'
-            WHEN job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
-            ELSE 'created'
-        END,
-        priority = gate.priority,
-        lane = gate.lane
+), moves AS MATERIALIZED (
+    SELECT
+        array_agg(move.id ORDER BY move.id) AS ids,
+        array_agg(move.passes ORDER BY move.id) AS passes,
+        array_agg(gate.priority ORDER BY move.id) AS priorities,
+        array_agg(gate.lane ORDER BY move.id) AS lanes
     FROM move
     JOIN gate ON gate.id = move.monitor_id
-    WHERE job.id = move.id
-        -- not redundant: see finish_jobs.sql
-        AND job.id = ANY (ARRAY(SELECT m.id FROM move m))
+), moved AS (
+    UPDATE tenantqueue_job_hot AS job
+    SET (held_by, state, priority, lane) = (
+        SELECT
+            CASE
+                WHEN move.passes IS NULL THEN job.held_by
+                WHEN NOT move.passes THEN 'monitor'
+                WHEN job.run_at > clock_timestamp() THEN NULL
+                WHEN job.user_key IS NOT NULL THEN 'user'
+                WHEN job.exclusive_key IS NOT NULL THEN 'exclusive'
+            END,
+            CASE
+                WHEN move.passes IS NULL THEN job.state
+                WHEN NOT move.passes THEN 'held'
+                WHEN job.run_at > clock_timestamp() THEN 'scheduled'
+                WHEN job.user_key IS NOT NULL OR job.exclusive_key IS NOT NULL THEN 'held'
+                ELSE 'created'
+            END,
+            move.priority,
+            move.lane
+        FROM (
+            SELECT
+                moves.passes[given.nth], moves.priorities[given.nth] AS priority,
+                moves.lanes[given.nth] AS lane
+            FROM moves
+            CROSS JOIN LATERAL (SELECT width_bucket(job.id, moves.ids) AS nth OFFSET 0) given
+        ) move
+    )
+    -- by arrays: see finish_jobs.sql
+    WHERE job.id = ANY ((SELECT moves.ids FROM moves)::bigint[])
     RETURNING
-        job.id, coalesce(move.passes, false), job.state, job.session_key, job.user_key,
+        job.id,
+        coalesce(
+            (SELECT moves.passes[width_bucket(job.id, moves.ids)] FROM moves), false
+        ) AS passes,
+        job.state, job.session_key, job.user_key,
         job.exclusive_key, job.monitor_id::text, job.lane, job.queue_id, job.priority
 )
 SELECT moved.*

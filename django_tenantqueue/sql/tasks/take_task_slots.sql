@@ -83,20 +83,35 @@ WITH given AS MATERIALIZED (
         FROM target
         OFFSET 0
     ) judged
+), verdicts AS MATERIALIZED (
+    SELECT
+        array_agg(v.id ORDER BY v.id) AS ids, array_agg(v.is_granted ORDER BY v.id) AS granted,
+        array_agg(v.is_open ORDER BY v.id) AS open, array_agg(v.as_of ORDER BY v.id) AS as_of
+    FROM verdict v
 ), settled AS (
     UPDATE tenantqueue_job_hot AS job
-    SET state = CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
-        held_by = CASE WHEN NOT verdict.is_granted THEN 'task' END,
-        task_at = CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
-        worker_id = CASE WHEN verdict.is_granted THEN job.worker_id END,
-        -- with a rate, the moment that it counts with
-        queued_at = CASE WHEN verdict.is_granted THEN coalesce(verdict.as_of, job.queued_at) END,
-        attempt = CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
-    FROM verdict
-    WHERE job.id = verdict.id
-        -- not redundant: see finish_jobs.sql
-        AND job.id = ANY (%(ids)s::bigint[])
-    RETURNING job.id, job.name, job.queue_id, verdict.is_granted, verdict.is_open
+    SET (state, held_by, task_at, worker_id, queued_at, attempt) = (
+        SELECT
+            CASE WHEN verdict.is_granted THEN job.state ELSE 'held' END,
+            CASE WHEN NOT verdict.is_granted THEN 'task' END,
+            CASE WHEN verdict.is_granted AND NOT verdict.is_open THEN clock_timestamp() END,
+            CASE WHEN verdict.is_granted THEN job.worker_id END,
+            -- with a rate, the moment that it counts with
+            CASE WHEN verdict.is_granted THEN coalesce(verdict.as_of, job.queued_at) END,
+            CASE WHEN verdict.is_granted THEN job.attempt ELSE job.attempt - 1 END
+        FROM (
+            SELECT
+                verdicts.granted[given.nth] AS is_granted, verdicts.open[given.nth] AS is_open,
+                verdicts.as_of[given.nth]
+            FROM verdicts
+            CROSS JOIN LATERAL (SELECT width_bucket(job.id, verdicts.ids) AS nth OFFSET 0) given
+        ) verdict
+    )
+    -- by arrays: see finish_jobs.sql
+    WHERE job.id = ANY ((SELECT verdicts.ids FROM verdicts)::bigint[])
+    RETURNING
+        job.id, job.name, job.queue_id, job.held_by IS NULL AS is_granted,
+        job.held_by IS NULL AND job.task_at IS NULL AS is_open
 ), returned AS (
     UPDATE tenantqueue_queuerate AS rate
     SET debt = greatest(0, rate.debt - held.jobs)

@@ -2,17 +2,13 @@
 -- moves to this worker, once. Left alone are jobs whose claim was lost or taken before, that were
 -- cancelled, or whose queue or task is paused: the dispatcher gives those back.
 -- Locks: the job rows. Indexes: primary keys. No predicate on `state`: see finish_jobs.sql.
-WITH sent AS MATERIALIZED (
-    SELECT s.*
-    FROM unnest(%(ids)s::bigint[], %(workers)s::bigint[], %(seqs)s::integer[])
-        AS s (id, worker, claim_seq)
-)
 UPDATE tenantqueue_job_hot AS job
 SET state = 'running', started_at = clock_timestamp(), worker_id = %(worker)s::bigint
-FROM sent, tenantqueue_tenantqueue queue
-WHERE job.id = sent.id AND job.claim_seq = sent.claim_seq AND job.worker_id = sent.worker
-    -- not redundant: see finish_jobs.sql
-    AND job.id = ANY (%(ids)s::bigint[])
+FROM tenantqueue_tenantqueue queue
+-- by arrays: see finish_jobs.sql
+WHERE job.id = ANY (%(ids)s::bigint[])
+    AND job.claim_seq = (%(seqs)s::integer[])[array_position(%(ids)s::bigint[], job.id)]
+    AND job.worker_id = (%(workers)s::bigint[])[array_position(%(ids)s::bigint[], job.id)]
     AND job.cancel_requested_at IS NULL
     -- a worker that was taken for dead runs nothing more
     AND EXISTS (SELECT FROM tenantqueue_worker w WHERE w.id = %(worker)s::bigint)
