@@ -156,7 +156,7 @@ class AgainForm(PriorityForm):
         else:
             return cleaned
         try:
-            check_entered(args, kwargs, self._job.args)
+            check_entered(args or [], kwargs or {}, self._job.args)
             for entry in marked_values([args, kwargs]):
                 _check_readable(entry)
             self.call = decode_args(json.dumps({"args": args, "kwargs": kwargs}))
