@@ -119,7 +119,7 @@ class BoundTask(_KnowsOtherNames, Generic[P]):
 class Task(_KnowsOtherNames, Generic[P, R]):
     """A function that can be called as it is, or enqueued with .delay(). Made by @task."""
 
-    source_type = "task"
+    _source_type = "task"
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
         self.source = Source(
-            self.source_type, "", self.name, self.name, self.is_async, secret=hidden
+            self._source_type, "", self.name, self.name, self.is_async, secret=hidden
         )
         self._positional = positional_range(self._signature)
         self.schedule = None if schedule is None else read_when(self.name, schedule)
@@ -273,7 +273,7 @@ class InternalTask(Task[..., R]):
     arguments, which needs SECRET_KEY. A run without the right one ends in a permanent error.
     """
 
-    source_type = INTERNAL
+    _source_type = INTERNAL
 
     def __init__(self, func: Callable[..., R], *, name: str, **options: Any) -> None:
         def run(*, signature: str, **arguments: Any) -> R:

@@ -26,6 +26,7 @@ from django_tenantqueue.operations.bulk_actions import ACTIONS
 from django_tenantqueue.operations.firing import fire_schedules
 from django_tenantqueue.operations.schedules import make_schedule, run_schedules, tune_schedule
 from django_tenantqueue.states import State
+from django_tenantqueue.status.task_names import is_known
 from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
@@ -309,3 +310,18 @@ def test_user_task_still_is_scheduled_and_run(admin_client: Client) -> None:
 
     assert job.refresh().result == 3
     assert job.created_at <= timezone.now()
+
+
+def test_own_tasks_are_known_where_jobs_are_filtered_routed_and_paused(
+    admin_client: Client,
+) -> None:
+    suggested = admin_client.get(url_of("job", "changelist")).content.decode()
+    make_queue("acme", "heavy")
+    values = {"pattern": OWN[-1], "tenant": "acme", "queue": "heavy"}
+    routed = admin_client.post(url_of("routing", "add"), values, follow=True)
+
+    for name in OWN:
+        assert name in suggested
+        assert is_known("default", name)
+    assert "was added successfully" in text_of(routed)
+    assert "No task or method is named" not in text_of(routed)

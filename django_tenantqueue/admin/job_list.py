@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.functional import cached_property
 
 from ..batches import BATCH
-from ..calls.sources import registered_tasks
+from ..calls.sources import known_names
 from ..conf import get_settings
 from ..models import Job, TenantQueue
 from ..queries.lists import NEWEST
@@ -127,7 +127,7 @@ class JobChangeList(ChangeList):
     @property
     def task_names(self) -> list[str]:
         """Names to suggest: of this process's tasks, and of the jobs on the page."""
-        names = {*registered_tasks(), *(job.name for job in self.result_list)}
+        names = {*known_names(), *(job.name for job in self.result_list)}
         return sorted(names)[:NAMES_MOST]
 
     def counted_states(self) -> list[tuple[str | None, Any]]:

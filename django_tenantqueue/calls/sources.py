@@ -160,6 +160,11 @@ def registered_tasks() -> Mapping[str, RegisteredTask]:
     return _tasks
 
 
+def known_names() -> set[str]:
+    """Return the names of all tasks of this process, those of the package's own jobs included."""
+    return {*_tasks, *_internal}
+
+
 def known_task(source_type: str, name: str) -> RegisteredTask | None:
     """Return the task of jobs with this source type and method; None: it is not known here."""
     known = {"task": _tasks, INTERNAL: _internal}.get(source_type, {})

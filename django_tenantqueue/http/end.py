@@ -34,7 +34,7 @@ async def _post(url: str) -> dict[str, Any]:
 
 
 class _EndTask(HTTPTask[[str], Any]):
-    source_type = INTERNAL
+    _source_type = INTERNAL
 
 
 post_end = _EndTask(_post, name="django_tenantqueue.http.post_end")

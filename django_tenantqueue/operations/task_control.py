@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from ..calls.sources import registered_tasks
+from ..calls.sources import known_names
 from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import TaskControl
@@ -86,7 +86,7 @@ def check_name(name: str, *, using: str | None = None) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InvalidOption(f"{name!r} is not the name of a task: give it as its jobs show it")
     if not is_known(alias_of(using), name):
-        close = get_close_matches(name, registered_tasks(), 3, 0.7)
+        close = get_close_matches(name, known_names(), 3, 0.7)
         hint = f"did you mean {' or '.join(map(repr, close))}? If not, " if close else ""
         raise InvalidOption(
             f"no task or method is named {name!r} here, and no ended job: {hint}say unknown=True "

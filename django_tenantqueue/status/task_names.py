@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.apps import apps
 
-from ..calls.sources import registered_tasks
+from ..calls.sources import known_names
 from ..models import Job, TaskControl
 
 
 def is_known(using: str, name: str) -> bool:
     """Whether a task, a model's method, a control or an ended job has that name."""
-    if name in registered_tasks() or TaskControl.objects.using(using).filter(name=name).exists():
+    if name in known_names() or TaskControl.objects.using(using).filter(name=name).exists():
         return True
     label, _, method = name.rpartition(".")
     if label.count(".") == 1 and label in {model._meta.label for model in apps.get_models()}:
