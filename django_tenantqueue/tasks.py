@@ -17,6 +17,7 @@ from .calls import foreign, sources
 from .calls.call import Call
 from .calls.options import (
     NAMES,
+    OF_TASKS,
     Options,
     check_seconds,
     explained,
@@ -47,11 +48,6 @@ __all__ = ["BoundTask", "Delayable", "Task", "current_job", "delay", "task"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_TASK_OPTIONS = (
-    *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
-    *("max_per_second", "burst"),
-)
 
 
 class _KnowsOtherNames:
@@ -159,7 +155,7 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         )
         for option in options:
             if option not in NAMES and option != "executor":
-                raise unknown_option(option, (*NAMES, "executor", *_TASK_OPTIONS))
+                raise unknown_option(option, (*NAMES, "executor", *OF_TASKS))
         self.options = replace(Options().merged(options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)

@@ -577,3 +577,15 @@ def test_unix_timestamp_is_refused_where_seconds_from_now_are_meant(name):
     with pytest.raises(InvalidOption, match=name):
         noop.using(**{name: float("nan")})
     assert noop.using(**{name: timedelta(days=365 * 50)})
+
+
+def test_option_of_a_task_is_named_as_one_where_jobs_have_none():
+    with pytest.raises(InvalidOption, match="unknown option 'backoff': it is an option of @task"):
+        noop.using(backoff=3)
+    with pytest.raises(InvalidOption, match=r"known are .*executor"):
+        noop.using(colour=1)
+
+
+def test_user_that_is_a_row_is_told_from_who_made_the_job():
+    with pytest.raises(InvalidOption, match=r"is created_by=str\(request.user.pk\)"):
+        noop.using(user=object())

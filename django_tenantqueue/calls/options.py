@@ -74,7 +74,7 @@ class Options:
         for name, value in changes.items():
             check = _CHECKS.get(name)
             if check is None:
-                raise unknown_option(name, _CHECKS)
+                raise unknown_option(name, (*_CHECKS, "executor"))
             if value is not None:
                 changes[name] = check(name, value)
         if "queue" in changes:
@@ -105,10 +105,19 @@ def _with_queue(changes: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
+OF_TASKS = (
+    *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
+    *("max_per_second", "burst"),
+)
+"""Options of a task that its jobs have not."""
+
+
 def unknown_option(name: str, known: Any) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
     if name in foreign.OPTIONS:
         return InvalidOption(f"unknown option {name!r}: use {foreign.OPTIONS[name]}")
+    if name in OF_TASKS and name not in known:
+        return InvalidOption(f"unknown option {name!r}: it is an option of @task")
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
     return InvalidOption(f"unknown option {name!r}: {hint}")
@@ -172,12 +181,14 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
     """Return a moment, or a time from now, which may be given as seconds; raise InvalidOption."""
     moment = value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if abs(value) > TEN_YEARS:
+        most = CENTURY.total_seconds()
+        if TEN_YEARS < abs(value) <= most:
             raise InvalidOption(
                 f"{name}={value!r}: it is more than ten years from now. If it is a Unix timestamp, "
                 "give an aware datetime, else a timedelta"
             )
-        moment = timedelta(seconds=value) if value == value else timedelta.max  # NaN is rejected
+        # what is longer, or is no number, is rejected below
+        moment = timedelta(seconds=value) if -most <= value <= most else timedelta.max
     if isinstance(moment, timedelta):
         if not -CENTURY <= moment <= CENTURY:
             raise InvalidOption(f"{name}={value!r}: it must be at most 100 years")
@@ -213,9 +224,16 @@ def read_rate(max_per_second: Any, burst: Any) -> tuple[float, int | None]:
     return float(max_per_second), burst
 
 
+_NOT_WHO_MADE_IT = (
+    ", as in user=request.user.pk. It limits how many jobs of a user run at once. Who made a job, "
+    "as your_jobs(user=…) lists them, is created_by=str(request.user.pk)"
+)
+
+
 def _gate(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InvalidOption(f"{name}={value!r}: it must be a str or an int")
+        hint = _NOT_WHO_MADE_IT if name == "user" else ""
+        raise InvalidOption(f"{name}={value!r}: it must be a str or an int{hint}")
     text = value if isinstance(value, str) else str(check_whole(name, value, -(2**63), 2**63 - 1))
     if not 1 <= len(_text(name, text)) <= 200:
         raise InvalidOption(f"{name}={value!r}: it must be from 1 to 200 characters long")

@@ -205,14 +205,15 @@ class Job(models.Model):
         """Raise JobReadOnly: use django_tenantqueue.operations instead."""
         raise JobReadOnly(
             f"Job {self.pk!r} cannot be saved: jobs are made by Task.delay() and changed by the "
-            "functions in django_tenantqueue.operations (retry, cancel, change_priority …)"
+            "functions in django_tenantqueue.operations.control (retry, cancel, change_priority …)"
         )
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise JobReadOnly: cancel the job, or let its history partition be dropped."""
         raise JobReadOnly(
-            f"Job {self.pk!r} cannot be deleted: cancel it with operations.cancel(); delete "
-            "finished jobs with operations.delete_finished(), or let their history be dropped"
+            f"Job {self.pk!r} cannot be deleted: cancel it with cancel() of "
+            "django_tenantqueue.operations.control, delete finished jobs with its "
+            "delete_finished(), or let their history be dropped"
         )
 
     @property
@@ -272,6 +273,10 @@ class Job(models.Model):
             raise JobNotFound(f"job {self.pk} does not exist any more")
         self.__dict__.update(fresh.__dict__)
         return self
+
+    async def arefresh(self) -> Self:
+        """See refresh()."""
+        return await sync_to_async(self.refresh)()
 
     if not TYPE_CHECKING:  # else every attribute would exist
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -62,6 +63,10 @@ class MonitorManager(models.Manager["ConcurrentJobMonitor"]):
             keep_open=keep_open,
         )
         return started
+
+    async def astart(self, *args: Any, **kwargs: Any) -> ConcurrentJobMonitor:
+        """See start()."""
+        return await sync_to_async(self.start)(*args, **kwargs)
 
 
 class ConcurrentJobMonitor(models.Model):
@@ -163,13 +168,25 @@ class ConcurrentJobMonitor(models.Model):
         added: int = _operation("add")(self, details)
         return added
 
+    async def aadd(self, details: Any) -> int:
+        """See add()."""
+        return await sync_to_async(self.add)(details)
+
     def close(self) -> None:
         """Let it end after its last detail. See operations.monitors."""
         _operation("close")(self)
 
+    async def aclose(self) -> None:
+        """See close()."""
+        await sync_to_async(self.close)()
+
     def progress(self, now: datetime | None = None) -> Any:
         """Return operations.monitors.Progress: counts, status, rate and when it may end."""
         return _operation("progress_of")([self], now=now)[self.pk]
+
+    async def aprogress(self, now: datetime | None = None) -> Any:
+        """See progress()."""
+        return await sync_to_async(self.progress)(now)
 
 
 class MonitorAddition(models.Model):

@@ -12,7 +12,7 @@ from ..conf import alias_of
 from ..models import Alert, AlertRule, Change
 from ..status.masking import MASK
 from .changes import Edit, record_edits, record_rows
-from .tuning import check_columns, delete_rows, row_of, switch_rows
+from .tuning import Ids, check_columns, delete_rows, ids_of, row_of, switch_rows
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
@@ -99,12 +99,12 @@ def _resolve(using: str, rules: Iterable[int]) -> None:
     alerts.filter(resolved_at__isnull=True).update(resolved_at=timezone.now())
 
 
-def enable_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
+def enable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
     """Let rules be checked; return how many were disabled before."""
     return _switch(ids, using, enabled=True)
 
 
-def disable_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
+def disable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
     """Let rules be checked no more; return how many were enabled before.
 
     Their open alerts are resolved, and no message tells it.
@@ -112,10 +112,10 @@ def disable_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
     return _switch(ids, using, enabled=False)
 
 
-def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
+def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        chosen = AlertRule.objects.filter(pk__in=list(ids), enabled=not enabled)
+        chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule), enabled=not enabled)
         keys = [row.pk for row in switch_rows(alias, chosen, {"enabled": enabled})]
         AlertRule.objects.using(alias).filter(pk__in=keys).update(next_at=timezone.now())
         if not enabled:
@@ -123,7 +123,7 @@ def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
     return len(keys)
 
 
-def delete_alert_rules(ids: Iterable[int], *, using: str | None = None) -> int:
+def delete_alert_rules(ids: Ids, *, using: str | None = None) -> int:
     """Delete rules with their alerts; return how many there were. Messages on their way fail."""
-    chosen = AlertRule.objects.filter(pk__in=list(ids))
+    chosen = AlertRule.objects.filter(pk__in=ids_of(ids, AlertRule))
     return len(delete_rows(alias_of(using), chosen, ["kind"]))

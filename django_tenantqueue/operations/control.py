@@ -1,14 +1,13 @@
 """Changes that operators make to jobs and queues.
 
-Each function takes ids (any iterable) and returns the ids it changed, so that the caller can
-name the others. `using` is the alias of the jobs' database. None is the configured one. Each call
-leaves one entry in the list of changes, see acting_as().
+Each function takes ids or rows (any iterable, or one alone) and returns the ids it changed, so that
+the caller can name the others. `using` is the alias of the jobs' database. None is the configured
+one. Each call leaves one entry in the list of changes, see acting_as().
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,11 +22,11 @@ from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
 from ..queries import unique as unique_queries
 from ..queries.control import Changed
-from .changes import Edit, one_or_list, record_jobs
+from .changes import Edit, one_or_list, record_jobs, record_rows
 from .gates import cancel_waiting, release_later
 from .job_entries import CancelEntry, delete_entry, record_move, record_retry
 from .queues import Target, lane_of, queue_id_of
-from .tuning import switch_rows, tune_row
+from .tuning import Ids, ids_of, switch_rows, tune_row
 
 CLAIM_SECONDS = 1.0
 """For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
@@ -47,8 +46,8 @@ OPENING = {"num_slots", "max_per_second", "burst"}
 """Columns whose new value may let more jobs start."""
 
 
-def _ids(ids: Iterable[int]) -> list[int]:
-    return sorted({int(i) for i in ids})
+def _ids(ids: Ids) -> list[int]:
+    return ids_of(ids, Job)
 
 
 def _let_through(using: str, edits: queries.Edits, *, ready: bool = True) -> list[int]:
@@ -64,7 +63,7 @@ def _record(using: str, action: str, column: str, edits: queries.Edits, value: o
 
 
 def cancel(
-    ids: Iterable[int], *, using: str | None = None, recorded: bool = True
+    ids: Ids, *, using: str | None = None, recorded: bool = True
 ) -> tuple[list[int], list[int]]:
     """Cancel jobs; return (cancelled at once, asked to stop).
 
@@ -108,7 +107,7 @@ def cancel(
         time.sleep(CLAIM_SECONDS / 100)
 
 
-def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
+def retry(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready again that ended in error or were cancelled, with fresh attempts.
 
     They get their unique keys again if those are free, and run without them otherwise. Details
@@ -126,16 +125,14 @@ def retry(ids: Iterable[int], *, using: str | None = None, recorded: bool = True
     return _let_through(alias, edits)
 
 
-def find_without_arguments(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+def find_without_arguments(ids: Ids, *, using: str | None = None) -> list[int]:
     """Return those of `ids` whose arguments a rule of retention has removed."""
     jobs = Job.objects.using(alias_of(using)).finished()
     rows = jobs.filter(pk__in=_ids(ids), args__has_key=MARK)
     return sorted(rows.values_list("pk", flat=True))
 
 
-def delete_finished(
-    ids: Iterable[int], *, using: str | None = None, recorded: bool = True
-) -> list[int]:
+def delete_finished(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Delete finished jobs from the history.
 
     Jobs of a monitor are left, since it counts them. `recorded`: see cancel().
@@ -149,7 +146,7 @@ def delete_finished(
     return sorted(deleted)
 
 
-def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = True) -> list[int]:
+def run_now(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[int]:
     """Make jobs ready that wait for their time. `recorded`: see cancel()."""
     alias = alias_of(using)
     with transaction.atomic(using=alias):
@@ -160,7 +157,7 @@ def run_now(ids: Iterable[int], *, using: str | None = None, recorded: bool = Tr
 
 
 def change_priority(
-    ids: Iterable[int], priority: int, *, using: str | None = None, recorded: bool = True
+    ids: Ids, priority: int, *, using: str | None = None, recorded: bool = True
 ) -> list[int]:
     """Change the priority of jobs that wait, and so their places in line.
 
@@ -176,7 +173,7 @@ def change_priority(
 
 
 def change_run_at(
-    ids: Iterable[int], run_at: datetime | timedelta | float, *, using: str | None = None
+    ids: Ids, run_at: datetime | timedelta | float, *, using: str | None = None
 ) -> list[int]:
     """Change when waiting jobs may run: an aware datetime, or a timedelta or seconds from now.
 
@@ -193,7 +190,7 @@ def change_run_at(
 
 
 def change_queue(
-    ids: Iterable[int],
+    ids: Ids,
     *,
     tenant: str,
     queue: str,
@@ -216,7 +213,7 @@ def change_queue(
     return sorted(former)
 
 
-def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> None:
+def tune_queue(queue_id: int | TenantQueue, *, using: str | None = None, **changes: Any) -> None:
     """Change columns of a tenant queue, which are TUNABLE.
 
     Only the named columns are written. Raises InvalidOption for another column or an unknown
@@ -234,12 +231,29 @@ def tune_queue(queue_id: int, *, using: str | None = None, **changes: Any) -> No
         release_later(alias, (), ready=1)
 
 
-def pause(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: Any) -> TenantQueue:
+    """Return a tenant queue, made if there is none, with columns changed as tune_queue() does.
+
+    STRICT_QUEUES does not matter: this is the declaration. Raises what tune_queue() raises.
+    """
+    alias, settings = alias_of(using), get_settings()
+    key = {"tenant": check_tenant("tenant", tenant), "name": check_queue("name", name)}
+    new = {"num_slots": settings.default_num_slots, "executor": settings.executor_of(name)}
+    with transaction.atomic(using=alias):
+        row, is_new = TenantQueue.objects.using(alias).get_or_create(**key, defaults=new)
+        if is_new:
+            record_rows(alias, Change.Action.ADD, [row], Edit({}, key))
+        tune_queue(row.pk, using=alias, **changes)
+    row.refresh_from_db(using=alias)
+    return row
+
+
+def pause(queue_ids: Ids, *, using: str | None = None) -> int:
     """Start no more jobs of these queues; return how many were not paused before."""
     return _switch(queue_ids, alias_of(using), "paused", True)
 
 
-def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+def resume(queue_ids: Ids, *, using: str | None = None) -> int:
     """Start jobs of these queues again; return how many were paused before."""
     alias = alias_of(using)
     changed = _switch(queue_ids, alias, "paused", False)
@@ -247,16 +261,18 @@ def resume(queue_ids: Iterable[int], *, using: str | None = None) -> int:
     return changed
 
 
-def retire(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+def retire(queue_ids: Ids, *, using: str | None = None) -> int:
     """Let these queues take no new jobs; return how many did until now."""
     return _switch(queue_ids, alias_of(using), "retired", True)
 
 
-def reopen(queue_ids: Iterable[int], *, using: str | None = None) -> int:
+def reopen(queue_ids: Ids, *, using: str | None = None) -> int:
     """Let retired queues take new jobs again; return how many were retired."""
     return _switch(queue_ids, alias_of(using), "retired", False)
 
 
-def _switch(queue_ids: Iterable[int], alias: str, column: str, value: bool) -> int:
-    chosen = TenantQueue.objects.filter(pk__in=list(queue_ids), **{column: not value})
+def _switch(queue_ids: Ids, alias: str, column: str, value: bool) -> int:
+    chosen = TenantQueue.objects.filter(
+        pk__in=ids_of(queue_ids, TenantQueue), **{column: not value}
+    )
     return len(switch_rows(alias, chosen, {column: value}))

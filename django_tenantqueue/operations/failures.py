@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from django.db import transaction
 
 from ..batches import BATCH
+from ..calls.sources import RegisteredTask
 from ..conf import alias_of
 from ..models import Change, TenantQueue
 from ..status.failures import WALKED, Group, Walk, figure_name, walk_failed, walk_waiting
 from . import control
 from .changes import Entry
 from .gates import cancel_waiting, release_later
+from .tuning import ids_of
 
 MOST = BATCH * 5
 """Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
@@ -30,7 +33,7 @@ class Done:
 
 
 def retry_failed(
-    task: str,
+    task: str | RegisteredTask,
     error_class: str,
     since: datetime,
     *,
@@ -61,7 +64,7 @@ def retry_failed(
 
 
 def cancel_failed(
-    task: str,
+    task: str | RegisteredTask,
     error_class: str,
     *,
     queues: Iterable[int] | None = None,
@@ -88,9 +91,12 @@ def cancel_failed(
     return _in_steps(walk_waiting, alias, group, most, cancel)
 
 
-def _group(task: str, error: str, since: datetime, queues: Iterable[int] | None) -> Group:
-    chosen = None if queues is None else frozenset(queues)
-    return Group(figure_name(task), figure_name(error), since, chosen)
+def _group(
+    task: str | RegisteredTask, error: str, since: datetime, queues: Iterable[int] | None
+) -> Group:
+    chosen = None if queues is None else frozenset(ids_of(queues, TenantQueue))
+    name: Any = getattr(task, "name", task)
+    return Group(figure_name(name), figure_name(error), since, chosen)
 
 
 def _tenant_of(using: str, group: Group) -> str:

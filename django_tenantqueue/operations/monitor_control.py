@@ -23,7 +23,7 @@ from ..status.monitor_details import ENDED
 from . import control
 from .gates import release_and_wake, release_later
 from .monitor_retry import FailedRetry
-from .tuning import switch_rows, tune_row
+from .tuning import Ids, ids_of, switch_rows, tune_row
 
 TUNABLE = ("parallel", "interval", "priority", "paused", "stop_after_failures")
 """Columns of a monitor that operators change."""
@@ -46,19 +46,19 @@ def tune_monitor(monitor_id: int, *, using: str | None = None, **changes: Any) -
         _release(alias, [monitor_id])
 
 
-def pause_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
+def pause_monitors(ids: Ids, *, using: str | None = None) -> int:
     """Feed no more details of these monitors; return how many were not paused before."""
     return _switch(ids, paused=True, using=using)
 
 
-def resume_monitors(ids: Iterable[int], *, using: str | None = None) -> int:
+def resume_monitors(ids: Ids, *, using: str | None = None) -> int:
     """Feed details of these monitors again; return how many were paused before."""
     return _switch(ids, paused=False, using=using)
 
 
-def _switch(ids: Iterable[int], *, paused: bool, using: str | None) -> int:
+def _switch(ids: Ids, *, paused: bool, using: str | None) -> int:
     alias = alias_of(using)
-    chosen = sorted(set(ids))
+    chosen = ids_of(ids, ConcurrentJobMonitor)
     monitors = ConcurrentJobMonitor.objects.filter(pk__in=chosen, paused=not paused)
     changed = switch_rows(alias, monitors, {"paused": paused})
     _release(alias, chosen)
@@ -101,11 +101,11 @@ def cancel_monitor(monitor_id: int, *, using: str | None = None) -> int:
     return ended
 
 
-def find_cancelled(ids: Iterable[int], *, using: str | None = None) -> list[int]:
+def find_cancelled(ids: Ids, *, using: str | None = None) -> list[int]:
     """Return those of these jobs that cannot be retried since their monitor was cancelled."""
     alias = alias_of(using)
     monitors = ConcurrentJobMonitor.objects.using(alias).exclude(cancelled_at=None)
-    jobs = Job.objects.using(alias).finished().filter(pk__in=list(ids))
+    jobs = Job.objects.using(alias).finished().filter(pk__in=ids_of(ids, Job))
     jobs = jobs.filter(state__in=(State.ERROR, State.CANCELLED))
     return list(jobs.filter(monitor_id__in=monitors.values("pk")).values_list("pk", flat=True))
 

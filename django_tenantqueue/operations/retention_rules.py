@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..conf import alias_of
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
-from .tuning import add_row, check_columns, delete_rows, tune_row
+from .tuning import Ids, add_row, check_columns, delete_rows, ids_of, tune_row
 
 TUNABLE = DAYS
 """Columns of a rule that operators change."""
@@ -50,7 +49,7 @@ def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None
     tune_row(alias_of(using), RetentionRule, rule_id, changes, TUNABLE)
 
 
-def delete_rules(ids: Iterable[int], *, using: str | None = None) -> int:
+def delete_rules(ids: Ids, *, using: str | None = None) -> int:
     """Delete rules; return how many there were."""
-    chosen = RetentionRule.objects.filter(pk__in=list(ids))
+    chosen = RetentionRule.objects.filter(pk__in=ids_of(ids, RetentionRule))
     return len(delete_rows(alias_of(using), chosen, DAYS))

@@ -6,7 +6,6 @@ second. See routes.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -17,7 +16,7 @@ from ..exceptions import QueueRetired, UnknownQueue
 from ..models import Routing, TenantQueue
 from .queues import is_declared, near_names
 from .routes import forget_routes
-from .tuning import add_row, check_columns, delete_rows, row_of, write_columns
+from .tuning import Ids, add_row, check_columns, delete_rows, ids_of, row_of, write_columns
 
 TUNABLE = ("queue",)
 """Columns of a routing that operators change."""
@@ -86,10 +85,10 @@ def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) 
     return delete_routings(rows.values_list("pk", flat=True), using=using) == 1
 
 
-def delete_routings(ids: Iterable[int], *, using: str | None = None) -> int:
+def delete_routings(ids: Ids, *, using: str | None = None) -> int:
     """Delete routings; return how many there were."""
     alias = alias_of(using)
-    found = delete_rows(alias, Routing.objects.filter(pk__in=list(ids)), _ADDED)
+    found = delete_rows(alias, Routing.objects.filter(pk__in=ids_of(ids, Routing)), _ADDED)
     _act(alias)
     return len(found)
 

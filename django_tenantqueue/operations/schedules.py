@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..exceptions import InvalidOption
 from ..models import Change, Job, Schedule
 from .changes import Edit, record_edits, record_rows
 from .firing import enqueue_tick, next_look
-from .tuning import add_row, check_columns, delete_rows, row_of, switch_rows
+from .tuning import Ids, add_row, check_columns, delete_rows, ids_of, row_of, switch_rows
 
 TUNABLE = (
     "name",
@@ -162,7 +162,7 @@ TIMES = ("kind", "expression", "time_zone", "jitter_seconds", "starts_at", "ends
 """Columns that decide when a schedule is due."""
 
 
-def enable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
+def enable_schedules(ids: Ids, *, using: str | None = None) -> int:
     """Let schedules run; return how many were disabled before.
 
     Ticks that were missed meanwhile follow `catch_up`.
@@ -170,17 +170,17 @@ def enable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
     return _switch(ids, using, enabled=True)
 
 
-def disable_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
+def disable_schedules(ids: Ids, *, using: str | None = None) -> int:
     """Let schedules enqueue no more jobs; return how many were enabled before."""
     return _switch(ids, using, enabled=False)
 
 
-def _switch(ids: Iterable[int], using: str | None, *, enabled: bool) -> int:
-    chosen = Schedule.objects.filter(pk__in=list(ids), enabled=not enabled)
+def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
+    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule), enabled=not enabled)
     return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
 
 
-def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
+def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
     """Enqueue a job of each schedule now, whether it is enabled or not, and return the jobs.
 
     Their `scheduled_at` is now, and the next tick stays as it is. A schedule for all tenants is
@@ -189,7 +189,7 @@ def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
     alias = alias_of(using)
     jobs = []
     with transaction.atomic(using=alias):
-        found = list(_locked(alias).filter(pk__in=list(ids)))
+        found = list(_locked(alias).filter(pk__in=ids_of(ids, Schedule)))
         for row in found:
             now = timezone.now()
             if row.all_tenants:
@@ -207,10 +207,10 @@ def run_schedules(ids: Iterable[int], *, using: str | None = None) -> list[Job]:
     return jobs
 
 
-def delete_schedules(ids: Iterable[int], *, using: str | None = None) -> int:
+def delete_schedules(ids: Ids, *, using: str | None = None) -> int:
     """Delete schedules; their jobs stay. Return how many there were.
 
     One that code declares comes back with the next start of a worker: disable it instead.
     """
-    chosen = Schedule.objects.filter(pk__in=list(ids))
+    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
     return len(delete_rows(alias_of(using), chosen, ("task", "kind", "expression")))

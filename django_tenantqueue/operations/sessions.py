@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..models import Session
 from ..queries.gates import SessionLoad, count_sessions, prune_sessions
 from ..status.amounts import COUNTED_TO
 from .gates import release_later
-from .tuning import lock_or_make, switch_rows, tune_row, write_columns
+from .tuning import Ids, ids_of, lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("num_slots", "paused", "on_wait", "on_failure")
 """Columns of a session that operators change."""
@@ -58,12 +58,12 @@ def tune_session(session_id: int, *, using: str | None = None, **changes: Any) -
         _release(alias, [session])
 
 
-def pause_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
+def pause_sessions(ids: Ids, *, using: str | None = None) -> int:
     """Let no more jobs of these sessions through; return how many were not paused before."""
     return _change(ids, Q(paused=False), using=using, paused=True)
 
 
-def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
+def resume_sessions(ids: Ids, *, using: str | None = None) -> int:
     """Let jobs of these sessions through again, of paused ones and of those that have halted.
 
     Return how many were paused or halted before.
@@ -72,9 +72,9 @@ def resume_sessions(ids: Iterable[int], *, using: str | None = None) -> int:
     return _change(ids, is_closed, using=using, paused=False, halted_at=None, halted_by=None)
 
 
-def _change(ids: Iterable[int], wanted: Q, *, using: str | None, **changes: Any) -> int:
+def _change(ids: Ids, wanted: Q, *, using: str | None, **changes: Any) -> int:
     alias = alias_of(using)
-    found = switch_rows(alias, Session.objects.filter(wanted, pk__in=list(ids)), changes)
+    found = switch_rows(alias, Session.objects.filter(wanted, pk__in=ids_of(ids, Session)), changes)
     _release(alias, found)
     return len(found)
 

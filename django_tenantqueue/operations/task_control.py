@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from django.db import transaction
 
-from ..calls.sources import known_names
+from ..calls.sources import RegisteredTask, known_names
 from ..conf import alias_of
 from ..exceptions import InvalidOption
 from ..models import TaskControl
@@ -16,27 +16,30 @@ from ..queries.tasks import TaskLoad, count_tasks, mark_task_jobs
 from ..status.amounts import COUNTED_TO
 from ..status.task_names import is_known
 from . import gates
-from .tuning import delete_rows, lock_or_make, switch_rows, tune_row, write_columns
+from .tuning import Ids, delete_rows, ids_of, lock_or_make, switch_rows, tune_row, write_columns
 
 TUNABLE = ("paused", "num_slots", "max_per_second", "burst")
 """Columns of a control that operators change."""
 
 
-def pause_task(name: str, *, unknown: bool = False, using: str | None = None) -> TaskControl:
+def pause_task(
+    name: str | RegisteredTask, *, unknown: bool = False, using: str | None = None
+) -> TaskControl:
     """Start no more jobs of a task, of any tenant, on any machine; return its control.
 
-    `name` is the name that its jobs show. Running jobs continue. Jobs in a worker's buffer go back.
-    Raises InvalidOption when no task is known by that name, unless `unknown` is true.
+    `name`: the task, or the name that its jobs show. Running jobs continue. Jobs in a worker's
+    buffer go back. Raises InvalidOption when no task is known by that name, unless `unknown` is
+    true.
     """
     return _set(name, unknown, using, paused=True)
 
 
-def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
+def resume_task(name: str | RegisteredTask, *, using: str | None = None) -> TaskControl | None:
     """Start jobs of a task again, as many as its cap allows. None: it was not paused."""
     alias = alias_of(using)
     with transaction.atomic(using=alias):
         rows = TaskControl.objects.using(alias).select_for_update(no_key=True)
-        control = rows.filter(name=name, paused=True).first()
+        control = rows.filter(name=getattr(name, "name", name), paused=True).first()
         if control is None:
             return None
         _write(alias, control, paused=False)
@@ -44,7 +47,11 @@ def resume_task(name: str, *, using: str | None = None) -> TaskControl | None:
 
 
 def cap_task(
-    name: str, num_slots: int | None, *, unknown: bool = False, using: str | None = None
+    name: str | RegisteredTask,
+    num_slots: int | None,
+    *,
+    unknown: bool = False,
+    using: str | None = None,
 ) -> TaskControl:
     """Let at most `num_slots` jobs of a task run at once, of all tenants together. None: no limit.
 
@@ -55,7 +62,7 @@ def cap_task(
 
 
 def rate_task(
-    name: str,
+    name: str | RegisteredTask,
     max_per_second: float | None,
     burst: int | None = None,
     *,
@@ -71,8 +78,11 @@ def rate_task(
     return _set(name, unknown, using, max_per_second=max_per_second, burst=burst)
 
 
-def _set(name: str, unknown: bool, using: str | None, **changes: Any) -> TaskControl:
+def _set(
+    task: str | RegisteredTask, unknown: bool, using: str | None, **changes: Any
+) -> TaskControl:
     alias = alias_of(using)
+    name: Any = getattr(task, "name", task)
     if not unknown:
         check_name(name, using=alias)
     with transaction.atomic(using=alias):
@@ -111,32 +121,32 @@ def _write(using: str, control: TaskControl, **changes: Any) -> None:
     _take_effect(using, [control.name])
 
 
-def pause_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+def pause_controls(ids: Ids, *, using: str | None = None) -> int:
     """Pause tasks by the ids of their controls; return how many were not paused before."""
     return _switch(ids, using, paused=True)
 
 
-def resume_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+def resume_controls(ids: Ids, *, using: str | None = None) -> int:
     """Resume tasks by the ids of their controls; return how many were paused before."""
     return _switch(ids, using, paused=False)
 
 
-def _switch(ids: Iterable[int], using: str | None, *, paused: bool) -> int:
+def _switch(ids: Ids, using: str | None, *, paused: bool) -> int:
     alias = alias_of(using)
-    rows = TaskControl.objects.filter(pk__in=list(ids), paused=not paused)
+    rows = TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl), paused=not paused)
     found = switch_rows(alias, rows, {"paused": paused})
     if found:
         _take_effect(alias, [control.name for control in found])
     return len(found)
 
 
-def delete_controls(ids: Iterable[int], *, using: str | None = None) -> int:
+def delete_controls(ids: Ids, *, using: str | None = None) -> int:
     """Delete controls, so that their tasks run freely; return how many there were.
 
     Jobs in their lines become ready in steps, some thousand jobs a second.
     """
     alias = alias_of(using)
-    found = delete_rows(alias, TaskControl.objects.filter(pk__in=list(ids)), TUNABLE)
+    found = delete_rows(alias, TaskControl.objects.filter(pk__in=ids_of(ids, TaskControl)), TUNABLE)
     _take_effect(alias, [control.name for control in found])
     return len(found)
 

@@ -18,7 +18,7 @@ from ..models import ApiToken
 from ..models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
 from ..queries.tokens import touch_token
 from .actor import current_actor
-from .tuning import add_row, switch_rows, tune_row
+from .tuning import Ids, add_row, ids_of, switch_rows, tune_row
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -107,12 +107,12 @@ def revoke_token(token_id: int, *, using: str | None = None) -> bool:
     return bool(revoke_tokens([token_id], using=using))
 
 
-def revoke_tokens(ids: Iterable[int], *, using: str | None = None) -> int:
+def revoke_tokens(ids: Ids, *, using: str | None = None) -> int:
     """Let tokens be valid no more, for good; return how many were not revoked before.
 
     This process refuses them at once, others within a second of the commit.
     """
-    tokens = ApiToken.objects.filter(pk__in=list(ids), revoked_at=None)
+    tokens = ApiToken.objects.filter(pk__in=ids_of(ids, ApiToken), revoked_at=None)
     found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
     _known.clear()
     return len(found)

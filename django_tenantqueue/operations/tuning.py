@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
-from ..exceptions import InvalidOption
+from ..exceptions import InvalidArgument, InvalidOption
 from ..models import Change
 from .changes import Edit, merged, record_edits, record_rows
 
@@ -17,14 +17,36 @@ if TYPE_CHECKING:
 
 
 M = TypeVar("M", bound=Model)
+Ids = Iterable[int | Model] | int | Model
+"""Ids or rows, or one of them alone."""
 
 
-def row_of(rows: QuerySet[M], row_id: int) -> M:
-    """Return the row of that id. Raises its model's DoesNotExist, which names both."""
-    row = rows.filter(pk=row_id).first()
+def ids_of(rows: Any, model: type[Model]) -> list[int]:
+    """Return the ids that ids or rows of a model have, or one of them alone, in order.
+
+    Raises InvalidArgument for anything else.
+    """
+    noun = model._meta.verbose_name
+    if isinstance(rows, int | str | Model) or not isinstance(rows, Iterable):
+        rows = [rows]
+    found = set()
+    for row in rows:
+        row_id = row.pk if isinstance(row, model) else row
+        if isinstance(row_id, bool) or not isinstance(row_id, int):
+            raise InvalidArgument(
+                f"{row!r} is no {noun} and no id of one: give ids or rows, as in [7, 8]"
+            )
+        found.add(row_id)
+    return sorted(found)
+
+
+def row_of(rows: QuerySet[M], row_id: int | Model) -> M:
+    """Return the row of that id, or of a row. Raises its model's DoesNotExist, which names both."""
+    (number,) = ids_of(row_id, rows.model)
+    row = rows.filter(pk=number).first()
     if row is None:
         name = rows.model._meta.verbose_name
-        raise cast("Any", rows.model).DoesNotExist(f"there is no {name} {row_id!r}")
+        raise cast("Any", rows.model).DoesNotExist(f"there is no {name} {number!r}")
     return row
 
 
@@ -52,7 +74,11 @@ def check_columns(changes: Mapping[str, Any], tunable: Sequence[str]) -> None:
 
 
 def tune_row(
-    using: str, model: type[M], row_id: int, changes: Mapping[str, Any], tunable: Sequence[str]
+    using: str,
+    model: type[M],
+    row_id: int | Model,
+    changes: Mapping[str, Any],
+    tunable: Sequence[str],
 ) -> M | None:
     """Lock a row, write columns of it, record what changed, and return the row, in a transaction.
 

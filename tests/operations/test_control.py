@@ -9,8 +9,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from django_tenantqueue.exceptions import InvalidOption, QueueRetired
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueRetired
+from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.states import ACTIVE, FINAL, TRANSITIONS, WAITING, State
 from django_tenantqueue.status import queue_loads
@@ -350,3 +350,41 @@ def test_time_that_python_cannot_show_is_refused_by_the_table(column, value):
         connection.cursor() as cursor,
     ):
         cursor.execute(f"UPDATE tenantqueue_job SET {column} = %s WHERE id = %s", [value, job.pk])
+
+
+def test_operations_take_rows_ids_and_one_alone():
+    queue = make_queue("acme")
+    first, second = make_job(queue), make_job(queue)
+
+    assert control.cancel([first, second.pk]) == ([first.pk, second.pk], [])
+    assert control.retry(first) == [first.pk]
+    assert control.retry(Job.objects.filter(pk=second.pk)) == [second.pk]
+    assert control.change_priority(first.pk, 7) == [first.pk]
+    assert (control.pause(queue), control.pause([queue.pk]), control.resume(queue)) == (1, 0, 1)
+    control.tune_queue(queue, num_slots=7)
+    assert TenantQueue.objects.get(pk=queue.pk).num_slots == 7
+
+
+@pytest.mark.parametrize("wrong", ["7", ["7"], None, [None], [True], 1.5, object()])
+def test_operations_name_what_is_no_row(wrong):
+    with pytest.raises(InvalidArgument, match=r"is no job and no id of one: give ids or rows"):
+        control.cancel(wrong)
+    with pytest.raises(InvalidArgument, match="is no tenant queue and no id of one"):
+        control.pause(make_job())
+
+
+def test_queue_is_made_or_changed(settings):
+    settings.TENANTQUEUE = {"STRICT_QUEUES": True, "DEFAULT_NUM_SLOTS": 4}
+
+    made = control.make_queue("acme", "mail", weight=3)
+    changed = control.make_queue("acme", "mail", num_slots=9)
+
+    assert (made.num_slots, made.weight) == (4, 3)
+    assert (changed.pk, changed.num_slots, changed.weight) == (made.pk, 9, 3)
+    assert list(Change.objects.order_by("pk").values_list("action", flat=True)) == [
+        *("add", "tune"),
+        "tune",
+    ]
+    with pytest.raises(InvalidOption, match="cannot be tuned"):
+        control.make_queue("acme", "other", colour=1)
+    assert not TenantQueue.objects.filter(name="other").exists()

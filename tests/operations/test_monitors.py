@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connection
 from django.utils import timezone
 
@@ -543,3 +544,18 @@ def test_progress_says_that_its_queue_is_paused() -> None:
     monitor = start(tenant="acme", queue="import")
 
     assert monitor.progress().reason == "its queue (acme / import) is paused"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_coroutines_start_and_follow_a_monitor():
+    async def follow():
+        monitor = await ConcurrentJobMonitor.objects.astart(
+            "all", [noop.call()], parallel=1, keep_open=True
+        )
+        added = await monitor.aadd([noop.call()])
+        await monitor.aclose()
+        progress = await monitor.aprogress()
+        job = await (await noop.adelay()).arefresh()
+        return added, progress.total, job.state
+
+    assert async_to_sync(follow)() == (1, 2, "created")

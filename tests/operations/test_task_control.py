@@ -12,7 +12,7 @@ from django_tenantqueue import ConcurrentJobMonitor, Unique, delay
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.gates import JobGates
 from django_tenantqueue.models import Job, Session, TaskControl, TenantQueue
-from django_tenantqueue.operations import control, task_gate
+from django_tenantqueue.operations import control, task_control, task_gate
 from django_tenantqueue.operations.claim import Claimer
 from django_tenantqueue.operations.gates import Sweep, keys_of, release
 from django_tenantqueue.operations.monitor_control import cancel_monitor
@@ -479,3 +479,9 @@ class FakeClaims:
         assert exchange_in_transaction("default", self.worker_id, finished=done).finished
         if job.gates:
             release("default", keys_of([JobGates.read(job.gates)]))
+
+
+def test_task_itself_names_what_is_controlled():
+    assert task_control.pause_task(noop).name == noop.name
+    assert task_control.resume_task(noop).paused is False
+    assert task_control.cap_task(noop, 3).num_slots == 3
