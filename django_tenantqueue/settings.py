@@ -161,9 +161,9 @@ class Settings:
     """What the status of a failed job says to whoever holds its link. Your own text is translated
     by your own catalogue. "message": the message of the job's exception."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
-    """Hosts that HTTP jobs may call. `*` stands for any text. An address that is not public
-    (loopback, private, link-local, metadata) is refused unless an entry names it, or a network that
-    has it, such as "10.1.0.0/16"."""
+    """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. An address
+    that is not public (loopback, private, link-local, metadata) is refused unless an entry names
+    it, or a network that has it, such as "10.1.0.0/16"."""
     http_tenant_hosts: str | None = None
     """Dotted path of a callable: tenant -> the list in place of `HTTP_ALLOWED_HOSTS`; None: no
     other. Workers keep an answer for 60 seconds."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import logging
 import time
-from collections.abc import Callable
-from urllib import request as urllib_request
-from urllib.error import HTTPError
+from collections.abc import Callable, Mapping
 
 from django.core.mail import EmailMessage
 
-from ..exceptions import DeliveryFailed
+from ..exceptions import (
+    AddressRefused,
+    DeliveryFailed,
+    RequestFailed,
+    RequestRejected,
+    Unsupported,
+)
+from ..http.addresses import Hosts, hosts_of
+from ..http.answer import Answer
 from ..models import AlertRule
 from ..webhooks import signed_headers
 from .messages import Message, json_of, lines_of, slack_of, title_of
@@ -19,44 +25,42 @@ from .messages import Message, json_of, lines_of, slack_of, title_of
 logger = logging.getLogger("django_tenantqueue.alerts")
 
 TIMEOUT_SECONDS = 10.0
-"""How long a receiver may keep silent. Halved: slow ones get messages twice. Doubled: one that
-hangs takes a thread for longer."""
+"""How long a request may take. Halved: slow receivers get messages twice. Doubled: one that hangs
+takes a thread for longer."""
 
 
 def post(rule: AlertRule, message: Message) -> None:
-    """Post a message to the webhook of a rule. Raises DeliveryFailed."""
+    """Post a message to the webhook of a rule, as HTTP jobs do. Raises DeliveryFailed."""
     if not rule.webhook_url:
         return
     is_slack = rule.webhook_format == AlertRule.Format.SLACK
     body = (slack_of if is_slack else json_of)(message).encode()
     keys = [rule.signing_key] if rule.webhook_secret else []
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "django-tenantqueue",
-        **signed_headers(message["id"], body, int(time.time()), keys),
-    }
-    # Knows http and https alone, and follows no redirect: the message would go to another place.
-    opener = urllib_request.OpenerDirector()
-    for handler in (
-        urllib_request.ProxyHandler(),
-        urllib_request.HTTPHandler(),
-        urllib_request.HTTPSHandler(),
-        urllib_request.HTTPErrorProcessor(),
-        urllib_request.HTTPDefaultErrorHandler(),
-    ):
-        opener.add_handler(handler)
-    asked = urllib_request.Request(rule.webhook_url, body, headers, method="POST")  # noqa: S310
+    headers = signed_headers(message["id"], body, int(time.time()), keys)
     try:
-        answer = opener.open(asked, timeout=TIMEOUT_SECONDS)
-        if answer is None:
-            raise DeliveryFailed(f"{rule.shown_url} is no address of a webhook")
-        answer.close()
-    except HTTPError as error:
-        error.close()
-        raise DeliveryFailed(f"{rule.shown_url} answered {error.code}") from None
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", None) or type(error).__name__
+        hosts = hosts_of(rule.tenant)
+        answer = asyncio.run(_send(rule.webhook_url, body, headers, hosts))
+    except AddressRefused as error:
+        raise DeliveryFailed(f"{rule.shown_url} may not be called: {error}") from None
+    except RequestRejected:  # whose message has the URL
+        raise DeliveryFailed(f"{rule.shown_url} is no address of a webhook") from None
+    except RequestFailed as error:
+        reason = str(error).partition(": ")[2]  # before it is the URL
         raise DeliveryFailed(f"{rule.shown_url} cannot be reached: {reason}") from None
+    if not 200 <= answer.status < 300:
+        raise DeliveryFailed(f"{rule.shown_url} answered {answer.status}")
+
+
+async def _send(url: str, body: bytes, headers: Mapping[str, str], hosts: Hosts) -> Answer:
+    try:
+        from ..http.client import get_client
+    except ImportError as error:
+        raise Unsupported(
+            f"webhooks of alerts need a package that is missing here ({error.name}): "
+            "pip install 'django-tenantqueue[http]'"
+        ) from None
+    client = await get_client()
+    return await client.post(url, body, headers, hosts, TIMEOUT_SECONDS)
 
 
 def mail(rule: AlertRule, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Which hosts and addresses HTTP jobs may call."""
+"""Which hosts and addresses HTTP jobs and webhooks of alerts may call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from ..conf import check_host_entry, read_network
+from django.utils.module_loading import import_string
+
+from ..conf import check_host_entry, get_settings, read_network
 from ..exceptions import AddressRefused
 
 Address = IPv4Address | IPv6Address
@@ -66,6 +68,14 @@ def read_hosts(entries: tuple[str, ...]) -> Hosts:
         else:
             networks.append(network)
     return Hosts(tuple(names), tuple(networks))
+
+
+def hosts_of(tenant: str) -> Hosts:
+    """Return the hosts that requests of a tenant may call, as the settings say now."""
+    settings, said = get_settings(), None
+    if settings.http_tenant_hosts is not None:
+        said = import_string(settings.http_tenant_hosts)(tenant)
+    return read_hosts(tuple(settings.http_allowed_hosts if said is None else said))
 
 
 @lru_cache(maxsize=10_000)

@@ -7,16 +7,14 @@ from urllib.parse import urlsplit
 
 from asgiref.sync import sync_to_async
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from ..calls.call import Call
 from ..calls.callback_url import register_maker
 from ..calls.sources import INTERNAL
-from ..conf import get_settings
 from ..exceptions import AddressRefused, InvalidArgument, Permanent
 from ..execution.current_job import current_job
 from ..status.job_status import describe_job
-from .addresses import read_hosts
+from .addresses import hosts_of
 from .job import HTTPTask, post
 from .request import check_request
 
@@ -45,7 +43,7 @@ def _call(url: str, tenant: str) -> Call:
     """Return the call. Raises InvalidArgument for a URL that jobs of the tenant may not call."""
     try:
         check_request(url)
-        _hosts(tenant).check(_host_of(url))
+        hosts_of(tenant).check(_host_of(url))
     except (InvalidArgument, AddressRefused) as error:
         raise InvalidArgument(f"callback_url: {error}") from None
     return post_end.call(url)
@@ -58,14 +56,6 @@ def _host_of(url: str) -> str:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         return host
-
-
-def _hosts(tenant: str) -> Any:
-    settings = get_settings()
-    said = None
-    if settings.http_tenant_hosts is not None:
-        said = import_string(settings.http_tenant_hosts)(tenant)
-    return read_hosts(tuple(settings.http_allowed_hosts if said is None else said))
 
 
 register_maker(_call)

@@ -16,8 +16,13 @@ from ..exceptions import InvalidArgument
 
 RULES = ("status", "fireworq")
 """What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""
-OWN_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
-"""Headers that belong to the request itself, besides all of Standard Webhooks (`webhook-…`)."""
+OWN_HEADERS = (
+    *("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer"),
+    *("transfer-encoding", "upgrade"),
+)
+"""Headers of the request itself and its connection, besides all of Standard Webhooks (`webhook-…`).
+
+A client that sends `Expect` waits for an answer that many servers never send."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 
@@ -81,7 +86,7 @@ def _check_header(name: object, value: object) -> None:
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
         raise InvalidArgument(f"headers: {name!r} cannot be the name of a header")
     if name.lower() in OWN_HEADERS or name.lower().startswith("webhook-"):
-        raise InvalidArgument(f"headers: {name!r} is set by the worker")
+        raise InvalidArgument(f"headers: {name!r} is set by the worker, or not sent")
     text = "" if isinstance(value, Placeholder) else value
     if not isinstance(text, str) or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
         raise InvalidArgument(f"headers: the value of {name!r} must be a str without line breaks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -18,7 +19,7 @@ from standardwebhooks import Webhook
 from django_tenantqueue.alerts.channels import log, post
 from django_tenantqueue.alerts.channels import mail as send_mail
 from django_tenantqueue.alerts.messages import make_message, slack_of, title_of
-from django_tenantqueue.exceptions import DeliveryFailed
+from django_tenantqueue.exceptions import DeliveryFailed, Unsupported
 from django_tenantqueue.models import Alert, AlertRule
 from django_tenantqueue.operations.alert_rules import delete_alert_rules, make_alert_rule
 from django_tenantqueue.testing import run_pending
@@ -32,6 +33,11 @@ pytestmark = pytest.mark.django_db
 def receiver() -> Iterator[HttpReceiver]:
     with http_receiver() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _receivers_here(settings: Any) -> None:
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1", "*.example"]}
 
 
 def rule_of(**columns: Any) -> AlertRule:
@@ -75,6 +81,60 @@ def test_redirect_is_not_followed(receiver: HttpReceiver) -> None:
         post(rule, message_of(rule))
 
     assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "hosts", [{}, {"HTTP_TENANT_HOSTS": "tests.alerts.test_channels.hosts_of"}], ids=["all", "own"]
+)
+def test_webhook_calls_no_host_that_http_jobs_may_not(
+    receiver: HttpReceiver, settings: Any, hosts: dict[str, str]
+) -> None:
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["127.0.0.1"] if hosts else ["*"], **hosts}
+    rule = rule_of(webhook_url=receiver.url, webhook_secret=SECRET, tenant="acme")
+
+    with pytest.raises(DeliveryFailed, match=r"http://127.0.0.1/… may not be called") as caught:
+        post(rule, message_of(rule))
+
+    assert "token" not in str(caught.value)
+    assert receiver.requests == []
+
+
+def hosts_of(tenant: str) -> list[str]:
+    """Return the hosts of a tenant: see HTTP_TENANT_HOSTS."""
+    return [f"{tenant}.example"]
+
+
+def test_name_with_a_private_address_is_not_called(receiver: HttpReceiver, settings: Any) -> None:
+    settings.TENANTQUEUE = {"HTTP_ALLOWED_HOSTS": ["*"]}
+    rule = rule_of(webhook_url=f"http://localhost:{receiver.port}/hook/token/")
+
+    with pytest.raises(DeliveryFailed, match="which is not public"):
+        post(rule, message_of(rule))
+
+    assert receiver.requests == []
+
+
+def test_proxy_of_the_environment_is_not_used(
+    receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with http_receiver() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("no_proxy", "")
+        rule = rule_of(webhook_url=receiver.url, webhook_secret=SECRET)
+
+        post(rule, message_of(rule))
+
+        assert (len(receiver.requests), proxy.requests) == (1, [])
+
+
+def test_webhook_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "django_tenantqueue.http.client", raising=False)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    rule = rule_of(webhook_url="https://hooks.example/")
+
+    with pytest.raises(Unsupported, match=r"pip install 'django-tenantqueue\[http\]'"):
+        post(rule, message_of(rule))
 
 
 def test_receiver_that_is_down_is_an_error_without_its_path(receiver: HttpReceiver) -> None:

@@ -190,6 +190,8 @@ def test_job_may_be_a_detail_of_a_monitor(endpoint: Endpoint):
         ("https://a.example/", {"headers": {"a b": ""}}, "'a b' cannot be the name"),
         ("https://a.example/", {"headers": {"Host": "b"}}, "'Host' is set by the worker"),
         ("https://a.example/", {"headers": {"Webhook-Id": "b"}}, "is set by the worker"),
+        ("https://a.example/", {"headers": {"Expect": "100-continue"}}, "'Expect' is set by"),
+        ("https://a.example/", {"headers": {"Upgrade": "h2c"}}, "'Upgrade' is set by"),
         ("https://a.example/", {"headers": {"a": "b\r\nc: d"}}, "without line breaks"),
         ("https://a.example/", {"headers": {"a": 7}}, "must be a str"),
     ],

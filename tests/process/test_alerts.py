@@ -23,7 +23,12 @@ from tests.testapp.tasks import fail_for_good, noop
 from .receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
 from .workers import Workers, make_queue, wait_until
 
-SOON = {"ALERT_INTERVAL": 0.3, "BACKOFF_BASE": 0.1, "BACKOFF_MAX": 0.3}
+SOON = {
+    "ALERT_INTERVAL": 0.3,
+    "BACKOFF_BASE": 0.1,
+    "BACKOFF_MAX": 0.3,
+    "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],
+}
 DELIVERIES = "django_tenantqueue.alerts.deliver"
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ninja import NinjaAPI
 
+from ...models import IdempotencyKey
 from .access import Needs
 from .problems import MEDIA_TYPE
 from .schemas import Problem
@@ -20,6 +21,7 @@ TENANT: dict[str, Any] = {
     "description": "The tenant that the request is about. A token for all tenants needs it.",
     "schema": {"type": "string", "maxLength": 200},
 }
+LONGEST_KEY = IdempotencyKey._meta.get_field("key").max_length or 0
 KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
@@ -28,7 +30,12 @@ KEY: dict[str, Any] = {
         "A text of your choice. Another request with it gets the first one's answer for 24 hours, "
         "and does nothing."
     ),
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_KEY,
+        "pattern": '^"?[!#-~]+"?$',
+    },
 }
 MEANINGS = {
     400: "The body is not JSON",

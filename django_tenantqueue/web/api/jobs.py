@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from ninja import Path, Query, Router
 from ...calls.sources import INTERNAL
 from ...conf import get_settings
 from ...exceptions import RequestRefused
-from ...models import IdempotencyKey, Job
+from ...models import Job
 from ...operations import control
 from ...operations.idempotency import Answer, do_once
 from ...queries.lists import NEWEST, JobFilter
@@ -27,14 +28,13 @@ from ...status.job_pages import find_jobs, queue_ids
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
-from .documents import KEY, operation
+from .documents import KEY, LONGEST_KEY, operation
 from .submission import QueuesMissing, Submitted, offered_tasks
 
 router = Router(tags=["jobs"])
 
 JobId = Annotated[int, Path(ge=1, le=schemas.MOST_ID)]
 Name = Annotated[str | None, Query(min_length=1, max_length=500)]
-LONGEST_KEY = IdempotencyKey._meta.get_field("key").max_length or 0
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> HttpResponse:
@@ -126,9 +126,13 @@ def _with_key(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return act()
+    if len(key) > LONGEST_KEY or not re.fullmatch(KEY["schema"]["pattern"], key):
+        raise RequestRefused(
+            422,
+            f"Idempotency-Key: give 1 to {LONGEST_KEY} visible ASCII characters, no spaces, in "
+            "quotes or without.",
+        )
     key = key.strip('"')  # the draft has a string of structured fields
-    if not 1 <= len(key) <= LONGEST_KEY or not is_storable(key):
-        raise RequestRefused(422, f"Idempotency-Key: give 1 to {LONGEST_KEY} characters.")
     said = f"{request.path}\n{caller.tenant}\n".encode() + request.body
     digest = hashlib.sha256(said).hexdigest()
     return do_once(get_settings().database, caller.token, caller.tenant, key, digest, act)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ...conf import TEN_YEARS
 from ...operations.enqueue import BULK_ROWS
 from ...queries.lists import NEWEST
 from ...states import State
@@ -35,8 +36,13 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("give a time of the years 1 to 9999") from None
 
 
+def _integral(value: Any) -> Any:
+    # 7.0 is an integer in JSON Schema, and what JavaScript and some encoders write
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Moment = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_in_utc)]
-Whole = Annotated[int, Field(strict=True)]
+Whole = Annotated[int, BeforeValidator(_integral), Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
 Id = Annotated[int, Field(ge=1, le=MOST_ID)]
@@ -59,7 +65,7 @@ class UniqueInput(Input):
     )
     key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Absent: the task and its arguments."""
-    ttl_seconds: Number | None = None
+    ttl_seconds: Annotated[Number, Field(gt=0, lt=TEN_YEARS)] | None = None
     on_conflict: Literal["return", "raise"] = "return"
 
 
@@ -105,9 +111,9 @@ class QueueChanges(Input):
 
     num_slots: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
     weight: Annotated[Whole, Field(ge=1, le=1000)] = 1
-    max_per_second: Number | None = None
-    burst: Whole | None = None
-    max_waiting: Whole | None = None
+    max_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = None
+    burst: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    max_waiting: Annotated[Whole, Field(ge=0, le=100_000_000)] | None = None
     paused: Flag = False
     retired: Flag = False
 
@@ -125,10 +131,10 @@ class MonitorChanges(Input):
     """What can be tuned of a monitor."""
 
     parallel: Annotated[Whole, Field(ge=0, le=1_000_000)] = 1
-    interval: Annotated[Number, Field(ge=0)] = 0.0
+    interval: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
     priority: Annotated[Whole, Field(ge=-32768, le=32767)] = 0
     paused: Flag = False
-    stop_after_failures: Whole | None = None
+    stop_after_failures: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
 
 
 class RoutingChanges(Input):

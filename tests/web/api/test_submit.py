@@ -70,6 +70,15 @@ def test_delay_counts_from_now(api: ApiClient) -> None:
     assert timedelta(minutes=59) < only_job().run_at - timezone.now() <= timedelta(hours=1)
 
 
+def test_integer_may_be_written_with_a_fraction_of_zero(api: ApiClient) -> None:
+    body = {"task": ADD, "args": [1], "priority": 7.0, "max_attempts": 2.0}
+
+    assert api.post("/jobs", body).status_code == 201
+    assert (only_job().priority, only_job().max_attempts) == (7, 2)
+    for wrong in (7.5, 1e300, True):
+        assert api.post("/jobs", {**body, "priority": wrong}).status_code == 422
+
+
 def test_session_and_user_are_those_of_the_tenant(api: ApiClient) -> None:
     api.post("/jobs", {"task": ADD, "args": [1], "session": "s", "user": "u"})
 
@@ -324,7 +333,7 @@ def test_key_is_free_again_after_a_day(api: ApiClient) -> None:
     assert idempotency.prune_idempotency_keys("default") == 1
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256])
+@pytest.mark.parametrize("key", ["", '""', "x" * 256, f'"{"x" * 254}"', "a b", "é", 'a"b'])
 def test_impossible_key_is_refused(api: ApiClient, key: str) -> None:
     response = api.post("/jobs", {"task": ADD, "args": [1]}, Idempotency_Key=key)
 
