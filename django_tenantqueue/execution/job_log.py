@@ -6,8 +6,10 @@ import logging
 import traceback
 from typing import Any
 
+from ..conf import get_settings
 from ..exceptions import Permanent, Retry, TimeLimitExceeded
 from ..states import State
+from ..text import clean_text
 from ..tracebacks import folded_text
 from .current_job import RunningJob
 
@@ -104,14 +106,16 @@ def _say_broken(running: RunningJob) -> None:
 
 
 def fold_frames(record: logging.LogRecord) -> bool:
-    """Fold the worker's own frames in a traceback that is logged: a filter of the logger.
+    """Fold the worker's own frames in a traceback that is logged, and cut what is too long.
 
-    Formatters take the text that is noted here. `exc_info` keeps all frames, for those who read it.
+    A filter of the logger. Formatters take the text that is noted here. `exc_info` keeps all, for
+    those who read it.
     """
     error = record.exc_info[1] if record.exc_info else None
     if error is not None and not record.exc_text:
         try:
-            record.exc_text = folded_text("".join(traceback.format_exception(error)).rstrip("\n"))
+            whole = "".join(traceback.format_exception(error)).rstrip("\n")
+            record.exc_text = folded_text(clean_text(whole, get_settings().max_traceback_chars))
         except BaseException:  # noqa: BLE001 - the error is an object of users' code
             record.exc_info, record.exc_text = None, "(the traceback cannot be shown)"
     return True

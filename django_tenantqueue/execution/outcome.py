@@ -225,8 +225,8 @@ def unjudged(running: RunningJob, error: BaseException, failure: BaseException) 
     return Outcome(finished=_finished(running, State.ERROR, json.dumps({"error": described})))
 
 
-def _given_back(running: RunningJob, error: BaseException, seconds: float) -> Outcome:
-    return Outcome(give_back=seconds, reason=json.dumps(describe_error(error, running.attempt)))
+def _given_back(running: RunningJob, described: dict[str, Any], seconds: float) -> Outcome:
+    return Outcome(give_back=seconds, reason=json.dumps(described))
 
 
 def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseException) -> Outcome:
@@ -240,10 +240,11 @@ def _judged(running: RunningJob, task: RegisteredTask | None, error: BaseExcepti
             claimed.name,
             extra=about(running),
         )
-        return _given_back(running, error, UNKNOWN_DELAY)
+        return _given_back(running, describe_error(error, running.attempt), UNKNOWN_DELAY)
     if isinstance(error, Postpone) and not running.cancel_requested:
-        logger.info("job %s: postponed: %s", claimed.id, error, extra=about(running))
-        return _given_back(running, error, error.after_seconds or 0.0)
+        described = describe_error(error, running.attempt)
+        logger.info("job %s: postponed: %s", claimed.id, described["message"], extra=about(running))
+        return _given_back(running, described, error.after_seconds or 0.0)
     if isinstance(error, Cancelled):
         return Outcome(finished=ended(running, State.CANCELLED, error))
     again = claimed.attempt < claimed.max_attempts

@@ -45,7 +45,8 @@ SESSION = b"""
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
     SET enable_bitmapscan = off;
-    SET standard_conforming_strings = on;
+    SET DateStyle = 'ISO';
+    SET array_nulls = on;
     SET lock_timeout = %d;
     SET statement_timeout = '%ds'
 """ % (WORKER_LOCK_MILLISECONDS, STATEMENT_SECONDS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from django_tenantqueue import Permanent, Retry, task
+from django_tenantqueue import Permanent, Postpone, Retry, task
 from django_tenantqueue.execution import job_log
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.outcome import Outcome, judge
@@ -111,6 +112,16 @@ def test_traceback_is_logged_once_without_the_frames_of_the_worker(claimed_job, 
     assert 'raise ValueError("line one\\nline two")' in caplog.text
     (record,) = caplog.records
     assert record.exc_info[1].__traceback__ is not None, "for those who read it themselves"
+
+
+@pytest.mark.parametrize("error", [ValueError, Permanent, Retry, partial(Postpone, after=1)])
+def test_message_is_cut_when_it_is_long(error, claimed_job, caplog):
+    with caplog.at_level(logging.INFO):
+        judge(run_of(claimed_job), None, error("long " * 100_000))
+
+    (record,) = caplog.records
+    assert len(caplog.text) < 30_000
+    assert "long" in record.getMessage()
 
 
 @pytest.mark.parametrize("error", [Permanent("no"), Retry("later")])

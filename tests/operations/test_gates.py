@@ -30,11 +30,14 @@ def states(jobs: list[Job]) -> list[str]:
     return [job.refresh().state for job in jobs]
 
 
+@pytest.mark.parametrize("standard_strings", ["on", "off"])
 @pytest.mark.parametrize(
     ("tenant", "key"),
     [("acme", "user:7"), ("", "a"), ("a/b", "c/d"), ("a\\", "/b"), ("\\/", "a\n/b")],
 )
-def test_row_of_a_gate_names_tenant_and_key(tenant: str, key: str) -> None:
+def test_row_of_a_gate_names_tenant_and_key(tenant: str, key: str, standard_strings: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL standard_conforming_strings = {standard_strings}")
     fail.using(session=key, tenant=tenant, max_attempts=1, on_failure="halt").delay()
     run_commit_hooks("default")
     assert Session.objects.values_list("tenant", "key").get() == (tenant, key)

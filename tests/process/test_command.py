@@ -113,10 +113,14 @@ def test_a_filtered_queue_is_served_when_it_comes_into_being_later(workers: Work
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--processes=0", "0 is too few: at least 1"),
+        ("--processes=0", "'0' is not a whole number from 1 to 1,000"),
         ("--processes=two", "'two' is not a whole number"),
-        ("--threads=-1", "-1 is too few: at least 1"),
+        ("--threads=-1", "'-1' is not a whole number from 1 to 10,000"),
         ("--async-slots=x", "'x' is not a whole number"),
+        ("--threads=999999999", "'999999999' is not a whole number from 1 to 10,000"),
+        ("--async-slots=999999999", "is not a whole number from 1 to 10,000"),
+        ("--max-rss=" + 30 * "9", "is not a whole number from 1 to 1,073,741,824"),
+        ("--metrics-port=65536", "is not a whole number from 1 to 65,535"),
         ("--shutdown-timeout=-1", "is not a number of seconds"),
         ("--shutdown-timeout=soon", "'soon' is not a number of seconds"),
         ("--quues=mail", "unrecognized arguments: --quues=mail"),
@@ -128,6 +132,7 @@ def test_a_bad_option_is_named_when_it_is_given(workers: Workers, option: str, m
     assert runner.process.returncode == 2
     assert message in runner.output
     assert "Traceback" not in runner.output
+    assert not Worker.objects.exists()
 
 
 def test_an_unknown_database_is_named_when_it_is_given(workers: Workers):

@@ -82,6 +82,12 @@ def test_lines_of_sql_fit_when_they_are_read():
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.sql")), ids=lambda path: path.name)
+def test_text_means_the_same_when_a_role_changes_standard_conforming_strings(path):
+    """A backslash does in texts that begin with E alone."""
+    assert not re.findall(r"(?<!E)'(?=[^'\n]*\\)[^'\n]*'", path.read_text())
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.sql")), ids=lambda path: path.name)
 def test_head_comment_is_short_when_a_statement_is_added(path):
     lines = path.read_text().splitlines()
     head = list(takewhile(lambda line: line.startswith("--"), lines))

@@ -38,6 +38,16 @@ def test_time_is_read_in_utc_when_the_server_has_another_time_zone(options, zone
     assert at.tzinfo is UTC
 
 
+def test_values_are_read_when_the_role_has_other_formats(options):
+    options(options="-c DateStyle=German -c array_nulls=off -c standard_conforming_strings=off")
+    with connect("default", "test") as connection:
+        at, texts = connection.execute(
+            "SELECT '2026-07-01 12:00+00'::timestamptz, '{NULL}'::text[]"
+        ).fetchone()
+
+    assert (at, texts) == (datetime(2026, 7, 1, 12, tzinfo=UTC), [None])
+
+
 def test_role_is_taken_on_when_the_project_names_one(options):
     options(assume_role="pg_monitor")
     with connect("default", "test") as connection:

@@ -11,6 +11,7 @@ from ...models import TenantQueue
 from ...operations.erasure import erase_tenant
 from ...text import number_of
 from ..database import acting_as_shell_user, jobs_database
+from ..numbers import seconds
 from ..printing import PrintingCommand
 
 
@@ -35,7 +36,7 @@ class Command(PrintingCommand):
         add("--stop", action="store_true", help="ask its running jobs to stop")
         add(
             "--wait",
-            type=float,
+            type=seconds,
             default=60.0,
             metavar="SECONDS",
             help="with --stop: longest wait for their ends (default: 60)",

@@ -32,36 +32,14 @@ from ...worker.config import ASYNC_SLOTS, WorkerConfig
 from ...worker.supervisor.reload import Reloader
 from ...worker.supervisor.supervisor import Supervisor
 from ..database import jobs_database, telling_database_errors
+from ..numbers import seconds, whole_number
 
-
-def _at_least(least: int) -> Any:
-    def number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is too few: at least {least}")
-        return value
-
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not 0 <= value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
-    return value
-
-
-def _port(text: str) -> int:
-    number = int(_at_least(1)(text))
-    if number > 65_535:
-        raise argparse.ArgumentTypeError(f"{number} is not a port: at most 65535")
-    return number
+MOST_PROCESSES = 1_000
+MOST_THREADS = 10_000
+MOST_ASYNC_SLOTS = 10_000
+"""Jobs of a child, for each of which its supervisor looks at some memory every second."""
+MOST_MEGABYTES = 1 << 30
+MOST_JOBS = 1_000_000_000
 
 
 def _bytes(megabytes: int | None) -> int | None:
@@ -143,11 +121,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         add = parser.add_argument
-        add("--processes", type=_at_least(1), default=1, help="child processes (default 1)")
-        add("--threads", type=_at_least(1), help=f"threads per child (default {THREADS})")
+        add(
+            "--processes",
+            type=whole_number(1, MOST_PROCESSES),
+            default=1,
+            help="child processes (default 1)",
+        )
+        add(
+            "--threads",
+            type=whole_number(1, MOST_THREADS),
+            help=f"threads per child (default {THREADS})",
+        )
         add(
             "--async-slots",
-            type=_at_least(1),
+            type=whole_number(1, MOST_ASYNC_SLOTS),
             help=f"coroutine jobs at once per child (default {ASYNC_SLOTS})",
         )
         for option, text in (
@@ -164,26 +151,26 @@ class Command(BaseCommand):
         add("--burst", action="store_true", help="end when nothing is ready to run")
         add(
             "--shutdown-timeout",
-            type=_seconds,
+            type=seconds,
             default=30.0,
             metavar="SECONDS",
             help="time that running jobs have to end (default 30)",
         )
         add(
             "--max-jobs",
-            type=_at_least(1),
+            type=whole_number(1, MOST_JOBS),
             metavar="N",
             help="replace a child by a new one after this many jobs",
         )
         add(
             "--max-rss",
-            type=_at_least(1),
+            type=whole_number(1, MOST_MEGABYTES),
             metavar="MB",
             help="replace a child by a new one, when its jobs have ended, beyond so much memory",
         )
         add(
             "--kill-rss",
-            type=_at_least(1),
+            type=whole_number(1, MOST_MEGABYTES),
             metavar="MB",
             help="kill a child beyond so much memory (default: twice --max-rss)",
         )
@@ -199,7 +186,7 @@ class Command(BaseCommand):
         )
         add(
             "--metrics-port",
-            type=_port,
+            type=whole_number(1, 65_535),
             metavar="PORT",
             help="serve metrics for Prometheus at this port (needs the extra `prometheus`)",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import socket
 from typing import Any
 
@@ -13,16 +12,7 @@ from django.utils.connection import ConnectionDoesNotExist
 
 from ...conf import get_settings
 from ...status.health import Health, judge_file, judge_rows
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if not (math.isfinite(value) and 0 < value <= 1e6):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to 1,000,000")
-    return value
+from ..numbers import seconds
 
 
 class Command(BaseCommand):
@@ -42,7 +32,7 @@ class Command(BaseCommand):
         )
         add(
             "--max-age",
-            type=_seconds,
+            type=seconds,
             default=30.0,
             metavar="SECONDS",
             help="oldest sign of life that counts (default 30)",

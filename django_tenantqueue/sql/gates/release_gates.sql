@@ -13,8 +13,8 @@ WITH RECURSIVE given AS MATERIALIZED (
     INSERT INTO tenantqueue_session (kind, tenant, key, gate_key, created_at)
     SELECT
         replace(%(kind)s::text, 'session', 'serial'),
-        regexp_replace(substring(gate.key FROM '^(?:[^\\/]|\\.)*'), '\\(.)', '\1', 'g'),
-        substring(gate.key FROM '^(?:[^\\/]|\\.)*/(.*)$'), gate.key, clock_timestamp()
+        regexp_replace(substring(gate.key FROM E'^(?:[^\\\\/]|\\\\.)*'), E'\\\\(.)', E'\\1', 'g'),
+        substring(gate.key FROM E'^(?:[^\\\\/]|\\\\.)*/(.*)$'), gate.key, clock_timestamp()
     FROM gate
     WHERE gate.session_id IS NULL AND %(kind)s::text <> 'exclusive'
     ON CONFLICT DO NOTHING

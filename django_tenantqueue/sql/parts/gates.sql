@@ -22,7 +22,7 @@
         SELECT s.paused, s.num_slots
         FROM tenantqueue_session s
         WHERE %(kind)s::text = 'user' AND s.kind = 'user'
-            AND s.gate_key = substring(given.key FROM '^(?:[^\\/]|\\.)*/')
+            AND s.gate_key = substring(given.key FROM E'^(?:[^\\\\/]|\\\\.)*/')
         OFFSET 0
     ) for_all ON true
 ), inside AS MATERIALIZED (

@@ -5,8 +5,9 @@ halted AS (
         kind, tenant, key, gate_key, created_at, halted_at, halted_by
     )
     SELECT DISTINCT ON (ended.key)
-        'serial', regexp_replace(substring(ended.key FROM '^(?:[^\\/]|\\.)*'), '\\(.)', '\1', 'g'),
-        substring(ended.key FROM '^(?:[^\\/]|\\.)*/(.*)$'), ended.key, clock_timestamp(),
+        'serial',
+        regexp_replace(substring(ended.key FROM E'^(?:[^\\\\/]|\\\\.)*'), E'\\\\(.)', E'\\1', 'g'),
+        substring(ended.key FROM E'^(?:[^\\\\/]|\\\\.)*/(.*)$'), ended.key, clock_timestamp(),
         clock_timestamp(), ended.job_id
     FROM ended
     LEFT JOIN LATERAL (

@@ -105,18 +105,27 @@ class Children:
                 self._start(number)
 
     def _start(self, number: int) -> None:
-        """Register a child, take its lock, and fork it; try again later without a database."""
+        """Register a child, take its lock, and fork it; try again later if that fails."""
         name = f"{self._config.name}.{number}"
+        shared_memory = SharedMemory(self._config.threads + MOST_AHEAD + self._config.async_slots)
         try:
             worker_id = self._lease.register(self._description(name))
         except psycopg.Error as error:
-            logger.warning("child %d is started later: %s", number, error)
-            self._due[number] = time.monotonic() + 1.0
+            self._put_off(number, error)
             return
-        shared_memory = SharedMemory(self._config.threads + MOST_AHEAD + self._config.async_slots)
+        try:
+            pid = self._fork(name, worker_id, shared_memory)
+        except OSError as error:  # the system has no process left, say
+            with suppress(psycopg.Error):
+                self._lease.cancel(worker_id)
+            self._put_off(number, error)
+            return
         del self._due[number]
-        pid = self._fork(name, worker_id, shared_memory)
         self._by_pid[pid] = Child(pid, number, worker_id, shared_memory)
+
+    def _put_off(self, number: int, error: Exception) -> None:
+        logger.warning("starting child %d failed and is tried again: %s", number, error)
+        self._due[number] = time.monotonic() + 1.0
 
     def _description(self, name: str) -> NewWorker:
         return NewWorker(

@@ -254,6 +254,11 @@ class Lease:
         self._held.add(worker_id)
         return worker_id
 
+    def cancel(self, worker_id: int) -> None:
+        """Undo what register() did, for a child that could not be started."""
+        self.end(worker_id)
+        worker_queries.delete_worker(self.open(), worker_id)
+
     def end(self, worker_id: int) -> None:
         """Let the lock of a child go whose jobs are taken care of."""
         self._held.discard(worker_id)
