@@ -278,7 +278,8 @@ def check_references(**kwargs: Any) -> list[CheckMessage]:
 def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """E006: the server is too old. E007: the job table was not made by our migrations.
     E009: a transaction pooler that is not declared. W006: the server cannot be reached. W016: a
-    queue has an executor that the settings do not know. W023: the encoding is not UTF8."""
+    queue has an executor that the settings do not know. W023: the encoding is not UTF8. W024: the
+    role cannot make partitions."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -333,7 +334,37 @@ def _check_server(alias: str) -> list[CheckMessage]:
             )
         ]
     found = _check_encoding(alias)
-    return found if row is None else found + _check_executors_of_queues(alias)
+    if row is not None:
+        found += [*_check_owner(alias), *_check_executors_of_queues(alias)]
+    return found
+
+
+def _check_owner(alias: str) -> list[CheckMessage]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT current_user, pg_get_userbyid(c.relowner), n.nspname, "
+            "pg_has_role(current_user, c.relowner, 'MEMBER'), "
+            "has_schema_privilege(c.relowner, n.oid, 'CREATE') "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.oid = 'tenantqueue_job_history'::regclass"
+        )
+        role, owner, schema, is_member, may_create = cursor.fetchone()
+    if is_member and may_create:
+        return []
+    what = (
+        f"{owner!r}, which owns the tables, may not create any in the schema {schema!r}"
+        if is_member
+        else f"{role!r} is no member of {owner!r}, which owns the tables"
+    )
+    grant = f"CREATE ON SCHEMA {schema} TO {owner}" if is_member else f"{owner} TO {role}"
+    return [
+        Warning(
+            f"The role {what}: workers that connect as {role!r} cannot make the partitions of "
+            "coming months.",
+            hint=f"GRANT {grant}; ignore it where no worker runs.",
+            id="tenantqueue.W024",
+        )
+    ]
 
 
 def _check_encoding(alias: str) -> list[CheckMessage]:

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
+from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
 from django.core.management import call_command
 from django.db import connection, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations import CreateModel, RunPython, RunSQL
+from django.db.migrations.operations.base import Operation
 
+from django_tenantqueue.migrations._base import PostgresMigration
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import history
 from django_tenantqueue.worker.connection import connect
@@ -24,7 +29,6 @@ INDEXES = """
     JOIN pg_class leaf ON leaf.oid = x.indrelid
     WHERE part.inhparent = to_regclass(%s)
 """
-SLEEPS = "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
 @pytest.fixture
@@ -92,31 +96,76 @@ def test_new_month_gets_the_index_when_it_is_made():
             cursor.execute(f"DROP TABLE {history.leaf_name(month)}")
 
 
-@pytest.fixture
-def before_follow_ups() -> Iterator[None]:
-    call_command("migrate", "tenantqueue", "0012", verbosity=0)
-    yield
-    call_command("migrate", "tenantqueue", verbosity=0)
+WAITS = """
+    SELECT FROM pg_locks
+    WHERE NOT granted AND relation = %s::regclass AND database = (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+    )
+"""
 
 
-@pytest.mark.usefixtures("before_follow_ups")
-def test_migration_of_follow_ups_lets_others_through_while_the_table_is_in_use():
+@pytest.mark.parametrize(
+    ("before", "is_undone", "table", "held"),
+    [
+        ("0003", False, "tenantqueue_job_history", "ROW EXCLUSIVE"),  # CREATE INDEX
+        ("0004", False, "tenantqueue_worker", "ACCESS SHARE"),  # AddField
+        ("0015", False, "tenantqueue_tenantqueue", "ACCESS SHARE"),  # AddConstraint, too
+        ("0016", False, "tenantqueue_job", "ACCESS SHARE"),  # RunSQL
+        ("0017", True, "tenantqueue_job_history", "ACCESS SHARE"),  # DROP INDEX
+    ],
+)
+def test_migration_lets_others_through_while_a_table_is_in_use(
+    before: str, is_undone: bool, table: str, held: str
+):
     def migrate() -> None:
         try:
-            call_command("migrate", "tenantqueue", verbosity=0)
+            call_command("migrate", "tenantqueue", *[before] * is_undone, verbosity=0)
         finally:
             connections.close_all()
 
-    with connect("default", "reader") as reader, connect("default", "other") as other:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM tenantqueue_job")
-        thread = threading.Thread(target=migrate)
-        thread.start()
-        wait_until(lambda: other.execute(SLEEPS).rowcount)
-        other.execute("SET lock_timeout = '5s'")
-        other.execute("UPDATE tenantqueue_job_hot SET priority = 1 WHERE false")
-        assert thread.is_alive()
-        reader.execute("ROLLBACK")
+    if not is_undone:
+        call_command("migrate", "tenantqueue", before, verbosity=0)
+    thread = threading.Thread(target=migrate)
+    try:
+        with connect("default", "reader") as reader, connect("default", "other") as other:
+            reader.execute("BEGIN")
+            reader.execute(f"LOCK TABLE {table} IN {held} MODE")
+            thread.start()
+            wait_until(lambda: other.execute(WAITS, [table]).rowcount)
+            other.execute("SET lock_timeout = '5s'")
+            with other.transaction():
+                other.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
+            assert thread.is_alive()
+    finally:
         thread.join()
+        call_command("migrate", "tenantqueue", verbosity=0)
 
     assert not Job.objects.filter(follow_ups__isnull=False).exists()
+
+
+def test_every_migration_waits_for_no_lock_for_long():
+    disk = MigrationLoader(None).disk_migrations
+    ours = [migration for (app, _), migration in disk.items() if app == "tenantqueue"]
+
+    assert len(ours) > 10
+    for migration in ours:
+        assert isinstance(migration, PostgresMigration)
+        if not migration.atomic:  # each operation is a transaction of its own, without a guard
+            for operation in migration.operations:
+                assert is_without_locks(operation), (migration, operation)
+
+
+def is_without_locks(operation: Operation) -> bool:
+    """Whether it takes no lock that others wait for, or guards itself, as add_indexes() does."""
+    match operation:
+        case RunPython():
+            return operation.code.__module__ == "django_tenantqueue.migrations._indexes"
+        case RunSQL():
+            text = str(operation.sql)
+            return "REPLACE FUNCTION" in text or "CONCURRENTLY" in text
+        case AddIndexConcurrently() | RemoveIndexConcurrently():
+            return True
+        case CreateModel():
+            keys = (field for _, field in operation.fields if field.remote_field)
+            return not any(key.db_constraint for key in keys)
+    return False

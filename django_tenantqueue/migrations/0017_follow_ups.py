@@ -1,8 +1,4 @@
-"""What a job enqueues when it ends. Columns without a default: no row is rewritten.
-
-The job table is locked for a moment. While open transactions keep it from being locked, each try
-gives up after 100 ms, so that claims and enqueues behind it go on.
-"""
+"""What a job enqueues when it ends. Columns without a default: no row is rewritten."""
 
 from pathlib import Path
 
@@ -10,24 +6,6 @@ from django.db import migrations, models
 
 from ._base import PostgresMigration
 
-LOCK = """
-DO $lock$
-BEGIN
-    PERFORM set_config('lock_timeout', '100ms', true);
-    FOR i IN 1..600 LOOP
-        BEGIN
-            LOCK TABLE tenantqueue_job IN ACCESS EXCLUSIVE MODE;
-            RETURN;
-        EXCEPTION WHEN lock_not_available THEN
-            PERFORM pg_sleep(0.1);
-        END;
-    END LOOP;
-    RAISE lock_not_available USING MESSAGE =
-        'open transactions have kept the job table from being locked for two minutes: '
-        'run this migration again when they have ended';
-END
-$lock$
-"""
 ADD_COLUMNS = """
 ALTER TABLE tenantqueue_job ADD COLUMN previous_id bigint, ADD COLUMN follow_ups jsonb
 """
@@ -46,8 +24,8 @@ class Migration(PostgresMigration):
     operations = [
         migrations.RunSQL(FUNCTIONS, DROP_FUNCTIONS),
         migrations.RunSQL(
-            f"{LOCK}; {ADD_COLUMNS}",
-            f"{LOCK}; {DROP_COLUMNS}",
+            ADD_COLUMNS,
+            DROP_COLUMNS,
             state_operations=[
                 migrations.AddField(
                     model_name="job",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.db import migrations
+
+from ._base import patiently
 
 HISTORY = "tenantqueue_job_history"
 LEAVES = """
@@ -37,9 +40,8 @@ def add_indexes(of_hot: Mapping[str, str], of_history: Mapping[str, str]) -> mig
             )
         for name, definition in of_history.items():
             # a leaf that is made from now on gets the index when it is attached
-            schema_editor.execute(
-                f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {HISTORY} {definition}"
-            )
+            create = f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {HISTORY} {definition}"
+            patiently(schema_editor, partial(schema_editor.execute, create))
             with schema_editor.connection.cursor() as cursor:
                 cursor.execute(LEAVES, [HISTORY, name])
                 leaves = [leaf for (leaf,) in cursor.fetchall()]
@@ -49,11 +51,13 @@ def add_indexes(of_hot: Mapping[str, str], of_history: Mapping[str, str]) -> mig
                 schema_editor.execute(
                     f"CREATE INDEX CONCURRENTLY {index} ON {quote(leaf)} {definition}"
                 )
-                schema_editor.execute(f"ALTER INDEX {name} ATTACH PARTITION {index}")
+                attach = f"ALTER INDEX {name} ATTACH PARTITION {index}"
+                patiently(schema_editor, partial(schema_editor.execute, attach))
 
     def drop(apps: Any, schema_editor: Any) -> None:
         for name in of_history:  # the index of a partitioned table cannot be dropped concurrently
-            schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
+            drop_one = f"DROP INDEX IF EXISTS {name}"
+            patiently(schema_editor, partial(schema_editor.execute, drop_one))
         for name in of_hot:
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 

@@ -30,6 +30,10 @@ from ..queries.locks import KEY, LockKey
 HISTORY = "tenantqueue_job_history"
 PREFIX = f"{HISTORY}_"
 DEFAULT_LEAF = f"{HISTORY}_default"
+OTHER_OWNER = """
+    SELECT pg_get_userbyid(relowner) FROM pg_class
+    WHERE oid = %s::regclass AND pg_get_userbyid(relowner) <> current_user
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,10 @@ def leaf_name(month: date) -> str:
 
 @contextmanager
 def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
-    """Yield a cursor in a transaction that alone changes the partitions.
+    """Yield a cursor in a transaction that alone changes the partitions, as their owner.
 
     Its statements wait for locks 50 ms at most, and raise psycopg.errors.LockNotAvailable then.
+    Raises psycopg.errors.InsufficientPrivilege for a role that is no member of the owner.
     """
     raw = ready_connection(connections[using])
     is_idle = raw.info.transaction_status == TransactionStatus.IDLE
@@ -64,6 +69,9 @@ def _bounded(using: str) -> Iterator[psycopg.Cursor[Any]]:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
         cursor.execute(f"SELECT pg_advisory_xact_lock({KEY})".encode(), [LockKey.HISTORY])
+        # what it makes belongs to the one who migrates, and has the default privileges
+        if owner := cursor.execute(OTHER_OWNER, [HISTORY]).fetchone():
+            cursor.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(owner[0])))
         yield cursor
 
 

@@ -1,0 +1,97 @@
+"""Workers connect as a role that does not own the tables, with the grants of the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test import override_settings
+
+from django_tenantqueue import checks
+from django_tenantqueue.models import Duty
+from django_tenantqueue.operations import history
+from tests.databases import other_database, settings_of
+from tests.testapp.tasks import add
+
+from .workers import Workers, wait_for_end, wait_until
+
+PAGE = Path(__file__).parents[2] / "docs/howto/deploy.md"
+ROLES = ("shop_site", "shop_worker")
+MONTH = date(2099, 5, 1)
+
+
+@pytest.fixture
+def roles(transactional_db: None, database_url: str) -> Iterator[Callable[[str], str]]:
+    """Make the roles with the grants of the page; yield a function to their URLs."""
+    (grants,) = re.findall(r"^```sql\n(GRANT USAGE.*?)^```$", PAGE.read_text(), re.M | re.S)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        (owner,) = cursor.fetchone()
+        for role in ROLES:
+            cursor.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
+        cursor.execute(grants.replace("shop_owner", owner))
+
+    def url_of(role: str) -> str:
+        url = urlsplit(database_url)
+        return url._replace(netloc=f"{role}:secret@{url.netloc.rpartition('@')[2]}").geturl()
+
+    try:
+        yield url_of
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS {history.leaf_name(MONTH)}")
+            for role in ROLES:
+                cursor.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_role_of_a_worker_makes_partitions_for_the_owner(roles):
+    with (
+        other_database("limited", settings_of(roles("shop_worker"))),
+        override_settings(TENANTQUEUE={"DATABASE": "limited"}),
+    ):
+        assert checks.check_database(databases=["limited"]) == []
+        assert history.make_leaf("limited", MONTH)
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_get_userbyid(relowner) = current_user, "
+            "has_table_privilege('shop_site', oid, 'SELECT') "
+            "FROM pg_class WHERE oid = %s::regclass",
+            [history.leaf_name(MONTH)],
+        )
+        assert cursor.fetchone() == (True, True)
+
+
+def test_role_that_cannot_make_partitions_is_found(roles):
+    with (
+        other_database("limited", settings_of(roles("shop_site"))),
+        override_settings(TENANTQUEUE={"DATABASE": "limited"}),
+    ):
+        (message,) = checks.check_database(databases=["limited"])
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            history.make_leaf("limited", MONTH)
+
+    assert message.id == "tenantqueue.W024"
+    assert message.msg.startswith("The role 'shop_site' is no member of ")
+
+
+@pytest.mark.parametrize(("role", "is_warned"), [("shop_worker", False), ("shop_site", True)])
+def test_worker_of_a_limited_role_runs_jobs_and_does_the_maintenance(
+    workers: Workers, roles, role: str, is_warned: bool
+):
+    runner = workers.start(database_url=roles(role))
+    job = add.using(tenant="acme").delay(1, 2)
+
+    wait_for_end([job.pk])
+
+    assert job.refresh().result == 3
+    wait_until(Duty.objects.filter(name="make_history").exists, what="partitions are made")
+    wait_until(lambda: Duty.objects.count() >= 10, what="each duty was done")
+    assert not Duty.objects.exclude(error="")
+    assert ("tenantqueue.W024" in runner.output) == is_warned
