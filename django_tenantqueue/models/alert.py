@@ -40,6 +40,7 @@ class AlertRule(models.Model):
         HALTED_SESSION = "halted_session", _("halted session")
         STOPPED_MONITOR = "stopped_monitor", _("stopped monitor")
         FAILED_JOB = "failed_job", _("failed jobs")
+        FAILING_SCHEDULE = "failing_schedule", _("failing schedule")
 
     class Format(models.TextChoices):
         """What is posted to a webhook."""
@@ -55,8 +56,9 @@ class AlertRule(models.Model):
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
-            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, no "
-            "worker and a late schedule: seconds. Empty: the default of the kind."
+            "Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a "
+            "schedule in a row; for a long wait, no worker and a late schedule: seconds. Empty: "
+            "the default of the kind."
         ),
     )
     range_minutes = models.IntegerField(
@@ -148,6 +150,7 @@ class AlertRule(models.Model):
                     kind__in=(
                         *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
                         *("halted_session", "stopped_monitor", "failed_job"),
+                        "failing_schedule",
                     )
                 ),
                 name="tenantqueue_alertrule_kind",
@@ -265,6 +268,7 @@ KINDS: Final = {
     AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
     AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),
     AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
+    AlertRule.Kind.FAILING_SCHEDULE.value: KindOfAlert(("queue", "task"), 3.0),
 }
 """What each kind takes."""
 
