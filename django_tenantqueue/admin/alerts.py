@@ -191,7 +191,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
                 return duration_text(row.least)
             case kind.FAILURE_RATE:
                 return f"{row.least:g} %"
-            case kind.WAITING | kind.FAILED_JOB:
+            case kind.WAITING | kind.FAILED_JOB | kind.FAILING_SCHEDULE:
                 return f"{row.least:,.0f}"
         return NOTHING
 

@@ -24,7 +24,7 @@ from ..models import Job, Schedule
 from ..operations import schedules as operations
 from ..status.amounts import NAMED
 from ..status.masking import masked_schedule
-from ..status.schedules import LATE, failing_schedules, late_schedules
+from ..status.schedules import LATE, due_at, failing_schedules, late_schedules
 from .base import EmptyList
 from .filters import TenantFilter
 from .formats import (
@@ -235,7 +235,8 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         labels = []
         if row.source == Schedule.Source.REMOVED:
             labels.append(badge("held", gettext("no longer declared")))
-        if row.enabled and row.next_at and row.next_at < timezone.now() - LATE:
+        due = due_at(row)
+        if row.enabled and due and due < timezone.now() - LATE:
             labels.append(badge("error", gettext("late")))
         if row.enabled and row.failures:
             labels.append(badge("error", gettext("failing")))

@@ -33,6 +33,7 @@ LONGEST_EXPRESSION = 200
 CRONTAB = {"minute", "hour", "day_of_month", "month_of_year", "day_of_week"}
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _INTERVAL = re.compile(r"\s*".join(rf"(?:([0-9]{{1,9}})\s*{unit})?" for unit in _UNITS), re.I)
+_DAY = timedelta(days=1)
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=31))
 """How far back the last missed tick is looked for, step by step. A month has 44,640 minutes.
 Halved: a rare schedule needs one more step. Doubled: a frequent one reads twice as many ticks."""
@@ -115,21 +116,49 @@ def _cron_ticks(expression: str, zone: tzinfo, after: datetime) -> Iterator[date
             f"{expression!r} is not a cron expression: give five fields (minute, hour, day of the "
             "month, month, day of the week), as in '30 3 * * mon-fri'"
         )
+    is_fixed = not any(field.startswith("*") for field in text.split()[:2])
     try:
-        local = after.astimezone(zone)
-        found = CronSim(text, local)
+        # it knows wall times alone: where clocks turn by half an hour, it would lose some
+        walls = CronSim(text, after.astimezone(zone).replace(tzinfo=None) - _set_back(after, zone))
     except (CronSimError, ValueError, IndexError, AssertionError) as error:
         raise InvalidOption(f"{expression!r} is not a cron expression: {error}") from None
     last = after
     try:
-        for moment in found:
-            tick = moment.astimezone(UTC)
-            # two times of a gap have the same end; of an hour that comes twice, the first counts
-            if tick > last:
+        for tick in _first_times(walls, zone) if is_fixed else _all_times(walls, zone):
+            if tick > last:  # two times of a gap have the same end
                 last = tick
                 yield tick
     except (OverflowError, ValueError):  # the end of the calendar
         return
+
+
+def _set_back(after: datetime, zone: tzinfo) -> timedelta:
+    """Return by how much clocks are set back in the next day: these wall times come again."""
+    now, later = (moment.astimezone(zone).utcoffset() for moment in (after, after + _DAY))
+    assert now is not None
+    assert later is not None
+    return max(now - later, timedelta(0))
+
+
+def _first_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
+    """Yield when each wall time comes first, or the end of the gap that it is in."""
+    for wall in walls:
+        yield _local(wall, zone)
+
+
+def _all_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
+    """Yield in order when wall times come: none in a gap, both where the clock is turned back."""
+    again: list[datetime] = []
+    for wall in walls:
+        times = [wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
+        if times[0] > times[1]:
+            continue  # in a gap
+        while again and again[0] < times[0]:
+            yield again.pop(0)
+        yield times[0]
+        if times[1] > times[0]:
+            again.append(times[1])
+    yield from again
 
 
 @dataclass(frozen=True, slots=True)

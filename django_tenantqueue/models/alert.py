@@ -42,6 +42,7 @@ class AlertRule(models.Model):
         FAILED_JOB = "failed_job", _("failed jobs")
         HELD = "held", _("held jobs")
         DEAD_WORKER = "dead_worker", _("dead worker")
+        FAILING_SCHEDULE = "failing_schedule", _("failing schedule")
 
     class Format(models.TextChoices):
         """What is posted to a webhook."""
@@ -57,8 +58,9 @@ class AlertRule(models.Model):
         blank=True,
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
-            "Waiting jobs; percent of failed runs; number of failed jobs; for a long wait, held "
-            "jobs, no worker and a late schedule: seconds. Empty: the default of the kind."
+            "Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a "
+            "schedule in a row; for a long wait, held jobs, no worker and a late schedule: "
+            "seconds. Empty: the default of the kind."
         ),
     )
     range_minutes = models.IntegerField(
@@ -150,6 +152,7 @@ class AlertRule(models.Model):
                     kind__in=(
                         *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
                         *("halted_session", "stopped_monitor", "failed_job", "held", "dead_worker"),
+                        "failing_schedule",
                     )
                 ),
                 name="tenantqueue_alertrule_kind",
@@ -273,6 +276,7 @@ KINDS: Final = {
     AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
     AlertRule.Kind.HELD.value: KindOfAlert(("queue",), 300.0),
     AlertRule.Kind.DEAD_WORKER.value: KindOfAlert((), of_tenants=False),
+    AlertRule.Kind.FAILING_SCHEDULE.value: KindOfAlert(("queue", "task"), 3.0),
 }
 """What each kind takes."""
 
