@@ -295,6 +295,30 @@ def test_jobs_go_on_when_a_proxy_has_lost_the_server_and_new_connections_work(
     assert [(job.state, job.attempt) for job in [*ended, *later]] == [(State.SUCCESS, 1)] * 2
 
 
+def test_each_event_is_logged_once_when_the_network_stays_cut(
+    workers: Workers, gate: Gate, proxies: Callable[[], Proxy]
+):
+    proxy = proxies()
+    runner = workers.start(database_url=proxy.url)
+    job = hold.using(max_attempts=2).delay(str(gate))
+    gate.wait_for(job)
+
+    proxy.cut(How.CLOSED, New.HOLD)
+    wait_until(lambda: "are killed" in runner.output)
+    attempts = len(proxy.links)
+    wait_until(lambda: len(proxy.links) > attempts + 3)
+    during = runner.output
+    gate.open()
+    proxy.resume()
+    (ended,) = wait_for_end([job.pk])
+
+    assert "lost the database" in ended.last_error["message"]
+    assert during.count("are killed") == 1
+    assert during.count("the supervisor lost its connection") == 1
+    assert during.count("ERROR") == 1
+    assert runner.output.count("the supervisor is connected again") == 1
+
+
 def holder_of_the_lead() -> list[int]:
     """Return the server's pid of the session that does the fleet's maintenance."""
     with connection.cursor() as cursor:

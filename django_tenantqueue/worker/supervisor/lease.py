@@ -184,8 +184,8 @@ class Lease:
         if self.connection is None or self._is_broken:
             self.connection = None
             is_first, self._is_first = self._is_first, False
-            if not is_first and self._lost_at is None:
-                self._lost_at = time.monotonic()
+            if not is_first:
+                self._note_loss("a statement has found it broken")
             connection = self._connect()
             if self.uses_locks:
                 self._take_over(connection, is_first)
@@ -321,10 +321,13 @@ class Lease:
             # a statement was cancelled, say: the locks are held all the same
             logger.warning("a statement of the supervisor failed and is tried again: %s", error)
             return False
+        self._note_loss(error)
+        return True
+
+    def _note_loss(self, why: object) -> None:
         if self._lost_at is None:
             self._lost_at = time.monotonic()
-            logger.warning("the supervisor lost its connection: %s", error)
-        return True
+            logger.warning("the supervisor lost its connection: %s", why)
 
     def _is_down(self, error: psycopg.Error) -> bool:
         """Whether the server accepts no connections: it is stopped, starting up or shutting down.

@@ -89,6 +89,12 @@ def explain_death(child: Child, status: int) -> DeathReport:
     if child.sentence is not None:
         # what began after the sentence was passed has begun, too
         return replace(child.sentence, started=begun | (child.sentence.started or frozenset()))
+    if child.is_unleased:
+        return DeathReport(
+            "its worker lost the database, and its process was killed before other workers could "
+            "run its jobs",
+            started=begun,
+        )
     why = how_it_ended(status)
     if child.killed_at_stop or child.shared_memory.is_leaving:
         return DeathReport(
