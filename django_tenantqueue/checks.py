@@ -23,7 +23,6 @@ from .schema import find_difference
 from .settings import Settings
 
 OLDEST_SERVER = 150000
-UNREACHABLE = "tenantqueue.W006"
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -294,7 +293,7 @@ def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> lis
             Warning(
                 f"The jobs' database {alias!r} cannot be reached: {str(error).strip()}",
                 hint="Is PostgreSQL running?",
-                id=UNREACHABLE,
+                id="tenantqueue.W006",
             )
         ]
 
