@@ -19,10 +19,10 @@ from .calls.sources import registered_tasks
 from .conf import get_settings
 from .exceptions import InvalidOption, NotAllowed
 from .queries.pooler import is_transaction_pooler
+from .schema import find_difference
 from .settings import Settings
 
 OLDEST_SERVER = 150000
-UNREACHABLE = "tenantqueue.W006"
 
 
 def check_settings(**kwargs: Any) -> list[CheckMessage]:
@@ -279,7 +279,7 @@ def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> lis
     """E006: the server is too old. E007: the job table was not made by our migrations.
     E009: a transaction pooler that is not declared. W006: the server cannot be reached. W016: a
     queue has an executor that the settings do not know. W023: the encoding is not UTF8. W024: the
-    role cannot make partitions."""
+    role cannot make partitions. E025: other migrations have made the tables."""
     try:
         alias = get_settings().database
     except InvalidOption:
@@ -293,7 +293,7 @@ def check_database(databases: Sequence[str] | None = None, **kwargs: Any) -> lis
             Warning(
                 f"The jobs' database {alias!r} cannot be reached: {str(error).strip()}",
                 hint="Is PostgreSQL running?",
-                id=UNREACHABLE,
+                id="tenantqueue.W006",
             )
         ]
 
@@ -320,6 +320,15 @@ def _check_server(alias: str) -> list[CheckMessage]:
                 hint="It was not made by the migrations of django_tenantqueue (syncdb, or a test "
                 "with MIGRATION_MODULES off): drop it and run `manage.py migrate tenantqueue`.",
                 id="tenantqueue.E007",
+            )
+        ]
+    if row is not None and (difference := find_difference(alias)):
+        return [
+            Error(
+                f"The tables of {alias!r} are not those of this version: {difference}.",
+                hint="They were made by a version whose migrations have been rewritten since. Drop "
+                "them with `manage.py migrate tenantqueue zero` of that version, and migrate.",
+                id="tenantqueue.E025",
             )
         ]
     if not get_settings().pooler and is_transaction_pooler(alias):

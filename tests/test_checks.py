@@ -258,6 +258,51 @@ def test_database_is_found_when_its_encoding_cannot_store_every_text(server_url)
     assert message.startswith("The encoding of the database 'latin' is LATIN1: a job whose")
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "ALTER TABLE tenantqueue_tenantqueue DROP COLUMN max_waiting",
+            "the table 'tenantqueue_tenantqueue' lacks the column 'max_waiting'",
+        ),
+        (
+            "ALTER TABLE tenantqueue_job ADD COLUMN retries int",
+            "the table 'tenantqueue_job' has the column 'retries'",
+        ),
+        ("DROP INDEX tenantqueue_job_due", "it lacks the index 'tenantqueue_job_due'"),
+        (
+            (
+                "INSERT INTO django_migrations (app, name, applied) "
+                "VALUES ('tenantqueue', '0005_gone', now())"
+            ),
+            "it has the migration '0005_gone'",
+        ),
+    ],
+)
+def test_database_is_found_when_rewritten_migrations_have_made_it(change, said):
+    with connection.cursor() as cursor:
+        cursor.execute(change)
+
+    ((number, message),) = found(checks.check_database, databases=["default"])
+
+    assert (number, said in message) == ("tenantqueue.E025", True)
+    with pytest.raises(SystemCheckError, match=r"tenantqueue\.E025"):
+        call_command("migrate", verbosity=0, skip_checks=False)
+
+
+@pytest.mark.django_db
+def test_database_is_right_when_a_later_version_has_migrated_it():
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE tenantqueue_job ADD COLUMN later int")
+        cursor.execute(
+            "INSERT INTO django_migrations (app, name, applied) "
+            "VALUES ('tenantqueue', '9000_later', now())"
+        )
+
+    assert checks.check_database(databases=["default"]) == []
+
+
 def test_every_message_has_a_hint_when_it_is_shown():
     with override_settings(TENANTQUEUE={"DATABASE": "jobs", "WRAPPERS": ["x"], "CONTEXT": ["y"]}):
         messages = checks.check_settings()
