@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.db.models import DateTimeField, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -21,7 +21,7 @@ from .confirmation import confirm
 from .filters import TenantFilter
 from .formats import badge, moment
 from .live_admin import TunedAdmin
-from .live_forms import SingleTuneForm
+from .live_forms import SingleTuneForm, SplitDateTime
 
 
 class ApiTokenForm(SingleTuneForm):
@@ -85,6 +85,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         _("Add one here, or on the command line:"),
         "python manage.py createtoken billing --tenant acme --scope submit",
     )
+    formfield_overrides = {DateTimeField: {"widget": SplitDateTime}}
     list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
     list_display_links = ("title",)
     list_editable = ("requests_per_minute",)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django import forms
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 from django.utils.translation import gettext
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
     _FormSet = forms.BaseModelFormSet[Model, "TuneForm"]
 else:
     _Form, _FormSet = forms.ModelForm, forms.BaseModelFormSet
+
+
+class SplitDateTime(AdminSplitDateTime):
+    """Two inputs, each with its own name for screen readers, which Django gives from 6.0 on."""
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        """Return the context of the template."""
+        context: dict[str, Any] = super().get_context(name, value, attrs)
+        labels = (context["date_label"], context["time_label"])
+        for widget, label in zip(context["widget"]["subwidgets"], labels, strict=True):
+            widget["attrs"]["aria-label"] = label
+        return context
 
 
 def lock_rows(model: type[Model], ids: Iterable[int]) -> dict[int, Model]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import AdminSite
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import ValidationError
 from django.db.models import BigIntegerField, Q
 from django.http import HttpRequest
@@ -27,7 +26,7 @@ from .base import EmptyList, TenantQueueModelAdmin
 from .filters import TenantFilter
 from .formats import NOTHING, moment
 from .links import url_for
-from .live_forms import hidden_tenant
+from .live_forms import SplitDateTime, hidden_tenant
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[StatusLinkRevocation]
@@ -76,7 +75,7 @@ class RevocationForm(_Form):
     before = forms.SplitDateTimeField(
         label=_("made before"),
         required=False,
-        widget=AdminSplitDateTime,
+        widget=SplitDateTime,
         help_text=_("Links that are made later open. Empty: now."),
     )
 

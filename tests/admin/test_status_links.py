@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -46,6 +47,18 @@ def test_links_of_a_job_are_revoked_from_its_page(admin_client: Client) -> None:
     assert "revoked, if made before" in text_of(admin_client.get(url_of("job", "change", job.pk)))
     change = Change.objects.get()
     assert (change.actor, change.source, change.action) == ("admin", "admin", "revoke")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"), [(ADD, "before"), (url_of("apitoken", "add"), "expires_at")]
+)
+def test_date_and_time_have_names_of_their_own_when_they_are_two_inputs(
+    admin_client: Client, address: str, name: str
+) -> None:
+    page = admin_client.get(address).content.decode()
+
+    for number, label in enumerate(("Date:", "Time:")):
+        assert re.search(rf'<input[^>]*name="{name}_{number}"[^>]*aria-label="{label}"', page)
 
 
 def test_second_revocation_moves_the_time_of_the_first(admin_client: Client) -> None:

@@ -29,7 +29,7 @@ def test_all_failed_jobs_are_retried_and_the_progress_is_seen(
     others = make_jobs(make_queue("zeta"), 2, state=State.ERROR)
     workers.start()
     page = open_page(f"{JOBS}?tenant=acme")
-    page.click("text=error")
+    page.locator("#changelist-filter").get_by_role("link", name="error").click()
     page.check("#action-toggle")
     page.click("text=Select all that match")
     expect(page.locator(".actions .all")).to_have_text("All jobs that match are selected")
