@@ -33,13 +33,13 @@ class TextFilter(admin.SimpleListFilter):
         """Return True: there is always an input to show."""
         return True
 
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield what the template needs, as one choice."""
         yield {
             "parameter": self.parameter_name,
             "value": self.value(),
             "suggestions": self.suggestions,
-            "clear": changelist.get_query_string({self.parameter_name: None}),
+            "clear": changelist.get_query_string({str(self.parameter_name): None}),
             "selected": self.value() is not None,
             "query_string": changelist.get_query_string(),
             "display": self.value() or "",
@@ -60,7 +60,7 @@ def typed_forms(changelist: ChangeList) -> Iterator[tuple[str, list[tuple[str, s
                 for value in values
                 if name != spec.parameter_name
             ]
-            yield spec.parameter_name, others
+            yield str(spec.parameter_name), others
 
 
 class ExactFilter(TextFilter):

@@ -22,7 +22,7 @@ from ..histogram import percentile
 from ..models import Alert, Job, TenantQueue, Worker
 from ..operations import control
 from ..queries.fleet import HeldJobs
-from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS
+from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
 from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
@@ -197,7 +197,7 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
         ),
         Tile(
             gettext("Slots taken"),
-            f"{counted(report.counts.running, report.counted_to)} / {overview.slots:,}",
+            f"{counted(overview.taken, TOTAL_COUNTED_TO)} / {overview.slots:,}",
             gettext("of the queues that have a limit and are not paused"),
         ),
         Tile(
@@ -233,10 +233,11 @@ def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[T
 
 def _held(held: HeldJobs) -> dict[str, Any]:
     jobs = reverse("admin:tenantqueue_job_changelist")
+    query = urlencode({"queue_id": str(held.queue_id), "state": "held"})
     return {
         "place": place_text(held),
         "url": reverse("admin:tenantqueue_tenantqueue_change", args=[held.queue_id]),
-        "jobs_url": f"{jobs}?{urlencode({'queue_id': held.queue_id, 'state': 'held'})}",
+        "jobs_url": f"{jobs}?{query}",
         "cause": breakable(cause_text(held)),
         "jobs": counted(held.jobs, COUNTED_TO),
         "wait": duration_text(held.wait_seconds),

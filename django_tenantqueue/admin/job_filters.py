@@ -43,7 +43,7 @@ class StateFilter(admin.SimpleListFilter):
         """Return the states without counts: they are counted when they are shown."""
         return [(value, label) for value, label in STATE_LABELS if value is not None]
 
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield a link for each state."""
         for value, label in changelist.counted_states():  # type: ignore[attr-defined]
             yield {
@@ -63,7 +63,7 @@ class TenantQueueFilter(StateFilter):
     title = _("tenant queue")
     parameter_name = "queue_id"
 
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Yield a link to all jobs, and the queue."""
         for pk, label in ((None, _("All")), (self.value(), changelist.queue)):  # type: ignore[attr-defined]
             yield {

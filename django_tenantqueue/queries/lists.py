@@ -98,8 +98,6 @@ Statement = Literal[
     "list_history_in_state",  # finished jobs among the newest of one state: error or cancelled
     "list_jobs_of_source",  # jobs among the newest of `source`
     "list_jobs_of_user",  # jobs among the newest of `created_by`
-    "search_unfinished_jobs",  # unfinished jobs with `text`, among the newest
-    "search_history_jobs",  # finished jobs with `text`, among the newest
 ]
 
 

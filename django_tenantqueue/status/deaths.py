@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,7 +35,7 @@ def death_of(using: str, worker_id: int) -> Death | None:
     return next(iter(_deaths([e for e in entries if e.action == Change.Action.DIE])), None)
 
 
-def _deaths(entries: Sequence[Change]) -> list[Death]:
+def _deaths(entries: Iterable[Change]) -> list[Death]:
     return [
         Death(
             entry.pk,

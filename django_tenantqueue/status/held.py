@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -13,7 +14,7 @@ from ..queries.fleet import HeldCounts, HeldJobs
 from .amounts import COUNTED_TO, LATE_SECONDS, NAMED, VISITED
 from .figures import NOTHING, counted_text, rough_text
 
-GATES = {
+GATES: dict[str | None, Any] = {
     gates.MONITOR: _("monitor"),
     gates.SESSION: _("session"),
     gates.USER: _("user"),

@@ -79,8 +79,9 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
     """
     if asked.queues is not None and not asked.queues:
         return JobPage((), None)
-    if asked.text is not None or asked.source is not None:
-        return _page(_searched(using, asked, size + 1), size)
+    if asked.source is not None:
+        found = queries.list_jobs(using, "list_jobs_of_source", asked, page=size + 1, most=WINDOW)
+        return _page([found], size)
     with queries.read_in_order(using):
         # The unfinished first: a job that ends between the two is found in the history, too.
         unfinished = _unfinished(using, asked, size + 1, by_id=by_id)
@@ -98,22 +99,6 @@ def _page(parts: Sequence[Found], size: int) -> JobPage:
     if floor:
         return JobPage(tuple(ids), floor, looked_to=floor, capped=capped)
     return JobPage(tuple(ids), None, capped=capped)
-
-
-def _searched(using: str, asked: JobFilter, page: int) -> list[Found]:
-    """Return jobs of an object, or those with a text among the newest."""
-    statements: list[Statement] = []
-    if asked.source is not None:
-        statements.append("list_jobs_of_source")
-    else:
-        if _chosen(asked.states, UNFINISHED):
-            statements.append("search_unfinished_jobs")
-        if _chosen(asked.states, FINISHED):
-            statements.append("search_history_jobs")
-    with queries.read_in_order(using):
-        return [
-            queries.list_jobs(using, name, asked, page=page, most=WINDOW) for name in statements
-        ]
 
 
 def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
@@ -144,11 +129,12 @@ def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list
         return []
     is_one_part = chosen <= ACTIVE or chosen == {State.SCHEDULED}
     if by_id or not (is_one_part or _are_few(asked.queues)):
-        is_all = len(chosen) == len(UNFINISHED) and asked.queues is None and asked.name is None
+        is_all = len(chosen) == len(UNFINISHED) and not (asked.queues or asked.name or asked.text)
         asked = replace(asked, states=None if is_all else chosen)
         most = page if is_all else WINDOW
         return [queries.list_jobs(using, "list_unfinished_jobs", asked, page=page, most=most)]
-    ready = page if asked.name is None else _share(READY_WINDOW, asked.queues, page)
+    is_whole = asked.name is None and asked.text is None
+    ready = page if is_whole else _share(READY_WINDOW, asked.queues, page)
     streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
         ("list_ready_of_queues", ready, {State.CREATED}),
         ("list_active_jobs", SMALL_WINDOW, ACTIVE),
@@ -170,7 +156,8 @@ def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
         apart = (replace(asked, states=frozenset({state})) for state in chosen)
         return [found for one in apart for found in _finished(using, one, page)]
     asked = replace(asked, states=None if len(chosen) == len(FINISHED) else chosen)
-    filters = sum(part is not None for part in (asked.states, asked.queues, asked.name))
+    given = (asked.states, asked.queues, asked.name, asked.text)
+    filters = sum(part is not None for part in given)
     fitting = WINDOW if filters > 1 else page
     streams: list[tuple[Statement, int]] = []
     if asked.name is not None:

@@ -28,7 +28,7 @@ from .amounts import (
 )
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
-from .queue_loads import loads, sum_of_slots
+from .queue_loads import loads, sum_of_slots, sum_of_taken_slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Overview:
     """All of the page. `started`, `ended`, `failed` and `waits` have one value for each period.
 
     `counts` are of the whole range. The rates are those of the last whole period. `slots`: all
-    slots of the queues that are not paused and have a limit.
+    slots of the queues that are not paused and have a limit. `taken`: those of them that are taken.
     """
 
     read_at: datetime
@@ -74,6 +74,7 @@ class Overview:
     failed: Sequence[int]
     waits: Sequence[float]
     slots: int
+    taken: int
     queues: Sequence[QueueLine]
     tasks: Sequence[TaskLine]
 
@@ -136,6 +137,7 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
         failed=[counts.failures for counts in series],
         waits=[percentile(counts.waits, 0.95) or 0.0 for counts in series],
         slots=sum_of_slots(using, seen),
+        taken=sum_of_taken_slots(using, seen),
         queues=[
             QueueLine(queue, found[queue.id], of_queues.get(queue.id, Counts())) for queue in queues
         ],

@@ -210,3 +210,14 @@ def test_tasks_and_links_to_jobs_are_hidden_from_those_who_may_not_view_jobs(ope
 
     assert "secret.task" not in content
     assert url_of("job", "changelist") not in content
+
+
+def test_slots_taken_are_those_of_the_queues_whose_slots_are_counted(admin_client):
+    limited = make_queue("acme", "limited", num_slots=3)
+    unlimited = make_queue("acme", "unlimited", num_slots=None)
+    paused = make_queue("acme", "paused", num_slots=7, paused=True)
+    for queue, jobs in ((limited, 2), (unlimited, 4), (paused, 1)):
+        for _ in range(jobs):
+            make_job(queue, state=State.RUNNING)
+
+    assert "Slots taken 2 / 3" in text_of(home(admin_client))

@@ -399,6 +399,31 @@ def test_search_for_a_text_says_how_far_it_has_looked(
     assert shown(admin_client, html.unescape(str(link(response, "Look further")))) == [wanted.pk]
 
 
+@pytest.mark.parametrize(
+    ("query", "state"),
+    [
+        ("tenant=acme&state=created", State.CREATED),
+        ("tenant=acme&name=app.fly&state=created", State.CREATED),
+        ("tenant=acme", State.SUCCESS),
+        ("tenant=acme&name=app.fly", State.SUCCESS),
+        ("name=app.fly", State.SUCCESS),
+        ("state=scheduled", State.SCHEDULED),
+        ("state=active", State.RUNNING),
+        ("state=error", State.ERROR),
+    ],
+)
+def test_search_for_a_text_looks_at_what_the_filters_select(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str, state: State
+) -> None:
+    monkeypatch.setattr(job_pages, "WINDOW", 3)
+    wanted = make_job(make_queue("acme"), name="app.fly", state=state, args={"args": ["LGA"]})
+    other = State.CREATED if state is State.CREATED else State.SUCCESS
+    make_jobs(make_queue(), 5, name="app.other", state=other)
+
+    assert shown(admin_client, f"{query}&q=LGA") == [wanted.pk]
+    assert shown(admin_client, f"{query}&q=JFK") == []
+
+
 @pytest.mark.parametrize("text", ["%", "100%", "\\", "'", "_", "(", ":", "a.b:"])
 def test_search_for_odd_texts_finds_nothing(admin_client: Client, text: str) -> None:
     make_job(name="app", args={})

@@ -7,12 +7,15 @@ from contextlib import closing
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Job, TenantQueue
+from django_tenantqueue.models import Alert, Job, TenantQueue
 from django_tenantqueue.operations import control
+from django_tenantqueue.operations.actor import acting_as
 from django_tenantqueue.operations.alert_rules import make_alert_rule, tune_alert_rule
 from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.states import State
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker
 from tests.operations.monitors import start
@@ -250,6 +253,32 @@ def test_all_columns_of_the_queues_fit_a_usual_window(open_page: OpenPage) -> No
 
     hidden = page.locator("#changelist .results").evaluate("e => e.scrollWidth - e.clientWidth")
     assert hidden == 0
+
+
+@pytest.mark.parametrize("model", ["change", "alert", "job"])
+def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None:
+    now, tenant = timezone.now(), "a-tenant-with-a-long-name"
+    task = "shop.reporting.tasks.build_the_monthly_report_of_all_customers"
+    make_jobs(make_queue(tenant, "reports_of_the_month"), 1, name=task, started_at=now)
+    rule = make_alert_rule("no worker for the reports", "no_worker", tenant=tenant, log=True)
+    Alert.objects.create(
+        rule=rule,
+        key="1",
+        label=f"{tenant} / reports_of_the_month: {task}",
+        text="No worker takes its jobs. The first one waits for 2 h 13 min.",
+        opened_at=now,
+        seen_at=now,
+        told_at=now,
+    )
+    with acting_as("operations.of.all.regions@example-company.com", "command"):
+        url = "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+        tune_alert_rule(rule.pk, webhook_url=url, emails="operations.of.all.regions@example.com")
+        pause_task(task, unknown=True)
+
+    page = open_page(f"/admin/tenantqueue/{model}/", viewport={"width": 1400, "height": 800})
+
+    results = page.locator("#changelist .results")
+    assert results.evaluate("e => e.scrollWidth - e.clientWidth") == 0
 
 
 def test_rows_of_a_viewer_follow_while_a_link_has_the_focus(open_page: OpenPage) -> None:

@@ -768,13 +768,21 @@ CASES: dict[str, list[Case]] = {
     "list_history_jobs": [
         Case(listed(), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
         Case(listed(queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+        Case(listed(text="unknown"), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+        Case(listed(text=RARE, queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
     ],
     "list_history_of_name": [
         Case(listed(name=RARE), ("tenantqueue_history_name",), 3000, settings=ORDERED),
         Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
     ],
     "list_history_of_queues": [
-        Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED)
+        Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED),
+        Case(
+            listed(queues=True, text="unknown"),
+            ("tenantqueue_history_queue",),
+            4000,
+            settings=ORDERED,
+        ),
     ],
     "list_jobs_of_source": [
         Case(listed(source="shop.report"), OF_SOURCES, 1000, settings=ORDERED),
@@ -838,6 +846,8 @@ CASES: dict[str, list[Case]] = {
     "list_unfinished_jobs": [
         Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
         Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+        Case(listed(text="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
+        Case(listed(text=TASK), HOT_KEY, DEAD_ROWS, settings=ORDERED),
     ],
     "list_unknown_tasks": [
         Case(lambda _: {"most": 2000, "error_class": "Unknown"}, DUE, 4000, settings=ORDERED)
@@ -963,14 +973,6 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "clear_sleep": [Case(lambda _: {"worker": OUR_WORKER}, worker=True)],
-    "search_history_jobs": [
-        Case(listed(text="unknown"), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
-        Case(listed(text=RARE, queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
-    ],
-    "search_unfinished_jobs": [
-        Case(listed(text="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
-        Case(listed(text=TASK), HOT_KEY, DEAD_ROWS, settings=ORDERED),
-    ],
     "set_priority": [Case(ids("ready", priority=100, lane=100), HOT_KEY, 4000)],
     "set_queue": [
         Case(

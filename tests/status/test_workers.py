@@ -346,7 +346,7 @@ def test_no_statement_is_sent_for_each_worker(django_assert_max_num_queries: Any
     for number in range(10):
         make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=make_worker(pid=number).pk)
 
-    with django_assert_max_num_queries(35):
+    with django_assert_max_num_queries(41):
         report = read_report("default", jobs=5)
 
     assert len(report.workers) == 10

@@ -2,7 +2,9 @@
 -- looked at; `capped` says that there are more. Index: tenantqueue_job_slots, which is as small as
 -- the fleet.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job_hot j
     WHERE j.state IN ('queued', 'running')
     LIMIT %(most)s

@@ -5,7 +5,9 @@
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job_history j
     WHERE j.state IN ('error', 'cancelled')
         AND j.state >= %(state)s::text

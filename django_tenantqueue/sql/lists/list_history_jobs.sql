@@ -2,7 +2,9 @@
 -- the filters say; `floor` is the last of them when there are more.
 -- Index: the primary key of each leaf, merged.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job_history j
     WHERE j.id < %(before)s
     ORDER BY j.id DESC

@@ -4,7 +4,9 @@
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job_history j
     WHERE j.name >= %(name)s::text
         AND (j.name, j.id) < (%(name)s::text, %(before)s)

@@ -4,10 +4,13 @@
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
-    SELECT job.id, job.state, job.name, wanted.id AS queue_id, wanted.id AS newest_of
+    SELECT
+        job.id, job.state, job.name, wanted.id AS queue_id, job.fits, wanted.id AS newest_of
     FROM unnest(%(queues)s::integer[]) AS wanted (id)
     CROSS JOIN LATERAL (
-        SELECT j.id, j.state, j.name
+        SELECT
+            j.id, j.state, j.name,
+-- include: fits
         FROM tenantqueue_job_history j
         WHERE j.queue_id >= wanted.id
             AND (j.queue_id, j.id) < (wanted.id, %(before)s)

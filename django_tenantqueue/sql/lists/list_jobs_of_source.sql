@@ -4,7 +4,9 @@
 -- condition lets the planner see that these partial indexes hold every row. The others compare
 -- rows, as list_jobs_of_sources.sql does.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job j
     WHERE j.source_id <> ''
         AND (j.source_type, j.source_id) >= (%(source_type)s::text, %(source_id)s::text)

@@ -5,7 +5,9 @@
 -- compare rows, which says the same as equality: only these indexes have the order that is then
 -- asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job j
     WHERE j.created_by IS NOT NULL
         AND j.created_by >= %(created_by)s::text

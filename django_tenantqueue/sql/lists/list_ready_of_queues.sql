@@ -8,11 +8,13 @@ WITH RECURSIVE
 -- include: ready_groups
 , candidate AS MATERIALIZED (
     SELECT
-        job.id, job.name, 'created' AS state, step.queue_id,
+        job.id, job.name, 'created' AS state, step.queue_id, job.fits,
         ARRAY[step.lane, step.queue_id, step.priority] AS newest_of
     FROM step
     CROSS JOIN LATERAL (
-        SELECT j.id, j.name
+        SELECT
+            j.id, j.name,
+-- include: fits
         FROM tenantqueue_job_hot j
         WHERE j.state = 'created'
             AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)

@@ -2,7 +2,9 @@
 -- whatever the filters say; `floor` is the last of them when there are more. Index: the primary
 -- key.
 WITH candidate AS MATERIALIZED (
-    SELECT j.id, j.state, j.queue_id, j.name
+    SELECT
+        j.id, j.state, j.queue_id, j.name,
+-- include: fits
     FROM tenantqueue_job_hot j
     WHERE j.id < %(before)s
     ORDER BY j.id DESC

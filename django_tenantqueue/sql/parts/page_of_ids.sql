@@ -5,7 +5,7 @@ FROM seen
 LEFT JOIN LATERAL (
     SELECT candidate.id
     FROM candidate
-    WHERE candidate.id < %(before)s AND candidate.id >= seen.floor
+    WHERE candidate.id < %(before)s AND candidate.id >= seen.floor AND candidate.fits
         AND (%(states)s::text[] IS NULL OR candidate.state = ANY (%(states)s::text[]))
         AND (%(queues)s::integer[] IS NULL OR candidate.queue_id = ANY (%(queues)s::integer[]))
         AND (%(name)s::text IS NULL OR candidate.name = %(name)s::text)
