@@ -71,4 +71,4 @@ def public_error(job: Job) -> str | None:
     if error is None:
         return None
     text = get_settings().status_error
-    return str(error["message"]) if text == OWN_MESSAGE else gettext(text)
+    return str(error.get("message", "")) if text == OWN_MESSAGE else gettext(text)
