@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
         *_check_backend(settings),
         *_check_caches(settings),
         *_check_paths(settings),
+        *_check_callables(settings),
         *_check_executors(settings),
         *_check_time_zones(),
     ]
@@ -122,6 +125,27 @@ def _check_paths(settings: Settings) -> list[CheckMessage]:
                         id="tenantqueue.E004",
                     )
                 )
+    return found
+
+
+def _check_callables(settings: Settings) -> list[CheckMessage]:
+    """Import what CALLABLES lists; of an entry with a wildcard, what stands before it."""
+    found: list[CheckMessage] = []
+    for listed in settings.callables:
+        before = re.split(r"[*?[]", listed)[0]
+        path = listed if before == listed else before.rpartition(".")[0]
+        try:
+            if path:
+                pkgutil.resolve_name(path)
+        except (ImportError, AttributeError, ValueError) as error:
+            found.append(
+                Error(
+                    f"TENANTQUEUE['CALLABLES'] lists {listed!r}, which is not there: {error}",
+                    hint="Give the dotted path of a function or method, or of a module or class "
+                    "followed by '.*'.",
+                    id="tenantqueue.E004",
+                )
+            )
     return found
 
 

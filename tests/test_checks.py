@@ -64,6 +64,25 @@ def test_project_does_not_start_when_a_setting_is_unknown():
         call_command("check")
 
 
+@pytest.mark.parametrize(
+    "listed", ["nope.nope", "tests.sample_tasks.nope", "nope.*", "tests.sample_tasks.Nope.*"]
+)
+def test_callable_is_found_when_there_is_none(listed):
+    with override_settings(TENANTQUEUE={"CALLABLES": [listed]}):
+        ((number, message),) = found(checks.check_settings)
+
+    assert number == "tenantqueue.E004"
+    assert f"lists {listed!r}, which is not there" in message
+
+
+CALLABLES = ("tests.sample_tasks.listed_function", "tests.sample_tasks.Tools.*", "tests.*", "*")
+
+
+@override_settings(TENANTQUEUE={"CALLABLES": [*CALLABLES, "tests.sample_tasks.list*", "os.*"]})
+def test_callables_pass_when_they_are_there():
+    assert found(checks.check_settings) == []
+
+
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"})
 def test_alias_is_found_when_it_is_not_configured():
     assert found(checks.check_settings) == [

@@ -147,7 +147,7 @@ def _first_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
 
 
 def _all_times(walls: Iterator[datetime], zone: tzinfo) -> Iterator[datetime]:
-    """Yield in order when wall times come: none in a gap, both where the clock is turned back."""
+    """Yield each moment that has one of these wall times, in order."""
     again: list[datetime] = []
     for wall in walls:
         times = [wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)]

@@ -41,6 +41,7 @@ class RunningJob:
         "cancel_seen",
         "claimed",
         "claimed_at",
+        "counted",
         "dirty",
         "ended",
         "interrupted",
@@ -70,6 +71,8 @@ class RunningJob:
         self.started: float | None = None
         self.ended: float | None = None
         self.recorded = False
+        self.counted = False
+        """Whether its start is in the figures."""
         self.dirty = False
         self.cancel_requested = False
         self.cancel_seen = 0.0

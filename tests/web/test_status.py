@@ -77,6 +77,14 @@ def test_message_is_told_and_no_traceback_when_a_job_has_failed(client):
     assert "Traceback" not in str(told)
 
 
+@override_settings(TENANTQUEUE={"STATUS_ERROR": "message"})
+@pytest.mark.parametrize("errors", [[{}], [{"class": "ValueError"}], ["no"], {"a": 1}, "no", [1]])
+def test_state_is_told_when_the_errors_are_spoilt(client, errors):
+    job = make_job(state="error", errors=errors)
+
+    assert answer(client, job)["state"] == "error"
+
+
 def test_last_error_is_told_when_a_job_waits_for_its_next_attempt(client):
     job = fail.delay("out of order")
     run_pending()

@@ -11,7 +11,6 @@ from ...conf import get_settings
 from ...execution.current_job import RunningJob
 from ...execution.outcome import Outcome
 from ...histogram import place
-from ...queries.claim import ClaimedJob
 from ...queries.figures import LONGEST, UNNAMED, Counts, Key, add_figures, with_totals
 from ...states import State
 from ...text import clean_text
@@ -26,12 +25,18 @@ class Figures:
     def __init__(self) -> None:
         self._counts: defaultdict[Key, Counts] = defaultdict(Counts)
 
-    def started(self, job: ClaimedJob) -> None:
-        """Count a claim that is handed to an executor."""
-        self._counts[job.queue_id, job.name[:LONGEST], ""].started += 1
+    def started(self, running: RunningJob) -> None:
+        """Count the start of a run, once."""
+        if not running.counted and running.started is not None:
+            running.counted = True
+            job = running.claimed
+            self._counts[job.queue_id, job.name[:LONGEST], ""].started += 1
 
     def ended(self, running: RunningJob, outcome: Outcome) -> None:
-        """Count the end of a run; neither a lost one nor one of an unknown task."""
+        """Count the end of a run, and its start; neither of a job that expired or is given back."""
+        has_expired = outcome.finished is not None and outcome.finished.age_seconds is None
+        if outcome.give_back is None and not has_expired:
+            self.started(running)
         claimed = running.claimed
         name = claimed.name[:LONGEST]
         counts = self._counts[claimed.queue_id, name, ""]

@@ -230,6 +230,8 @@ class ClaimLoop:
 
     def _store_figures(self) -> None:
         """Add to the minute figures; what cannot be added now is added with the next heartbeat."""
+        for running in self.claimed_jobs.running():
+            self.heartbeat.figures.started(running)
         try:
             self.heartbeat.figures.store(self.connection)
         except psycopg.Error as error:

@@ -220,7 +220,6 @@ class RoundTrip:
             if names is None:
                 names = worker_queries.find_queue_names(connection, claimed.queue_id)
                 self._queue_names[claimed.queue_id] = names
-            self._heartbeat.figures.started(claimed)
             found.append(RunningJob(claimed, tenant=names[0], queue=names[1]))
         if following := [running for running in found if needs_result(running.claimed)]:
             _read_results(connection, following)

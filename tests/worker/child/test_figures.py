@@ -10,9 +10,11 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
+from django_tenantqueue.execution.outcome import Outcome
 from django_tenantqueue.models import Figure
 from django_tenantqueue.queries import figures
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures, with_totals
+from django_tenantqueue.queries.finish import Finished
 from django_tenantqueue.worker.connection import connect
 from tests.concurrency.loops import FakeLoop, turned_loop
 from tests.factories import make_jobs, make_queue
@@ -54,6 +56,35 @@ def test_runs_are_counted_for_queue_task_and_all_when_a_heartbeat_is_written(loo
     assert counts_of(queue.pk, NOOP) == expected
     assert counts_of(ALL, NOOP) == expected
     assert counts_of(ALL, "") == expected
+
+
+def test_start_is_counted_once_while_the_job_runs(loop):
+    queue = make_queue()
+    make_jobs(queue, 1)
+    (running,) = loop.take(1)
+
+    store(loop)
+    assert counts_of(queue.pk, NOOP) == {"started": 1, "succeeded": 0, "failed": 0, "retried": 0}
+
+    store(loop)
+    loop.end(running)
+    store(loop)
+
+    assert counts_of(queue.pk, NOOP) == {"started": 1, "succeeded": 1, "failed": 0, "retried": 0}
+
+
+def test_no_start_is_counted_when_a_claim_is_given_back_or_its_job_has_expired(loop):
+    queue = make_queue(num_slots=10)
+    make_jobs(queue, 2)
+    unknown, expired = loop.take(2)
+    loop.claim_loop.report(unknown, Outcome(give_back=60.0))
+    ended = Finished(expired.id, expired.claimed.claim_seq, "cancelled", None)
+    loop.claim_loop.report(expired, Outcome(finished=ended))
+
+    store(loop)
+
+    assert counts_of(queue.pk, NOOP)["started"] == 0
+    assert Figure.objects.filter(name=NOOP).values_list("cancelled", flat=True)[0] == 1
 
 
 def test_failure_is_counted_by_its_class_with_its_job_when_it_is_retried(loop):
