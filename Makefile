@@ -83,8 +83,9 @@ screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of
 	@$(PYTHON) docs/screenshots.py
 
 .PHONY: full
-full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 50,000 details, 200 sessions, 200 kills, Celery's chaos (about 40 minutes)
-	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_monitors.py \
+full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 200 cuts of the network, 50,000 details, 200 sessions, 200 kills, Celery's chaos (about 50 minutes)
+	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_cuts.py \
+		tests/process/test_monitors.py \
 		tests/process/test_sessions.py tests/process/test_celery.py $(ARGS)
 
 .PHONY: clean
