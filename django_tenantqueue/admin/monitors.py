@@ -39,6 +39,10 @@ def _now(monitor: ConcurrentJobMonitor) -> Progress:
     return now
 
 
+def _has_ended(monitor: ConcurrentJobMonitor) -> bool:
+    return _now(monitor).status in ("ended", "cancelled")
+
+
 @admin.register(ConcurrentJobMonitor)
 class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]):
     """Tunes monitors live: a change takes effect within a second, whatever waits."""
@@ -99,6 +103,20 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
             },
         ),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: ConcurrentJobMonitor | None = None) -> Any:
+        """Return the parts of the page. What has ended feeds nothing more."""
+        parts = super().get_fieldsets(request, obj)
+        if obj is None or not _has_ended(obj):
+            return parts
+        return [(_("It was fed with"), parts[0][1]), *parts[1:]]
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ConcurrentJobMonitor | None = None
+    ) -> Any:
+        """Return the columns that cannot be edited: all of a monitor that has ended."""
+        fixed = super().get_readonly_fields(request, obj)
+        return (*self.tunable, *fixed) if obj and _has_ended(obj) else fixed
 
     def load(self, rows: Sequence[ConcurrentJobMonitor]) -> None:
         """Give each monitor its progress as `now`."""

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ..conf import alias_of
+from ..exceptions import InvalidOption
 from ..models import Alert, AlertRule, Change
 from ..status.masking import MASK
 from .changes import Edit, record_edits, record_rows
@@ -27,12 +28,19 @@ def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns
     """Write a new rule and return it.
 
     `kind`: one of AlertRule.Kind. `columns`: any of the others in TUNABLE. Raises InvalidOption for
-    another column and Django's ValidationError, also when the tenant has a rule of this name.
+    another kind or column and Django's ValidationError, also when the tenant has a rule of this
+    name.
     """
     check_columns(columns, TUNABLE)
+    _check_kind(kind)
     row = AlertRule(name=name, kind=kind, **columns)
     add_alert_rule(row, using=using)
     return row
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in AlertRule.Kind.values:
+        raise InvalidOption(f"kind={kind!r}: it must be one of {AlertRule.Kind.values}")
 
 
 def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:
@@ -51,11 +59,13 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
     """Change columns of a rule; it is checked again at once.
 
     Only the named columns are written. The alerts of a rule that is disabled, or gets another kind,
-    are resolved, and no message tells it. Raises InvalidOption for another column and Django's
-    ValidationError for bad values; AlertRule.DoesNotExist.
+    are resolved, and no message tells it. Raises InvalidOption for another kind or column and
+    Django's ValidationError for bad values; AlertRule.DoesNotExist.
     """
     alias = alias_of(using)
     check_columns(changes, TUNABLE)
+    if "kind" in changes:
+        _check_kind(changes["kind"])
     with transaction.atomic(using=alias):
         row = row_of(AlertRule.objects.using(alias).select_for_update(no_key=True), rule_id)
         before = {name: getattr(row, name) for name in changes}

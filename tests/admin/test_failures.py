@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_tenantqueue.admin import failures
-from django_tenantqueue.models import Change
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures, with_totals
 from tests.admin.conftest import text_of, url_of
 from tests.admin.forms import say_yes
@@ -129,7 +129,7 @@ def test_group_shows_its_newest_failed_jobs_and_how_many_wait(admin_client):
     queue = make_queue("acme")
     (old,) = make_failed(queue, finished_at=timezone.now() - timedelta(minutes=9))
     (new,) = make_failed(queue, message="newest line\nmore")
-    make_failed(queue, state="scheduled")
+    make_failed(queue, state="scheduled", attempt=1)
     make_failed(queue, error="Other")
     count(queue, failed=2, retried=1, job_id=new)
 
@@ -166,9 +166,20 @@ def test_group_is_retried_after_the_question_with_one_entry(admin_client):
     assert (entry.actor, entry.source, entry.object_count) == ("admin", "admin", 3)
 
 
+def test_jobs_that_were_retried_are_not_offered_for_cancelling(admin_client):
+    make_failed(make_queue(), 3)
+
+    say_yes(admin_client, press(admin_client, "_retry"))
+
+    text = text_of(admin_client.get(group_url()))
+    assert "Retry all (0)" in text
+    assert "Cancel all that wait (0)" in text
+    assert set(Job.objects.values_list("state", flat=True)) == {"created"}
+
+
 def test_waiting_jobs_are_cancelled_after_the_question(admin_client):
     queue = make_queue()
-    waiting = make_failed(queue, 2, state="scheduled")
+    waiting = make_failed(queue, 2, state="scheduled", attempt=1)
     (failed,) = make_failed(queue)
 
     question = press(admin_client, "_cancel")

@@ -452,3 +452,17 @@ def test_page_takes_few_statements(admin_client: Client, sent_statements: list[s
 
     texts = [query["sql"] for query in queries]
     assert len(texts) + len(sent_statements) <= 30, "\n".join([*texts, *sent_statements])
+
+
+def test_page_of_a_monitor_that_has_ended_offers_nothing_to_tune(admin_client: Client) -> None:
+    ended = start(2)
+    run_pending()
+    other = start(3)
+
+    page = admin_client.get(url_of("concurrentjobmonitor", "change", ended.pk)).content.decode()
+
+    assert 'name="parallel"' not in page
+    assert "Takes effect within a second" not in page
+    assert "It was fed with" in page
+    page = admin_client.get(url_of("concurrentjobmonitor", "change", other.pk)).content.decode()
+    assert 'name="parallel"' in page

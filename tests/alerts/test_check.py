@@ -18,6 +18,7 @@ from django.utils import timezone
 from django_tenantqueue.alerts import check, fleet
 from django_tenantqueue.alerts.check import check_rules, prune_alerts, seconds_to_next_check
 from django_tenantqueue.alerts.messages import read_message
+from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Alert, AlertRule, Job, Schedule, Session, TenantQueue
 from django_tenantqueue.operations.alert_rules import make_alert_rule, tune_alert_rule
 from django_tenantqueue.operations.firing import fire_schedules
@@ -533,3 +534,11 @@ def test_old_alerts_are_pruned_but_open_ones_stay() -> None:
         assert prune_alerts("default") == 0
     assert prune_alerts("default") == 1
     assert set(Alert.objects.values_list("resolved_at", flat=True)) == set(ends[1:])
+
+
+def test_rule_of_an_unknown_kind_is_refused_with_the_kinds_that_there_are() -> None:
+    with pytest.raises(InvalidOption, match=r"kind='slow': it must be one of \['waiting', 'wait'"):
+        make_alert_rule("slow", "slow")
+    rule = make_alert_rule("slow", "wait", log=True)
+    with pytest.raises(InvalidOption, match="kind='fast'"):
+        tune_alert_rule(rule.pk, kind="fast")
