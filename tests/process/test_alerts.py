@@ -92,6 +92,9 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     schedule = make_schedule("nightly", noop, "0 0 1 1 *", tenant="acme")
     late = timezone.now() - timedelta(minutes=3)
     Schedule.objects.filter(pk=schedule.pk).update(tick_at=late, next_at=late)
+    broken = make_schedule("broken", noop, "0 0 1 1 *", tenant="acme")
+    failing = Schedule.objects.filter(pk=broken.pk)
+    failing.update(failures=3, last_error="ValueError: no", last_error_at=timezone.now())
     objects = {
         "waiting": "acme / full",
         "wait": "acme / slow",
@@ -99,6 +102,7 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
         "failure_rate": fail_for_good.name,
         "failed_job": f"{fail_for_good.name}: Permanent",
         "late_schedule": "acme / nightly",
+        "failing_schedule": "acme / broken",
         "halted_session": "acme / s",
         "stopped_monitor": f"acme / import #{monitor.pk}",
     }
@@ -111,6 +115,7 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     workers.start("--queues=unserved", settings=SOON)
     resume_sessions(Session.objects.values_list("pk", flat=True))
     cancel_monitor(monitor.pk)
+    failing.update(failures=0)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE tenantqueue_figure SET at = at - interval '3 hours'")
 
