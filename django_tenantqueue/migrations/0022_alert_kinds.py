@@ -1,12 +1,14 @@
-"""Deaths of workers in the list of changes, and alert rules about them."""
+"""Alert rules about held jobs, dead workers and failing schedules; deaths in the list of changes."""
 
 import django.core.validators
 from django.db import migrations, models
 
+from ._base import PostgresMigration
 
-class Migration(migrations.Migration):
+
+class Migration(PostgresMigration):
     dependencies = [
-        ("tenantqueue", "0025_held_alerts"),
+        ("tenantqueue", "0021_held"),
     ]
 
     operations = [
@@ -29,6 +31,7 @@ class Migration(migrations.Migration):
                     ("failed_job", "failed jobs"),
                     ("held", "held jobs"),
                     ("dead_worker", "dead worker"),
+                    ("failing_schedule", "failing schedule"),
                 ],
                 max_length=20,
                 verbose_name="alert on",
@@ -46,6 +49,20 @@ class Migration(migrations.Migration):
                     django.core.validators.MaxValueValidator(1440),
                 ],
                 verbose_name="range",
+            ),
+        ),
+        migrations.AlterField(
+            model_name="alertrule",
+            name="threshold",
+            field=models.FloatField(
+                blank=True,
+                help_text="Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a schedule in a row; for a long wait, held jobs, no worker and a late schedule: seconds. Empty: the default of the kind.",
+                null=True,
+                validators=[
+                    django.core.validators.MinValueValidator(0.0),
+                    django.core.validators.MaxValueValidator(10000000.0),
+                ],
+                verbose_name="threshold",
             ),
         ),
         migrations.AlterField(
@@ -97,6 +114,7 @@ class Migration(migrations.Migration):
                             "failed_job",
                             "held",
                             "dead_worker",
+                            "failing_schedule",
                         ),
                     )
                 ),

@@ -23,6 +23,6 @@ WAIT_BEFORE = """
 
 
 class Migration(PostgresMigration):
-    dependencies = [("tenantqueue", "0021_token_limits")]
+    dependencies = [("tenantqueue", "0019_token_limits")]
 
     operations = [migrations.RunSQL(WAIT_FOR_CLAIMS, WAIT_BEFORE)]
