@@ -43,7 +43,8 @@ WITH RECURSIVE given AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT j.id
         FROM tenantqueue_job_hot j
-        WHERE j.id = next.id AND j.held_by = %(kind)s::text
+        -- not "=", which another index would serve, too
+        WHERE j.id = next.id AND j.held_by IS NOT DISTINCT FROM %(kind)s::text
         FOR NO KEY UPDATE SKIP LOCKED
     ) job
     -- one that could not be pulled back keeps its place
