@@ -51,13 +51,14 @@ def queue_id_of(target: Target, *, refresh: bool = False) -> int:
     known = None if refresh else _queue_ids.get(key)
     if known is not None:
         return known
-    _queue_ids.pop(key, None)
-    make_queues(missing_queues(target.using, [target]))
-    if key not in _queue_ids:
+    name = target.tenant, target.queue
+    found = queries.find_queues(target.using, [name]) or make_queues([target])
+    _remember(target.using, found)
+    if found[name].retired:
         raise QueueRetired(
             f"queue {target.queue!r} of tenant {target.tenant!r} is retired and takes no new jobs"
         )
-    return _queue_ids[key]
+    return found[name].id
 
 
 def missing_queues(using: str, targets: Iterable[Target]) -> list[Target]:
@@ -73,20 +74,22 @@ def missing_queues(using: str, targets: Iterable[Target]) -> list[Target]:
     return [target for name, target in asked.items() if name not in found]
 
 
-def make_queues(targets: Sequence[Target]) -> None:
+def make_queues(targets: Sequence[Target]) -> dict[queries.QueueName, queries.FoundQueue]:
     """Make tenant queues of one database with one statement, which is committed at once.
 
-    Raises UnknownQueue for one that STRICT_QUEUES does not make.
+    Return them. Raises UnknownQueue for one that STRICT_QUEUES does not make.
     """
     if not targets:
-        return
+        return {}
     settings = get_settings()
     if settings.strict_queues:
         for target in targets:
             check_declared(target, "STRICT_QUEUES")
     slots, executor_of = settings.default_num_slots, settings.executor_of
     new = [queries.NewQueue(t.tenant, t.queue, slots, executor_of(t.queue)) for t in targets]
-    _remember(targets[0].using, queries.create_queues(targets[0].using, new))
+    made = queries.create_queues(targets[0].using, new)
+    _remember(targets[0].using, made)
+    return made
 
 
 def _key(target: Target) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ from ..models import ApiToken
 from ..models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
 from ..queries.tokens import touch_token
 from .actor import current_actor
-from .tuning import Ids, add_row, ids_of, switch_rows, tune_row
+from .tuning import Ids, add_row, check_columns, ids_of, row_of, switch_rows, tune_row
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -95,10 +95,14 @@ def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> No
     ApiToken.DoesNotExist.
     """
     alias = alias_of(using)
+    check_columns(changes, TUNABLE)
     with transaction.atomic(using=alias):
-        row = tune_row(alias, ApiToken, token_id, changes, TUNABLE)
-        if row is not None:
-            row.clean()
+        wanted = row_of(ApiToken.objects.using(alias).select_for_update(no_key=True), token_id)
+        for name, value in changes.items():
+            setattr(wanted, name, value)
+        wanted.clean_fields()
+        wanted.clean()
+        tune_row(alias, ApiToken, token_id, changes, TUNABLE)
     _known.clear()
 
 

@@ -146,3 +146,18 @@ def test_ids_are_in_the_order_of_the_calls_when_they_are_enqueued_in_bulk():
     assert ids == sorted(ids)
     rows = Job.objects.order_by("id").values_list("args", flat=True)
     assert [args["args"] for args in rows] == [[number] for number in range(6001)]
+
+
+def test_queue_is_found_when_another_thread_forgets_all_at_that_moment(monkeypatch):
+    known = TenantQueue.objects.get(pk=noop.using(tenant="acme").delay().queue_id)
+    monkeypatch.setattr(queues, "_queue_ids", {})
+    remember = queues._remember
+
+    def forget_then(*args):
+        remember(*args)
+        queues.forget_queues()
+
+    monkeypatch.setattr(queues, "_remember", forget_then)
+
+    assert noop.using(tenant="acme").delay().queue_id == known.pk
+    assert noop.using(tenant="new").delay().queue_id != known.pk

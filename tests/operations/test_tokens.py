@@ -204,3 +204,14 @@ def test_tokens_of_a_tenant_are_revoked_when_it_is_closed():
     tokens._known.clear()
     assert authenticate(secret) is None
     assert authenticate(others) is not None
+
+
+@pytest.mark.parametrize("number", [101, "many"])
+def test_priority_is_refused_when_it_is_above_the_last_or_no_number(number):
+    token, _ = create_token("billing", tenant="acme", priorities=(0, 100))
+
+    with pytest.raises(ValidationError):
+        tokens.tune_token(token.pk, min_priority=number)
+
+    token.refresh_from_db()
+    assert token.min_priority == 0

@@ -81,10 +81,10 @@ class LeaseWatch:
         if now - self._looked_at > STOPPED_SECONDS:
             self._lease.forgive()
         self._lease.prove()
-        self._looked_at = time.monotonic()
         self._kill()
         if self._works_on is not None:
-            self._end_wait(self._works_on, self._looked_at)
+            self._end_wait(self._works_on, time.monotonic())
+        self._looked_at = time.monotonic()  # last: to wait for the server is not to be stopped
 
     def _end_wait(self, wrapper: BaseDatabaseWrapper, now: float) -> None:
         """Cut off a connection on which the owner waits for an answer that cannot come.
