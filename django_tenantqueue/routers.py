@@ -12,7 +12,7 @@ APP = "tenantqueue"
 
 
 class TenantQueueRouter:
-    """Reads, writes and makes the tables of jobs in the database that `DATABASE` names.
+    """Routes the package's models, and their tables, to the database that `DATABASE` names.
 
     Name it first in `DATABASE_ROUTERS`: jobs are read from no replica, and their tables are made in
     no other database.
