@@ -160,8 +160,8 @@ class Settings:
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     status_error: str = gettext_noop("Something went wrong.")
-    """What the status of a failed job says to whoever holds its link. Your own text is translated
-    by your own catalogue. "message": the message of the job's exception."""
+    """The text for the error in the status of a failed job. Your own text is translated by your own
+    catalogue. "message": the message of the job's exception."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
     """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. An address
     that is not public (loopback, private, link-local, metadata) is refused unless an entry names
