@@ -146,7 +146,7 @@ def _prepared(
         if user is None:
             raise Permanent(f"user {user_id} does not exist any more: what they may see is unknown")
         if not user.is_active:
-            raise Permanent(f"user {user_id} is not active any more: nothing more was changed")
+            raise Permanent(f"user {user_id} is not active any more: no further jobs were changed")
         tenants = tenants_of(user)
     asked = read_filters(using, filters, tenants=tenants)
     if asked.problem:

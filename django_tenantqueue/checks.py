@@ -140,7 +140,7 @@ def _check_callables(settings: Settings) -> list[CheckMessage]:
         except (ImportError, AttributeError, ValueError) as error:
             found.append(
                 Error(
-                    f"TENANTQUEUE['CALLABLES'] lists {listed!r}, which is not there: {error}",
+                    f"TENANTQUEUE['CALLABLES'] lists {listed!r}, which cannot be imported: {error}",
                     hint="Give the dotted path of a function or method, or of a module or class "
                     "followed by '.*'.",
                     id="tenantqueue.E004",
@@ -246,8 +246,8 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
         ),
         *(
             Warning(
-                f"The database {other.alias!r} is {other.display_name}: migrations of "
-                "django_tenantqueue are recorded there and make no tables.",
+                f"The database {other.alias!r} is {other.display_name}: the migrations of "
+                "django_tenantqueue create no tables there.",
                 hint=hint,
                 id="tenantqueue.W022",
             )
@@ -259,7 +259,7 @@ def check_routers(**kwargs: Any) -> list[CheckMessage]:
 
 
 def check_coroutines(**kwargs: Any) -> list[CheckMessage]:
-    """E021: a wrapper may not be put around a coroutine task."""
+    """E021: a task is a coroutine, and a wrapper does not support coroutines."""
     try:
         if not blocking_wrappers():
             return []
@@ -350,8 +350,8 @@ def _check_server(alias: str) -> list[CheckMessage]:
         return [
             Error(
                 f"The tables of {alias!r} are not those of this version: {difference}.",
-                hint="They were made by a version whose migrations have been rewritten since. Drop "
-                "them with `manage.py migrate tenantqueue zero` of that version, and migrate.",
+                hint="A version whose migrations have been rewritten since has created them. Drop "
+                "them with `manage.py migrate tenantqueue zero` of that version, then migrate.",
                 id="tenantqueue.E025",
             )
         ]
@@ -387,14 +387,14 @@ def _check_owner(alias: str) -> list[CheckMessage]:
     what = (
         f"{owner!r}, which owns the tables, may not create any in the schema {schema!r}"
         if is_member
-        else f"{role!r} is no member of {owner!r}, which owns the tables"
+        else f"{role!r} is not a member of {owner!r}, which owns the tables"
     )
     grant = f"CREATE ON SCHEMA {schema} TO {owner}" if is_member else f"{owner} TO {role}"
     return [
         Warning(
-            f"The role {what}: workers that connect as {role!r} cannot make the partitions of "
-            "coming months.",
-            hint=f"GRANT {grant}; ignore it where no worker runs.",
+            f"The role {what}: workers that connect as {role!r} cannot create the partitions of "
+            "the coming months.",
+            hint=f"GRANT {grant}. Ignore this warning where no worker runs.",
             id="tenantqueue.W024",
         )
     ]
@@ -409,8 +409,8 @@ def _check_encoding(alias: str) -> list[CheckMessage]:
     return [
         Warning(
             f"The encoding of the database {alias!r} is {encoding}: a job whose arguments, result "
-            "or error have a character that it lacks cannot be stored.",
-            hint="Make the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+            "or error contain a character outside of this encoding cannot be stored.",
+            hint="Create the database with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
             id="tenantqueue.W023",
         )
     ]

@@ -78,7 +78,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
 
 
 _ADDED = frozenset({"masked_arguments", "context"})
-"""Settings whose entries come on top of the default: who forgot to repeat it would lose it."""
+"""Settings whose entries are added to the default, so that a project cannot lose it by mistake."""
 
 
 def _added(name: str, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -87,8 +87,9 @@ def _added(name: str, given: tuple[str, ...]) -> tuple[str, ...]:
     out = {entry[1:] for entry in given if entry.startswith("!")}
     if unknown := out - {"*", *default}:
         raise InvalidOption(
-            f"TENANTQUEUE[{name.upper()!r}] has {'!' + min(unknown)!r}: '!' leaves out an entry of "
-            f"the default, which has {', '.join(map(repr, default))}, or '*' for all of them"
+            f"TENANTQUEUE[{name.upper()!r}] has {'!' + min(unknown)!r}, but '!' leaves out an "
+            f"entry of the default. Use one of {', '.join(map(repr, default))}, or '*' for "
+            "all of them"
         )
     kept = [entry for entry in default if not {"*", entry} & out]
     return (*dict.fromkeys([*kept, *(entry for entry in given if entry[:1] != "!")]),)

@@ -44,8 +44,11 @@ class InvalidArgument(TenantQueueError, ValueError):
 
 
 class NotAllowed(TenantQueueError):
-    """What a job names may not be run: it is not registered as a task or listed in CALLABLES, or it
-    is a coroutine and a wrapper may not be put around coroutines."""
+    """The callable may not be run.
+
+    It is neither a registered task nor listed in CALLABLES, or it is internal to this package, or
+    it is a coroutine and a wrapper does not support coroutines.
+    """
 
 
 class UnknownTask(TenantQueueError, LookupError):

@@ -12,10 +12,10 @@ APP = "tenantqueue"
 
 
 class TenantQueueRouter:
-    """Reads, writes and makes the tables of jobs in the database that `DATABASE` names.
+    """Routes the package's models, and their tables, to the database that `DATABASE` names.
 
-    Name it first in `DATABASE_ROUTERS`: jobs are read from no replica, and their tables are made in
-    no other database.
+    Put it first in `DATABASE_ROUTERS`, so that jobs are never read from a replica and their tables
+    are created in no other database.
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:

@@ -61,7 +61,8 @@ class Settings:
     """A tenant's queue is made at its first use only if a task, `DEFAULT_QUEUE` or `QUEUES` names
     it. Another name is an error, unless an operator has made that queue."""
     queues: tuple[str, ...] = ()
-    """Names of queues that no task names, for `STRICT_QUEUES`. `*` stands for any text."""
+    """Names of queues that no task names, for `STRICT_QUEUES`, routings and API tokens. `*` stands
+    for any text."""
     default_num_slots: int | None = 5
     """Slots of a tenant queue at its first use; None is no limit."""
     default_user_slots: int = 2
@@ -87,8 +88,9 @@ class Settings:
     callables: tuple[str, ...] = ()
     """Dotted names that delay() and schedules may run besides tasks; "*" stands for any characters.
 
-    A pattern with "*" does not allow what a module has imported: the name under which it is defined
-    must match an entry, too. A name without "*" allows exactly that one, wherever it is defined.
+    A pattern with "*" does not allow what a module has imported: the name under which the callable
+    is defined must match an entry, too. A name without "*" allows exactly that one, wherever it is
+    defined.
     """
     result_store: str = "db"
     """"db", or the alias of a Django cache."""
@@ -115,8 +117,8 @@ class Settings:
         "django_tenantqueue.calls.context.Language",
         "django_tenantqueue.calls.context.TimeZone",
     )
-    """Dotted paths of classes that carry a value from the enqueue into the run. They come on top of
-    these two; `"!path"` leaves one out, and `"!*"` both."""
+    """Dotted paths of classes that carry a value from the enqueue into the run. They are
+    added to these two. `"!path"` leaves out one of them, and `"!*"` leaves out both."""
     eager: bool = False
     """Run jobs inside .delay(), for tests and notebooks; nothing is stored."""
     poll_interval: float = 1.0
@@ -158,8 +160,8 @@ class Settings:
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
     status_error: str = gettext_noop("Something went wrong.")
-    """What the status of a failed job says to whoever holds its link. Your own text is translated
-    by your own catalogue. "message": the message of the job's exception."""
+    """The text for the error in the status of a failed job. Your own text is translated by your own
+    catalogue. "message": the message of the job's exception."""
     http_allowed_hosts: tuple[str, ...] = ("*",)
     """Hosts that HTTP jobs and webhooks of alerts may call. `*` stands for any text. An address
     that is not public (loopback, private, link-local, metadata) is refused unless an entry names
@@ -195,8 +197,8 @@ class Settings:
     `OPTIONS`, the backend's own."""
     masked_arguments: tuple[str, ...] = SECRETS
     """Names of arguments and keys whose values are masked wherever jobs are shown. `*` stands for
-    any text. Upper case and hyphens do not count. They come on top of the default; `"!name"` leaves
-    out one of it, and `"!*"` all."""
+    any text. Matching ignores case and treats hyphens as underscores. The entries are added to the
+    default. `"!name"` leaves out one of the default, and `"!*"` leaves out all of it."""
 
     def executor_of(self, queue: str) -> str | None:
         """Return the executor with which queues of this name are made; None: the workers."""

@@ -263,10 +263,10 @@ class Task(_KnowsOtherNames, Generic[P, R]):
 
 
 class InternalTask(Task[..., R]):
-    """A task of the package itself. enqueue() alone makes jobs of it that do something.
+    """A task of the package itself. Only jobs that enqueue() makes do something.
 
-    No name that people enter finds it: see calls/sources.py. Its jobs have a signature of their
-    arguments, which needs SECRET_KEY. A run without the right one ends in a permanent error.
+    It cannot be named by users: see calls/sources.py. The arguments of its jobs are signed with
+    SECRET_KEY. A run with a wrong signature ends in a permanent error.
     """
 
     _source_type = INTERNAL

@@ -72,7 +72,7 @@ def test_callable_is_found_when_there_is_none(listed):
         ((number, message),) = found(checks.check_settings)
 
     assert number == "tenantqueue.E004"
-    assert f"lists {listed!r}, which is not there" in message
+    assert f"lists {listed!r}, which cannot be imported" in message
 
 
 CALLABLES = ("tests.sample_tasks.listed_function", "tests.sample_tasks.Tools.*", "tests.*", "*")

@@ -39,7 +39,7 @@ def test_values_are_read_when_they_are_right():
         ({"NOTIFY": 1}, "TENANTQUEUE['NOTIFY'] is 1: it must be bool"),
         ({"MASKED_ARGUMENTS": "password"}, "is 'password': it must be a list of str"),
         ({"MASKED_ARGUMENTS": ["a", ""]}, "TENANTQUEUE['MASKED_ARGUMENTS'] has '': give names"),
-        ({"MASKED_ARGUMENTS": ["!pin"]}, "has '!pin': '!' leaves out an entry of the default"),
+        ({"MASKED_ARGUMENTS": ["!pin"]}, "has '!pin', but '!' leaves out an entry of the default"),
         ({"MASKED_ARGUMENTS": ["*"]}, "TENANTQUEUE['MASKED_ARGUMENTS'] has '*': give names"),
         ({"MASKED_ARGUMENTS": [" pin"]}, "has ' pin': give names of arguments"),
         ({"POLL_INTERVAL": 0}, "TENANTQUEUE['POLL_INTERVAL'] is 0.0: it must be above 0"),

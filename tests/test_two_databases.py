@@ -220,7 +220,7 @@ def test_migrations_do_nothing_when_another_database_is_not_postgresql(is_whole:
     assert "auth_user" in tables
     assert not [table for table in tables if table.startswith("tenantqueue_")]
     assert [message.id for message in messages] == ["tenantqueue.W022"]
-    assert "The database 'lite' is SQLite: migrations of django_tenantqueue" in messages[0].msg
+    assert "The database 'lite' is SQLite: the migrations of django_tenantqueue" in messages[0].msg
 
 
 @override_settings(TENANTQUEUE={"DATABASE": "jobs"}, DATABASE_ROUTERS=[OURS])

@@ -43,7 +43,7 @@ def post(rule: AlertRule, message: Message) -> None:
     except AddressRefused as error:
         raise DeliveryFailed(f"{rule.shown_url} may not be called: {error}") from None
     except RequestRejected:  # whose message has the URL
-        raise DeliveryFailed(f"{rule.shown_url} is no address of a webhook") from None
+        raise DeliveryFailed(f"{rule.shown_url} is not a valid address of a webhook") from None
     except RequestFailed as error:
         reason = str(error).partition(": ")[2]  # before it is the URL
         raise DeliveryFailed(f"{rule.shown_url} cannot be reached: {reason}") from None
@@ -56,7 +56,7 @@ async def _send(url: str, body: bytes, headers: Mapping[str, str], hosts: Hosts)
         from ..http.client import get_client
     except ImportError as error:
         raise Unsupported(
-            f"webhooks of alerts need a package that is missing here ({error.name}): "
+            f"webhooks of alerts need a package that is not installed ({error.name}): "
             "pip install 'django-tenantqueue[http]'"
         ) from None
     client = await get_client()

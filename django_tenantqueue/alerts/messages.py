@@ -1,4 +1,4 @@
-"""The messages of alerts: what their job stores of them, and how each channel words them."""
+"""The messages of alerts: what their jobs store, and the text for each channel."""
 
 from __future__ import annotations
 

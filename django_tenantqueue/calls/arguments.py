@@ -33,7 +33,7 @@ MARK = "__tenantqueue__"
 MOST_BITS = 14_000
 """Of an int: about the 4,300 digits that Python reads and writes."""
 MOST_LEVELS = 100
-"""Lists and dicts inside each other. Python ends at 1,000 calls, also of those who show them."""
+"""Levels of lists and dicts. Python's recursion limit, also where they are shown, is 1,000."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 _ADVICE = (
     "pass something JSON can carry (str, int, float, bool, None, list, dict with str keys, "
@@ -191,8 +191,8 @@ def marked_values(value: Any) -> list[dict[str, Any]]:
 def check_entered(args: list[Any], kwargs: dict[str, Any], stored: Any) -> None:
     """Raise InvalidArgument for a use of MARK among arguments that an operator has entered.
 
-    It stands for placeholders and for values. A row of a model would be loaded, and so must be one
-    that the `stored` arguments have.
+    MARK is allowed for placeholders and values. A row of a model would be loaded, so it is allowed
+    only if the `stored` arguments have it.
     """
     if MARK in kwargs:
         raise InvalidArgument(f"no argument can be called {MARK!r}: the name is reserved")
@@ -201,19 +201,19 @@ def check_entered(args: list[Any], kwargs: dict[str, Any], stored: Any) -> None:
         kind = entry[MARK]
         if entry not in kept and kind not in (*PLACEHOLDERS, *_VALUES):
             raise InvalidArgument(
-                f"{{{MARK!r}: {kind!r}}} cannot be entered: known are "
-                f"{', '.join((*PLACEHOLDERS, *_VALUES))}, and objects that the arguments have "
-                "already"
+                f"{{{MARK!r}: {kind!r}}} cannot be entered: enter one of "
+                f"{', '.join((*PLACEHOLDERS, *_VALUES))}, or an object that the arguments already "
+                "have"
             )
 
 
 def _refuse_mapping(value: Mapping[Any, Any], path: str) -> None:
-    """Raise InvalidArgument when it is no dict, or one that shows the last of a key's values."""
+    """Raise InvalidArgument unless it is a dict, or when its keys may have several values."""
     kind = type(value).__qualname__
     if isinstance(value, MultiValueDict):
         raise InvalidArgument(
-            f"{path} is a {kind}, of which the last value of each key alone would be stored: pass "
-            ".dict() of it if that is meant, or dict(… .lists())"
+            f"{path} is a {kind}, and only the last value of each key would be stored: pass its "
+            ".dict() if that is what you want, or dict(….lists())"
         )
     if not isinstance(value, dict):
         raise InvalidArgument(f"{path} is of type {kind}: pass dict(…) of it")

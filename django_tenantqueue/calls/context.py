@@ -100,28 +100,28 @@ def _wrappers() -> tuple[Callable[[Any], AbstractContextManager[Any]], ...]:
 
 
 def is_async_capable(wrapper: Callable[[Any], AbstractContextManager[Any]]) -> bool:
-    """Whether a wrapper may be put around coroutines."""
+    """Return whether a wrapper supports coroutines."""
     return getattr(wrapper, "async_capable", False) is True
 
 
 @cache
 def blocking_wrappers() -> tuple[str, ...]:
-    """Return the paths of the wrappers that may not be put around coroutines."""
+    """Return the paths of the wrappers that do not support coroutines."""
     named = zip(get_settings().wrappers, _wrappers(), strict=True)
     return tuple(path for path, wrapper in named if not is_async_capable(wrapper))
 
 
 def check_coroutine(name: str) -> None:
-    """Raise NotAllowed when a wrapper may not be put around the coroutine task of that name.
+    """Raise NotAllowed for a coroutine task if a wrapper does not support coroutines.
 
     The package's own coroutines run without these wrappers: they use no tables of the project.
     """
     if blocking_wrappers() and not name.startswith("django_tenantqueue."):
         raise NotAllowed(
             f"{name!r} is a coroutine, and TENANTQUEUE['WRAPPERS'] names {blocking_wrappers()[0]!r}"
-            ", which may not be put around coroutines: they share one thread for the ORM. Declare "
-            "the task with def and use async_to_sync() in it, or set async_capable = True on a "
-            "wrapper that changes neither its thread nor a connection"
+            ", which does not support coroutines: they share one thread for the ORM. Declare the "
+            "task with def and use async_to_sync() in it, or set async_capable = True on the "
+            "wrapper if it changes neither its thread nor a connection"
         )
 
 

@@ -109,7 +109,7 @@ OF_TASKS = (
     *("name", "retry_when", "backoff", "backoff_max", "atomic", "hooks", "secret", "schedule"),
     *("max_per_second", "burst"),
 )
-"""Options of a task that its jobs have not."""
+"""Options of a task that its jobs do not have."""
 
 
 def unknown_option(name: str, known: Any) -> InvalidOption:
@@ -184,8 +184,8 @@ def check_moment(name: str, value: Any) -> datetime | timedelta:
         most = CENTURY.total_seconds()
         if TEN_YEARS < abs(value) <= most:
             raise InvalidOption(
-                f"{name}={value!r}: it is more than ten years from now. If it is a Unix timestamp, "
-                "give an aware datetime, else a timedelta"
+                f"{name}={value!r}: it is more than ten years from now. Give an aware datetime "
+                "instead of a Unix timestamp, or a timedelta"
             )
         # what is longer, or is no number, is rejected below
         moment = timedelta(seconds=value) if -most <= value <= most else timedelta.max

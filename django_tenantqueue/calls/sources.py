@@ -172,12 +172,12 @@ def known_task(source_type: str, name: str) -> RegisteredTask | None:
 
 
 def check_nameable(name: str) -> None:
-    """Raise NotAllowed for a name of something in this package that its users cannot enqueue."""
+    """Raise NotAllowed for the name of an internal function or task of this package."""
     module = name.partition(":")[0]
     if f"{module}.".startswith(f"{PACKAGE}.") and name not in _tasks:
         raise NotAllowed(
-            f"{name!r} is a part of {PACKAGE} itself, which alone makes jobs of it: name a task of "
-            "your own"
+            f"{name!r} is a part of {PACKAGE} itself, and cannot be enqueued by name: name a task "
+            "of your own"
         )
 
 
@@ -215,8 +215,8 @@ def _listed(dotted: str) -> bool:
 def _may_be_found(dotted: str, found: Any, owner: Any) -> bool:
     """Whether CALLABLES lists what was found as `dotted`, an attribute of `owner`.
 
-    A pattern allows what is defined under a name that an entry matches, too: not what a module has
-    only imported. What has no name of its own, and what is defined elsewhere, is listed in full.
+    A pattern allows a callable if an entry also matches the name under which it is defined, so not
+    what a module only imports. Other callables have to be listed in full.
     """
     if dotted in get_settings().callables:
         return True
@@ -435,7 +435,7 @@ def resolve(
         if not _may_be_found(dotted, found, holder):
             raise NotAllowed(
                 f"{dotted} may not be run: it is {_own_name(found, holder) or repr(found)}, which "
-                "no pattern in TENANTQUEUE['CALLABLES'] has. List the name in full, without '*'"
+                "matches no pattern in TENANTQUEUE['CALLABLES']. List the name in full, without '*'"
             )
         return found, None
     if source_type == "class":

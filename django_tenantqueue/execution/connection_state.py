@@ -91,7 +91,7 @@ def close_ended_connections() -> None:
                 if raw is not None and _has_ended(raw):
                     _drop(wrapper)
         except Exception:
-            logger.exception("looking at a connection to %r failed", wrapper.alias)
+            logger.exception("checking a connection to %r failed", wrapper.alias)
 
 
 def _has_ended(raw: psycopg.Connection[Any]) -> bool:

@@ -32,7 +32,7 @@ FAMILIES = (
     Family(
         "tenantqueue_held_wait_seconds",
         "gauge",
-        "How long the first job has waited that a gate holds",
+        "How long the first job that a gate holds has waited",
         ("gate",),
     ),
     Family(

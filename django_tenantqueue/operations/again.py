@@ -39,7 +39,10 @@ def source_of(job: Job) -> tuple[Source, RegisteredTask | None]:
     if job.source_type == NOTHING.source_type:
         raise NotAllowed("this job is the end of a monitor and runs nothing")
     if job.source_type == INTERNAL:
-        raise NotAllowed(f"django_tenantqueue alone makes jobs of its own task {job.name!r}")
+        raise NotAllowed(
+            f"{job.name!r} is an internal task of django_tenantqueue: its jobs cannot be "
+            "enqueued again"
+        )
     func, task = resolve(job.source_type, job.source_id, job.source_method)
     if task is not None:
         secret = with_mark(task.source.secret, job.args, signature_of(task.func))

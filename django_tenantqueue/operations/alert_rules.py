@@ -59,7 +59,7 @@ def tune_alert_rule(rule_id: int, *, using: str | None = None, **changes: Any) -
     """Change columns of a rule; it is checked again at once.
 
     Only the named columns are written. The alerts of a rule that is disabled, or gets another kind,
-    are resolved, and no message tells it. Raises InvalidOption for another kind or column and
+    are resolved without a message. Raises InvalidOption for another kind or column and
     Django's ValidationError for bad values; AlertRule.DoesNotExist.
     """
     alias = alias_of(using)
@@ -117,7 +117,7 @@ def enable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
 def disable_alert_rules(ids: Ids, *, using: str | None = None) -> int:
     """Let rules be checked no more; return how many were enabled before.
 
-    Their open alerts are resolved, and no message tells it.
+    Their open alerts are resolved without a message.
     """
     return _switch(ids, using, enabled=False)
 

@@ -234,7 +234,7 @@ def tune_queue(queue_id: int | TenantQueue, *, using: str | None = None, **chang
 def make_queue(tenant: str, name: str, *, using: str | None = None, **changes: Any) -> TenantQueue:
     """Return a tenant queue, made if there is none, with columns changed as tune_queue() does.
 
-    STRICT_QUEUES does not matter: this is the declaration. Raises what tune_queue() raises.
+    It also creates queues that STRICT_QUEUES would reject. Raises what tune_queue() raises.
     """
     alias, settings = alias_of(using), get_settings()
     key = {"tenant": check_tenant("tenant", tenant), "name": check_queue("name", name)}

@@ -111,7 +111,7 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
         if active and not stop:
             raise TransitionRefused(
                 f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
-                "have not ended: wait for them, or let them be stopped (--stop)"
+                "have not ended: wait for them, or stop them (--stop)"
             )
         queues.update(paused=True, retired=True)
         tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
@@ -138,7 +138,7 @@ def erase_tenant(
 
     Its queues are paused and retired first. `stop`: ask running jobs to stop, and wait for their
     ends for up to `wait_seconds`. Bulk actions on its jobs, or on those of all tenants, are treated
-    like its jobs. What other rows say of it is taken out of them. `tell` is called after each step.
+    like its jobs. It is also removed from rows about others. `tell` is called after each step.
     One entry of the list of changes says how many rows there were, without the tenant. Raises
     TransitionRefused when jobs run (still), and InvalidOption for no tenant.
     """
@@ -170,7 +170,7 @@ def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
         if time.monotonic() >= until:
             raise TransitionRefused(
                 f"{len(active)} jobs of tenant {tenant!r}, or bulk actions that may act on them, "
-                "have not ended: its queues are paused and retired. Do it again when they have"
+                "have not ended: its queues are paused and retired. Try again when they have ended"
             )
         control.cancel(active, using=using, recorded=False)
         time.sleep(LOOK_SECONDS)

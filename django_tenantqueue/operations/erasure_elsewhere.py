@@ -1,4 +1,4 @@
-"""What rows of others say of a tenant that is erased: bulk actions, changes, follow-ups, errors."""
+"""Removes a tenant from rows about others: bulk actions, changes, follow-ups, errors."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _concerns(args: Any, tenant: str, queues: Ids) -> bool:
 
 
 def forget_elsewhere(using: str, tenant: str) -> None:
-    """Take a tenant out of rows about several tenants, and out of those about the fleet.
+    """Remove a tenant from rows about several tenants, and from those about the fleet.
 
-    The texts of errors go as a whole: they may quote what a job has.
+    Texts of errors are removed completely, because they may quote a job's values.
     """
     _forget_in_changes(using, tenant)
     Worker.objects.using(using).exclude(last_error="").update(last_error="", last_error_at=None)
@@ -63,7 +63,7 @@ def forget_elsewhere(using: str, tenant: str) -> None:
 def _forget_in_changes(using: str, tenant: str) -> None:
     """Take the names and values out of entries about several tenants.
 
-    Who changed how many objects, when and how stays.
+    The user, the time, the action and the number of objects remain.
     """
     changes = Change.objects.using(using).exclude(tenant=tenant)
     bulk = Q(tenant="", object_kind=Change.Kind.JOB, object_label__startswith="job #")

@@ -103,14 +103,14 @@ def _remember(using: str, found: Mapping[queries.QueueName, queries.FoundQueue])
 
 
 def check_declared(target: Target, by: str) -> None:
-    """Raise UnknownQueue unless a task or the settings name this queue, which does not exist."""
+    """Raise UnknownQueue unless a task or the settings name this queue. It must not exist yet."""
     if is_declared(target.queue):
         return
     own = TenantQueue.objects.using(target.using).filter(tenant=target.tenant)
     raise UnknownQueue(
-        f"tenant {target.tenant!r} has no queue {target.queue!r}, and {by} makes only queues that "
-        "a task or TENANTQUEUE['QUEUES'] names."
-        f"{near_names(target.queue, own)} Add the name there, or make the queue in the admin"
+        f"tenant {target.tenant!r} has no queue {target.queue!r}, and {by} creates only queues "
+        "that a task or TENANTQUEUE['QUEUES'] names."
+        f"{near_names(target.queue, own)} Add the name there, or create the queue in the admin"
     )
 
 

@@ -48,8 +48,8 @@ class DeathReport:
     `started`: the jobs it had begun; None: unknown, all that it held may have begun. `culprit`: the
     job for whose sake it was killed; nothing is held against the others. `crashed`: it alone died,
     by itself or of its memory, so that one of its jobs is likely to be the reason. `blameless`: it
-    was stopped; no job loses an attempt. `is_recorded`: the list of changes gets an entry. There is
-    none of a worker that was stopped, or killed for the sake of one job, whose error says it.
+    was stopped; no job loses an attempt. `is_recorded`: the list of changes gets an entry. Workers
+    that were stopped, or killed for one job, get none: the error of that job says it.
     """
 
     reason: str

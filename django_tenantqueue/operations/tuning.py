@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Model)
 Ids = Iterable[int | Model] | int | Model
-"""Ids or rows, or one of them alone."""
+"""Ids or rows, or a single one."""
 
 
 def ids_of(rows: Any, model: type[Model]) -> list[int]:
-    """Return the ids that ids or rows of a model have, or one of them alone, in order.
+    """Return the ids of rows of a model, given as ids, rows, or a single one; sorted.
 
     Raises InvalidArgument for anything else.
     """
@@ -34,7 +34,7 @@ def ids_of(rows: Any, model: type[Model]) -> list[int]:
         row_id = row.pk if isinstance(row, model) else row
         if isinstance(row_id, bool) or not isinstance(row_id, int):
             raise InvalidArgument(
-                f"{row!r} is no {noun} and no id of one: give ids or rows, as in [7, 8]"
+                f"{row!r} is not an id or a row ({noun}): give ids or rows, as in [7, 8]"
             )
         found.add(row_id)
     return sorted(found)

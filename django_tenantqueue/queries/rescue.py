@@ -50,7 +50,7 @@ def hold_lease(connection: psycopg.Connection[Any], worker_id: int) -> bool:
 
 
 def renew_leases(connection: psycopg.Connection[Any], worker_ids: Iterable[int]) -> None:
-    """Write a sign of life of worker processes whose locks were taken again."""
+    """Renew the heartbeats of worker processes whose locks were taken again."""
     execute(connection, "renew_leases", {"ids": array(worker_ids)})
 
 

@@ -99,7 +99,7 @@ def _run_all_commit_hooks() -> None:
 
 @contextmanager
 def _contained() -> Iterator[None]:
-    """Keep usable the transactions around the block.
+    """Keep the transactions around the block usable.
 
     On each connection, a transaction that the block has broken is rolled back to where the block
     began, and so is what the block left open. Closing the connection has no effect.

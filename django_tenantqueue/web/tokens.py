@@ -20,7 +20,7 @@ from ..text import is_storable
 logger = logging.getLogger("django_tenantqueue")
 
 RETRY_SECONDS = 3600
-"""What a client is told to wait that has made as many queues as it may in a day."""
+"""`Retry-After` for a client that has reached API_QUEUES_PER_DAY."""
 WINDOW = 60
 """Seconds in which requests are counted, from each full minute on."""
 
@@ -46,23 +46,23 @@ def seconds_to_wait(token: ApiToken) -> int:
     try:
         count = _count(f"tenantqueue:requests:{token.pk}:{window}")
     except Exception:
-        logger.warning("requests of API tokens are not counted: the cache fails", exc_info=True)
+        logger.warning("counting requests of API tokens in the cache failed", exc_info=True)
         return 0
     return 0 if count <= most else max(1, int((window + 1) * WINDOW - now) + 1)
 
 
 def check_queue(token: ApiToken, queue: str) -> None:
-    """Raise RequestRefused, 403, when a token is for other queues."""
+    """Raise RequestRefused, 403, when a token does not allow a queue."""
     if token.queues and not token.names_queue(queue):
         raise RequestRefused(
-            403, f"The token may not name the queue {queue!r}: it is for {token.queues}."
+            403, f"The token does not allow the queue {queue!r}, only {token.queues}."
         )
 
 
 def check_queue_of_job(token: ApiToken, tenant: str, queue: str) -> None:
-    """Raise RequestRefused or UnknownQueue when a token may not name a queue for jobs.
+    """Raise RequestRefused or UnknownQueue when a token does not allow a queue for jobs.
 
-    One that names no queues may make none but those that the project knows of.
+    A token without queues can only create those that a task or the settings name.
     """
     check_queue(token, queue)
     if not token.queues and is_storable(queue):
@@ -70,7 +70,7 @@ def check_queue_of_job(token: ApiToken, tenant: str, queue: str) -> None:
 
 
 def check_new_queues(tenant: str, count: int) -> None:
-    """Raise RequestRefused, 429, unless clients may make so many more queues of a tenant now.
+    """Raise RequestRefused, 429, if `count` more queues of a tenant exceed API_QUEUES_PER_DAY.
 
     Queues that code or operators have made count as well.
     """
@@ -84,18 +84,18 @@ def check_new_queues(tenant: str, count: int) -> None:
     if made + count > most:
         raise RequestRefused(
             429,
-            f"The request needs {count} new queues. Tenant {tenant!r} has got {made} in the last "
-            f"24 hours, and clients make no more than {most} (API_QUEUES_PER_DAY).",
+            f"The request needs {count} new queues. Tenant {tenant!r} got {made} in the last 24 "
+            f"hours, and clients can create at most {most} (API_QUEUES_PER_DAY).",
             {"Retry-After": str(RETRY_SECONDS)},
         )
 
 
 def check_priority(token: ApiToken, priority: int) -> None:
-    """Raise RequestRefused, 403, for a priority that a token may not give."""
+    """Raise RequestRefused, 403, for a priority that a token does not allow."""
     if not token.min_priority <= priority <= token.max_priority:
         raise RequestRefused(
             403,
-            f"The token may not give the priority {priority}: it is for {token.min_priority} to "
+            f"The token does not allow the priority {priority}, only {token.min_priority} to "
             f"{token.max_priority}.",
         )
 

@@ -75,11 +75,11 @@ class UtcLoader(TimestamptzLoader):
 
 
 class WorkerConnection(psycopg.Connection[Any]):
-    """A connection whose statements are answered within `answer_seconds`, or that is lost."""
+    """A connection that closes itself when an answer takes longer than `answer_seconds`."""
 
     answer_seconds = ANSWER_SECONDS
     backend_pid = 0
-    """The process of the server, also after the connection was lost."""
+    """The process id of the server's session, kept after the connection was lost."""
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
         """Wait for the answer to a statement."""
@@ -103,7 +103,7 @@ class WorkerConnection(psycopg.Connection[Any]):
                     if seconds > QUIET_SECONDS and not is_told:
                         is_told = True
                         logger.warning(
-                            "the database has not answered for %.1f s; the connection is given up "
+                            "the database has not answered for %.1f s; the connection is closed "
                             "after %.0f s",
                             seconds,
                             self.answer_seconds,
@@ -188,7 +188,7 @@ def end_session(connection: WorkerConnection, backend_pid: int) -> None:
     except psycopg.Error as error:
         if is_lost(connection, error):
             raise
-        logger.warning("ending the session of the connection that was lost failed: %s", error)
+        logger.warning("ending the old session of a lost connection failed: %s", error)
 
 
 def is_direct(connection: psycopg.Connection[Any]) -> bool:

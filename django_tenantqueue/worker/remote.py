@@ -241,7 +241,7 @@ class RemoteProcess:
                     self._die(f"job {begun.job_id} passed its hard time limit")
 
     def _leave_word(self, begun: BegunJob) -> None:
-        """Write into this process's row for which job it is killed, if that is soon done."""
+        """Write into this process's row for which job it is killed; wait for that for a second."""
         heartbeat = self.loop.heartbeat
         heartbeat.note_error(last_words(begun.job_id, said_of(begun)))
         heartbeat.hurry()
@@ -255,7 +255,10 @@ class RemoteProcess:
         if self._lease.is_overdue or (
             not self._lease.uses_locks and silent_seconds > SILENT.total_seconds()
         ):
-            self._die("the database has not confirmed that it may go on: others run its jobs")
+            self._die(
+                "the database has not confirmed its lock or heartbeat in time: others may run its "
+                "jobs"
+            )
 
     def _die(self, why: str) -> None:
         logger.error("%s (process %d) is killed: %s", self.name, self.pid, why)

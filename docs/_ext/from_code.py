@@ -124,6 +124,8 @@ def command_options(name: str) -> dict[str, tuple[str, str]]:
         if takes and not action.metavar and action.type is None:
             takes = action.dest.upper()
         text = (action.help or "") % vars(action)
+        if isinstance(takes, tuple):
+            takes = " ".join(takes)
         if action.option_strings:
             found[action.option_strings[-1]] = (str(takes), text)
         else:  # a positional argument

@@ -193,7 +193,6 @@ def test_log_has_open_alerts_as_errors(caplog: pytest.LogCaptureFixture) -> None
         ("emails", "ops@example.com, nonsense"),
         ("time_zone", "Nowhere"),
         ("quiet_from", "22:00"),
-        ("kind", "nonsense"),
         ("max_per_hour", 0),
     ],
 )

@@ -306,9 +306,9 @@ class Text(str):
         (time(1, 2, tzinfo=ZoneInfo("Europe/Berlin")), "is a time in Europe/Berlin, whose offset"),
         (
             QueryDict("tag=a&tag=b"),
-            "argument 1 is a QueryDict, of which the last value of each key",
+            "argument 1 is a QueryDict, and only the last value of each key",
         ),
-        ([MultiValueDict()], r"argument 1\[0\] is a MultiValueDict, of which the last value"),
+        ([MultiValueDict()], r"argument 1\[0\] is a MultiValueDict, and only the last value"),
         ({"a": MappingProxyType({})}, r"1\['a'\] is of type mappingproxy: pass dict\(…\) of it"),
         (HttpHeaders({}), "argument 1 is of type HttpHeaders: pass dict"),
     ],

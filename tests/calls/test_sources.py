@@ -117,7 +117,7 @@ def test_inherited_method_of_a_listed_class_is_allowed() -> None:
 def test_shell_is_not_reached_by_a_schedule() -> None:
     row = make_schedule("nightly", f"{CODE}:os.system", "0 3 * * *", args=["true"])
 
-    with pytest.raises(NotAllowed, match=r"it is posix\.system, which no pattern"):
+    with pytest.raises(NotAllowed, match=r"it is posix\.system, which matches no pattern"):
         run_schedules([row.pk])
 
     assert not Job.objects.exists()

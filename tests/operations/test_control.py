@@ -367,9 +367,9 @@ def test_operations_take_rows_ids_and_one_alone():
 
 @pytest.mark.parametrize("wrong", ["7", ["7"], None, [None], [True], 1.5, object()])
 def test_operations_name_what_is_no_row(wrong):
-    with pytest.raises(InvalidArgument, match=r"is no job and no id of one: give ids or rows"):
+    with pytest.raises(InvalidArgument, match=r"is not an id or a row \(job\): give ids or rows"):
         control.cancel(wrong)
-    with pytest.raises(InvalidArgument, match="is no tenant queue and no id of one"):
+    with pytest.raises(InvalidArgument, match=r"is not an id or a row \(tenant queue\)"):
         control.pause(make_job())
 
 

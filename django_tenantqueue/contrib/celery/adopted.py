@@ -1,8 +1,8 @@
 """Tasks of Celery as tasks of this package: `delay(add, tenant="acme")(1, 2)`, `@task` above them.
 
-They run as they are, by Celery's own tracer: with their `self`, `self.request` and `self.retry()`,
-`autoretry_for`, time limits, handlers and Celery's signals. What cannot be kept is refused when a
-task is adopted, or where it is called.
+Celery's own tracer runs them unchanged: with `self`, `self.request`, `self.retry()`,
+`autoretry_for`, time limits, handlers and Celery's signals. What is not supported is rejected when
+a task is adopted, or where it is called.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _guarded(task: Any, name: str) -> Callable[..., None]:
 
 
 def _keep_connections() -> None:
-    """Let Celery not close the connections of a job, which have its tenant and its transaction."""
+    """Stop Celery from closing a job's connections, which have its tenant and transaction."""
     close = DjangoWorkerFixup.close_database
 
     def close_database(self: Any, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
--- A sign of life of the worker processes whose locks their supervisor has taken again. Nothing else
--- shows to find_dead_workers.sql that a lock was held between two looks. Rows that are locked are
--- left out. Index: primary key.
+-- Renew the heartbeats of worker processes whose locks their supervisor has taken again. Nothing else
+-- shows find_dead_workers.sql that a lock was held between two looks. Locked rows are skipped.
+-- Index: primary key.
 UPDATE tenantqueue_worker
 SET heartbeat_at = clock_timestamp()
 WHERE id IN (

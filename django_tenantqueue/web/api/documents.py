@@ -45,8 +45,8 @@ MEANINGS = {
     409: "The state of the job or of the queue does not allow it",
     413: "The body is larger than DATA_UPLOAD_MAX_MEMORY_SIZE",
     422: "A value is wrong",
-    429: "The token has made too many requests or queues, or waits for too many jobs; Retry-After "
-    "says how many seconds to wait",
+    429: "The token has made too many requests, too many new queues, or too many requests that "
+    "wait; Retry-After says how many seconds to wait",
 }
 SCHEME = "token"
 EVENT = {

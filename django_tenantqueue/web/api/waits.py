@@ -1,6 +1,6 @@
 """Requests that wait for jobs: one thread of the process looks at the jobs of all of them.
 
-Such a request has no connection to the database, and under ASGI no thread.
+A request that waits holds no database connection, and under ASGI no thread.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .access import Caller
 
 ASGI_WAITS, WSGI_WAITS = 100, 2
 """Requests of one token that wait at once in a process, unless API_WAITS_PER_TOKEN has another
-number. Under WSGI each of them keeps a thread of the server, and servers have few."""
+number. Under WSGI each of them occupies one of the few threads of the server."""
 BUSY_SECONDS = 5
-"""What a token with too many of them is told to wait."""
+"""`Retry-After` for a token with too many waiting requests."""
 
 
 class Wait:
@@ -90,8 +90,8 @@ class Watcher:
             if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
                 raise RequestRefused(
                     429,
-                    f"The token waits for {most} jobs here already, which is as many as it may "
-                    "(API_WAITS_PER_TOKEN).",
+                    f"{most} requests of the token are waiting in this process already, which is "
+                    "the limit (API_WAITS_PER_TOKEN).",
                     {"Retry-After": str(BUSY_SECONDS)},
                 )
             self.waits.add(wait)

@@ -50,7 +50,7 @@ class Caller:
             )
 
     def check_queue(self, name: str) -> None:
-        """Raise RequestRefused when its token is for other queues."""
+        """Raise RequestRefused when its token does not allow the queue."""
         if self.token is not None:
             check_queue(self.token, name)
 

@@ -301,7 +301,7 @@ class ClaimLoop:
                 if time.monotonic() >= reminder_at:
                     reminder_at = time.monotonic() + REMINDER_SECONDS
                     logger.warning(
-                        "connecting to the database failed and is tried again until it works: %s",
+                        "connecting to the database failed, retrying: %s",
                         again,
                     )
                 time.sleep(pause)

@@ -182,7 +182,7 @@ class WorkerProcess:
                 if time.monotonic() >= reminder_at:
                     reminder_at = time.monotonic() + REMINDER_SECONDS
                     logger.warning(
-                        "%s: signing on failed and is tried again until it works: %s",
+                        "%s: registering the worker process failed, retrying: %s",
                         self.name,
                         error,
                     )

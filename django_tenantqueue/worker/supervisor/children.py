@@ -124,7 +124,7 @@ class Children:
         self._by_pid[pid] = Child(pid, number, worker_id, shared_memory)
 
     def _put_off(self, number: int, error: Exception) -> None:
-        logger.warning("starting child %d failed and is tried again: %s", number, error)
+        logger.warning("starting child %d failed, retrying: %s", number, error)
         self._due[number] = time.monotonic() + 1.0
 
     def _description(self, name: str) -> NewWorker:

@@ -2,9 +2,9 @@
 
 When the supervisor dies, the server frees the locks and other supervisors rescue the jobs. When it
 loses the connection, it takes the locks again. If it cannot, it kills its children before their
-jobs could be rescued. The connection may be lost without a sign, so only an answer of the server
-proves that the locks are held: at the time when the question was sent. LeaseWatch, in a thread of
-its own, asks and kills in time while the supervisor is busy.
+jobs could be rescued. The connection may be lost silently, so only an answer of the server proves
+that the locks were held when the query was sent. LeaseWatch, in a thread of its own, sends queries
+and kills the children in time while the supervisor is busy.
 
 No jobs are rescued while a server is down or starting up, and for SETTLE_SECONDS after its start.
 When another server takes over, which may have been running before, all supervisors have to connect
@@ -87,7 +87,7 @@ SIGNS_OF_ABSENCE = (
     "No such file",  # of a socket
     "closed the connection unexpectedly",  # before it answered: it is going down
 )
-"""A proxy that has lost the server answers in the same way, while the server goes on."""
+"""A proxy that has lost a running server answers in the same way."""
 
 assert PROBE_SECONDS + ANSWER_SECONDS < LEASE_SECONDS < LOOK_SECONDS < SETTLE_SECONDS
 
@@ -118,7 +118,7 @@ class Lease:
         self._missing: set[int] = set()
         self._lost_at: float | None = None
         self._proved_at = time.monotonic()
-        """When the last question was sent that the server has answered."""
+        """When the last query that the server has answered was sent."""
         self._is_direct = False
         """No proxy stood between this process and the server."""
         self._backend_pid = 0
@@ -155,7 +155,7 @@ class Lease:
             yield
 
     def forgive(self) -> None:
-        """Count from now on: this process was stopped, and could not ask."""
+        """Count from now on: this process was stopped, and could not send queries."""
         self._proved_at = time.monotonic()
 
     @property
@@ -292,7 +292,7 @@ class Lease:
             return []
 
     def prove(self) -> None:
-        """Ask the server for a sign of life, if none has come for long; called in any thread."""
+        """Send a query if the last proof is old. May be called in any thread."""
         connection = self.connection
         if connection is None or self._is_broken or self.unproved_seconds < PROBE_SECONDS * 1.25:
             return
@@ -319,7 +319,7 @@ class Lease:
         """Log an error of a probe once; return whether the connection is lost."""
         if self.connection is not None and not self._is_broken and _is_of_statement(error):
             # a statement was cancelled, say: the locks are held all the same
-            logger.warning("a statement of the supervisor failed and is tried again: %s", error)
+            logger.warning("a statement of the supervisor failed, retrying: %s", error)
             return False
         self._note_loss(error)
         return True

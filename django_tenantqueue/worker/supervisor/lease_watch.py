@@ -1,7 +1,7 @@
 """A thread beside a supervisor that may have to wait for the database.
 
-It asks the server for a sign of life while the supervisor is busy, has the children killed in time
-when none comes, and cuts off a wait that would never end.
+While the supervisor is busy, it sends queries to the server, kills the children in time when no
+answer comes, and ends a wait that would never end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STATE = "SELECT coalesce(state, 'active') FROM pg_stat_activity WHERE pid = %s"
 
 
 class LeaseWatch:
-    """Looks after one lease, and after the connection of Django's that its owner works on."""
+    """Watches one lease, and the Django connection on which its owner works."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LeaseWatch:
         self._works_on = works_on
         self._looked_at = time.monotonic()
         self._busy: tuple[object, float, int] | None = None
-        """A connection that waits for an answer, since when, and how often it did so in vain."""
+        """A connection that waits for an answer, since when, and how often it was found idle."""
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tenantqueue-lease", daemon=True)
 
@@ -73,7 +73,7 @@ class LeaseWatch:
             try:
                 self.run_once()
             except Exception:
-                logger.exception("looking after the supervisor's connection failed")
+                logger.exception("checking the supervisor's connection failed")
 
     def run_once(self) -> None:
         """Look once."""
@@ -89,8 +89,8 @@ class LeaseWatch:
     def _end_wait(self, wrapper: BaseDatabaseWrapper, now: float) -> None:
         """Cut off a connection on which the owner waits for an answer that cannot come.
 
-        The server does not have it any more, or has nothing to do for it at two looks in a row. Or
-        the lease is lost, and its owner has to connect again.
+        The server no longer has it, or it is idle there at two looks in a row, or the lease is lost
+        and its owner has to connect again.
         """
         raw = wrapper.connection
         if raw is None or raw.closed or raw.pgconn.transaction_status != TransactionStatus.ACTIVE:
@@ -121,8 +121,7 @@ class LeaseWatch:
     def _cut(self, raw: psycopg.Connection[object], seconds: float) -> None:
         self._busy = None
         logger.warning(
-            "the maintenance has waited for an answer of the database for %.1f s: its connection "
-            "is given up",
+            "the database has not answered the maintenance for %.1f s: closing its connection",
             seconds,
         )
         # its owner may close it at this moment

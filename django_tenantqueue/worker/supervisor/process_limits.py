@@ -77,9 +77,7 @@ def said_of(begun_job: BegunJob) -> str:
     """Say why a process is killed for the sake of a job."""
     ran = (begun_job.limit_at or begun_job.begun_at) - begun_job.begun_at
     if begun_job.why is Why.CANCEL:
-        return (
-            f"cancelled; it did not heed that, so its worker process was killed after {ran:.1f} s"
-        )
+        return f"cancelled; it did not stop, so its worker process was killed after {ran:.1f} s"
     return f"it ran for {ran:.1f} s, its hard time limit, and its worker process was killed"
 
 

@@ -159,7 +159,9 @@ class Supervisor:
                     self._lease.end(child.worker_id)
                     continue
             except (psycopg.Error, DatabaseError) as error:
-                logger.warning("the jobs of a dead child are rescued later: %s", error)
+                logger.warning(
+                    "rescuing the jobs of dead child %d failed, retrying: %s", child.pid, error
+                )
                 connections[self.config.database].close()
             self._dead.append((child, death))
 
@@ -195,14 +197,14 @@ class Supervisor:
             self._children.send(signal.SIGKILL, child)
 
     def _kill_unleased(self) -> None:
-        """Kill the children that others may take for dead soon; called in the lease's thread."""
+        """Kill children whose jobs may soon be rescued; called in the lease's thread."""
         unleased = [child for child in self._children if self._is_unleased(child)]
         if new := [child for child in unleased if not child.is_unleased]:
             for child in new:
                 child.is_unleased = True
             logger.error(
-                "the database has not confirmed for %.1f s that the children live, so %d of them "
-                "are killed before other workers run their jobs",
+                "the database has not confirmed the locks or heartbeats of the children for %.1f s"
+                ": killing %d of them before other workers run their jobs",
                 max(self._unconfirmed_seconds(child) for child in new),
                 len(new),
             )

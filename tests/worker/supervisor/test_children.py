@@ -28,6 +28,6 @@ def test_no_row_stays_when_a_child_cannot_be_forked(monkeypatch, caplog):
 
     assert not Worker.objects.exists()
     assert not lease._held
-    assert "starting child 0 failed and is tried again: Resource temp" in caplog.text
+    assert "starting child 0 failed, retrying: Resource temp" in caplog.text
     assert 0 < children.seconds_to_next_start() <= 1.0
     lease.close()
