@@ -27,8 +27,8 @@ COLUMNS = """
 def find_difference(alias: str) -> str | None:
     """Return what differs between a database and the migrations that are applied there.
 
-    A migration may have been rewritten since it was applied. None: nothing differs, or a later
-    version has migrated the database.
+    A migration may have been rewritten since it was applied. None: nothing is missing, or a later
+    version has migrated the database. Further columns do no harm: that version adds them first.
     """
     known = sorted(m.name for m in pkgutil.iter_modules(migrations.__path__) if m.name[0] != "_")
     with connections[alias].cursor() as cursor:
@@ -42,9 +42,8 @@ def find_difference(alias: str) -> str | None:
         expected = _columns_after([name for name in known if name in applied])
         cursor.execute(COLUMNS, [sorted({table for table, _ in expected})])
         found = {(table, column) for table, column in cursor.fetchall()}
-        for table, column in sorted(expected ^ found):
-            verb = "lacks" if (table, column) in expected else "has"
-            return f"the table {table!r} {verb} the column {column!r}"
+        for table, column in sorted(expected - found):
+            return f"the table {table!r} lacks the column {column!r}"
         indexes = re.findall(r"^CREATE (?:UNIQUE )?INDEX (\w+)", INDEXES.read_text(), re.M)
         cursor.execute("SELECT n FROM unnest(%s::text[]) n WHERE to_regclass(n) IS NULL", [indexes])
         if missing := cursor.fetchone():

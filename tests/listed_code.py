@@ -7,6 +7,8 @@ import subprocess
 from functools import partial, wraps
 from typing import Any
 
+from django_tenantqueue import bulk
+from django_tenantqueue.management.commands import bulkjobs
 from django_tenantqueue.operations import control
 from tests.testapp.models import Plain
 
@@ -77,3 +79,13 @@ class Machine(Base):
 
 machine = Machine()
 start = machine.start
+
+
+class Purge(bulkjobs.Command):
+    """A command of a project that inherits one of the package."""
+
+
+start_bulk = bulk.start
+start_cancel = partial(bulk.start, "cancel")
+start_logged = logged(bulk.start)
+purge = Purge()

@@ -285,10 +285,6 @@ def test_database_is_found_when_its_encoding_cannot_store_every_text(server_url)
             "ALTER TABLE tenantqueue_tenantqueue DROP COLUMN max_waiting",
             "the table 'tenantqueue_tenantqueue' lacks the column 'max_waiting'",
         ),
-        (
-            "ALTER TABLE tenantqueue_job ADD COLUMN retries int",
-            "the table 'tenantqueue_job' has the column 'retries'",
-        ),
         ("DROP INDEX tenantqueue_job_due", "it lacks the index 'tenantqueue_job_due'"),
         (
             (

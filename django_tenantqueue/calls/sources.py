@@ -21,7 +21,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from types import MethodType
 from typing import Any, Protocol
@@ -216,13 +216,21 @@ def _may_be_found(dotted: str, found: Any, owner: Any) -> bool:
     """Whether CALLABLES lists what was found as `dotted`, an attribute of `owner`.
 
     A pattern allows a callable if an entry also matches the name under which it is defined, so not
-    what a module only imports. Other callables have to be listed in full.
+    what a module only imports. Other callables have to be listed in full. Raises NotAllowed for
+    what this package defines, under whatever name, also when a class of the project inherits it.
     """
+    func = found
+    while isinstance(func, partial):
+        func = func.func
+    kind = owner if isinstance(owner, type) else type(owner)
+    for made in (getattr(func, "__func__", func), *kind.__mro__):
+        if not (isinstance(made, type) and issubclass(made, DelayableMark)):
+            check_nameable(f"{getattr(made, '__module__', None)}:{dotted}")
     if dotted in get_settings().callables:
         return True
     own = _own_name(found, owner)
     check_nameable(own)
-    return _listed(dotted) and _listed(own)
+    return own != "" and _listed(dotted) and _listed(own)
 
 
 def _own_name(found: Any, owner: Any) -> str:

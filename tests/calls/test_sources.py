@@ -134,3 +134,17 @@ def test_job_is_refused_by_the_worker_when_the_pattern_does_not_allow_it() -> No
     job.refresh()
     assert (job.state, job.attempt) == ("error", 1)
     assert job.last_error["class"].endswith(".NotAllowed")
+
+
+@pytest.mark.parametrize(
+    "name", ["start_bulk", "start_cancel", "start_logged", "purge.handle", "purge.execute"]
+)
+@pytest.mark.parametrize("entry", ["{}.{}", "{}.*", "*"])
+def test_what_the_package_defines_is_refused_under_any_name(name: str, entry: str) -> None:
+    listed = [entry.format(CODE, name)]
+
+    with (
+        override_settings(TENANTQUEUE={"CALLABLES": listed}),
+        pytest.raises(NotAllowed, match=r"django_tenantqueue|may not be run"),
+    ):
+        describe_named(f"{CODE}:{name}")

@@ -11,7 +11,15 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import Alert, AlertRule, ConcurrentJobMonitor, Job, Schedule, Session
+from django_tenantqueue.models import (
+    Alert,
+    AlertRule,
+    Change,
+    ConcurrentJobMonitor,
+    Job,
+    Schedule,
+    Session,
+)
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.monitor_control import cancel_monitor
@@ -67,7 +75,7 @@ def assert_each_once(receiver: HttpReceiver) -> None:
 def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     workers: Workers, receiver: HttpReceiver, mailbox: Mailbox
 ) -> None:
-    thresholds = {"waiting": 5, "wait": 0, "no_worker": 0}
+    thresholds = {"waiting": 5, "wait": 0, "no_worker": 0, "held": 0}
     for kind in AlertRule.Kind:
         rule_on(kind, receiver, emails="ops@example.com", threshold=thresholds.get(kind))
     AlertRule.objects.filter(kind="waiting").update(queue="full")
@@ -105,7 +113,18 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
         "failing_schedule": "acme / broken",
         "halted_session": "acme / s",
         "stopped_monitor": f"acme / import #{monitor.pk}",
+        "held": "acme / default: session",
+        "dead_worker": "gone (host)",
     }
+    died = Change.objects.create(
+        action=Change.Action.DIE,
+        source=Change.Source.WORKER,
+        object_kind=Change.Kind.WORKER,
+        object_label="gone",
+        object_ids=[0],
+        object_count=1,
+        after={"host": "host", "cause": "killed"},
+    )
     with connect("default", "test") as editor, editor.transaction():
         editor.execute("SELECT FROM tenantqueue_schedule FOR UPDATE")  # the leader passes it over
         workers.start("--exclude-queues=unserved", settings=SOON)
@@ -116,6 +135,7 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     resume_sessions(Session.objects.values_list("pk", flat=True))
     cancel_monitor(monitor.pk)
     failing.update(failures=0)
+    Change.objects.filter(pk=died.pk).update(made_at=timezone.now() - timedelta(hours=3))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE tenantqueue_figure SET at = at - interval '3 hours'")
 

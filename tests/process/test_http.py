@@ -97,7 +97,7 @@ def test_another_worker_repeats_500_requests_with_their_ids_after_a_kill(
 
     assert Counter(job.state for job in jobs) == {"success": len(ids)}
     assert receiver.ids == dict.fromkeys((f"job_{job_id}" for job_id in ids), 2)
-    assert_within(5, max(job.queued_at for job in jobs) - killed_at)
+    assert_within(8, max(job.queued_at for job in jobs) - killed_at)
 
 
 def read_clock() -> tuple[datetime]:

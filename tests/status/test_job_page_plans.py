@@ -84,6 +84,7 @@ def explain(file: str, **params: Any) -> dict[str, Any]:
         "queues": None,
         "name": None,
         "state": None,
+        "text": None,
         **params,
     }
     with lists.read_in_order("default"), connection.cursor() as cursor:

@@ -1144,3 +1144,12 @@ def test_payload_that_cannot_be_stored_is_a_bad_request(acme: Fireworq, payload:
     body = f'{{"url": "{URL}", "payload": {payload}}}'.encode()
 
     assert acme.send("POST", "/job/mail", body).status_code == 400
+
+
+def test_category_of_the_package_itself_is_a_bad_request(acme: Fireworq):
+    body = f'{{"url": "{URL}"}}'.encode()
+
+    answer = acme.send("POST", "/job/django_tenantqueue.bulk.retry", body)
+
+    assert answer.status_code == 400
+    assert not Job.objects.exists()

@@ -50,6 +50,8 @@ def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
     """Enqueue a job that POSTs to a URL."""
     body = read_body(request, FIELDS)
     check_category(category)
+    if known_task(INTERNAL, category):
+        raise bad_request(f"job_category: {category!r} is a task of the package itself")
     url = text(body, "url")
     if not is_storable(url):
         raise bad_request("url: it must have no NUL and no lone surrogates")
