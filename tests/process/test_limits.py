@@ -108,7 +108,7 @@ def test_process_is_killed_when_a_cancelled_task_does_not_heed_it(workers: Worke
     cancel([job.pk])
 
     wait_for_state(job, State.CANCELLED)
-    assert "did not heed" in job.last_error["message"]
+    assert "did not stop" in job.last_error["message"]
     wait_until(lambda: [c.pid for c in runner.children()] not in ([], [before]))
 
 

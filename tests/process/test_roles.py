@@ -78,7 +78,7 @@ def test_role_that_cannot_make_partitions_is_found(roles):
             history.make_leaf("limited", MONTH)
 
     assert message.id == "tenantqueue.W024"
-    assert message.msg.startswith("The role 'shop_site' is not a member of  ")
+    assert message.msg.startswith("The role 'shop_site' is not a member of ")
 
 
 @pytest.mark.parametrize(("role", "is_warned"), [("shop_worker", False), ("shop_site", True)])

@@ -1,7 +1,7 @@
 -- Held jobs, by queues and gates: of each gate the `listed` queues whose first job waits longest,
 -- with their jobs, counted up to `most`. Callbacks that wait for the details of their monitors are
--- left out. Pairs of a queue and a gate are read in order, up to `visits` of them. Each is one probe,
--- however many jobs are held. Locks: none.
+-- left out. Pairs of a queue and a gate are read in order, up to `visits` of them. Each is one
+-- probe, however many jobs are held. Locks: none.
 -- Indexes: tenantqueue_job_held, and the primary key of the queues.
 WITH RECURSIVE visit AS (
     (

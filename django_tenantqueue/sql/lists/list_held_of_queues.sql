@@ -1,5 +1,5 @@
--- Held jobs of some queues by the gates that hold them: how long the first one has waited, and their
--- number, up to `most`. Callbacks that wait for the details of their monitors are left out.
+-- Held jobs of some queues by the gates that hold them: how long the first one has waited, and
+-- their number, up to `most`. Callbacks that wait for the details of their monitors are left out.
 -- Locks: none.
 -- Indexes: tenantqueue_job_held, one probe for each queue and gate, and the primary key of the
 -- queues.

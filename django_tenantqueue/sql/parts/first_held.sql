@@ -1,5 +1,5 @@
--- The held job of `line` (queue_id, held_by) that has been due for longest, since when it is due, and
--- the number of held jobs up to `most`.
+-- The held job of `line` (queue_id, held_by) that has been due for longest, since when it is due,
+-- and the number of held jobs up to `most`.
 CROSS JOIN LATERAL (
     SELECT
         CASE line.held_by

@@ -301,7 +301,8 @@ class Lease:
         try:
             self._probe(connection)
         except psycopg.Error as error:
-            self._note(error)
+            if connection is self.connection:  # else its owner has noticed, and connected again
+                self._note(error)
 
     def _probe(self, connection: WorkerConnection) -> list[Orders]:
         sent_at = time.monotonic()

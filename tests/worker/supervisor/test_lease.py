@@ -321,6 +321,22 @@ def test_loss_is_looked_at_at_once_when_another_statement_found_it(lease, clock)
     assert lease.seconds_to_check > 0.0
 
 
+def test_lease_is_held_when_it_was_connected_anew_before_a_lost_proof_is_noticed(
+    lease, clock, monkeypatch
+):
+    def fail(_connection, _ids):
+        lease.connection.close()
+        lease.open()
+        raise psycopg.OperationalError("the database has not answered")
+
+    monkeypatch.setattr(workers, "read_orders", fail)
+    clock.passed += PROBE_SECONDS * 1.5
+
+    lease.prove()
+
+    assert lease.is_held
+
+
 def test_pauses_are_made_when_the_connection_stays_lost(lease, server, clock):
     end_backend(lease)
     server.refusal = "too many clients"
