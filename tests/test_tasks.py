@@ -572,7 +572,7 @@ def test_methods_run_in_place_when_mode_is_eager():
 
 @pytest.mark.parametrize("name", ["run_at", "expires_at"])
 def test_unix_timestamp_is_refused_where_seconds_from_now_are_meant(name):
-    with pytest.raises(InvalidOption, match="If it is a Unix timestamp, give an aware datetime"):
+    with pytest.raises(InvalidOption, match="Give an aware datetime instead of a Unix timestamp"):
         noop.using(**{name: time.time() + 60})
     with pytest.raises(InvalidOption, match=name):
         noop.using(**{name: float("nan")})
