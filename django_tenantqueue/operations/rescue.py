@@ -256,11 +256,12 @@ class DeadWorkerFinder:
             on or using,
             settle_seconds=SETTLE_SECONDS,
             lease_seconds=SILENT.total_seconds(),
-            look_seconds=LOOK_SECONDS,
         )
         # a lock that was seen free may have been let go at the end of the statement
         seen_at = now + time.monotonic() - began
-        self._suspects = {w: self._suspects.get(w, seen_at) for w in found}
+        # one that has given a sign of life since it was first seen is seen for the first time
+        since = {w: self._suspects.get(w, seen_at) for w in found}
+        self._suspects = {w: s if found[w] > seen_at - s else seen_at for w, s in since.items()}
         dead = [w for w, since in self._suspects.items() if now - since >= LOOK_SECONDS]
         for worker_id in dead:
             death = _death_of(using, worker_id)

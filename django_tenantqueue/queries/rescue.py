@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -73,16 +74,19 @@ def has_followed(connection: psycopg.Connection[Any]) -> bool:
 
 
 def find_dead_workers(
-    where: Where, *, settle_seconds: float, lease_seconds: float, look_seconds: float
-) -> list[int]:
-    """Return the ids of workers that look dead now; look twice before believing it."""
+    where: Where, *, settle_seconds: float, lease_seconds: float
+) -> dict[int, float]:
+    """Return the workers that look dead now, by id; look twice before believing it.
+
+    The value is the age of the last heartbeat, in seconds; inf where it proves nothing.
+    """
     params = {
         "lock_class": LockClass.LEASE,
         "settle_seconds": settle_seconds,
         "lease_seconds": lease_seconds,
-        "look_seconds": look_seconds,
     }
-    return [row[0] for row in fetch(where, "find_dead_workers", params)]
+    found = fetch(where, "find_dead_workers", params)
+    return {worker: math.inf if silent is None else silent for worker, silent in found}
 
 
 def rescue_worker(

@@ -1,11 +1,13 @@
 """Which jobs of a dead worker count the attempt, and which end."""
 
 import math
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from django_tenantqueue.models import Job
+from django_tenantqueue.models import Job, Worker
+from django_tenantqueue.operations import rescue
 from django_tenantqueue.operations.rescue import (
     DeadWorkerFinder,
     DeathReport,
@@ -14,7 +16,7 @@ from django_tenantqueue.operations.rescue import (
 )
 from django_tenantqueue.queries.rescue import Held
 from django_tenantqueue.states import State
-from tests.factories import make_job, state_of
+from tests.factories import make_job, make_worker, state_of
 
 
 def held(job_id: int, **changes) -> Held:
@@ -141,3 +143,20 @@ def test_suspect_is_rescued_when_it_has_looked_dead_for_five_seconds_and_not_bef
     assert finder.look("default", 105.2) == 1
     assert state_of(job.pk) == State.CREATED
     assert finder.seconds_to_rescue(105.3) == math.inf
+
+
+@pytest.mark.django_db
+def test_suspect_is_seen_for_the_first_time_when_it_has_given_a_sign_of_life_since(monkeypatch):
+    monkeypatch.setattr(rescue, "SETTLE_SECONDS", 0.0)
+    finder = DeadWorkerFinder()
+    minute_ago = timezone.now() - timedelta(minutes=1)
+    worker = make_worker(leased=True, heartbeat_at=minute_ago)
+    job = make_job(state=State.RUNNING, worker_id=worker.pk)
+
+    assert finder.look("default", 100.0) == 0
+    Worker.objects.filter(pk=worker.pk).update(heartbeat_at=timezone.now() - timedelta(seconds=3))
+    assert finder.look("default", 105.2) == 0
+    assert state_of(job.pk) == State.RUNNING
+    Worker.objects.filter(pk=worker.pk).update(heartbeat_at=minute_ago)
+    assert finder.look("default", 110.5) == 1
+    assert state_of(job.pk) == State.CREATED

@@ -78,8 +78,8 @@ def test_nobody_is_dead_right_after_a_crash_of_the_servers_processes(cluster: Cl
 
     def dead(settle_seconds: float) -> list[int]:
         with suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
-            return find_dead_workers(
-                connection, settle_seconds=settle_seconds, lease_seconds=30.0, look_seconds=0.0
+            return list(
+                find_dead_workers(connection, settle_seconds=settle_seconds, lease_seconds=30.0)
             )
         return []
 

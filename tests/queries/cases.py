@@ -512,7 +512,6 @@ CASES: dict[str, list[Case]] = {
             "lock_class": 1,
             "settle_seconds": 0.0,
             "lease_seconds": 60.0,
-            "look_seconds": 0.0,
         },
         SLOTS,
         SLOT_INDEX,
