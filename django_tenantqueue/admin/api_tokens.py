@@ -43,7 +43,7 @@ class ApiTokenForm(SingleTuneForm):
         cleaned = super().clean()
         first, last = (self.cleaned_data.get(name) for name in ("min_priority", "max_priority"))
         if first is not None and last is not None and first > last and self.instance.pk is not None:
-            self.add_error("max_priority", gettext("It must not be below the number before it."))
+            self.add_error("max_priority", gettext("The maximum must not be below the minimum."))
         return cleaned
 
 

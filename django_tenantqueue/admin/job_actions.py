@@ -171,7 +171,7 @@ class JobActions(TenantQueueModelAdmin[Job]):
     def _retry(self, request: HttpRequest, jobs: Sequence[Job]) -> None:
         own = [job for job in jobs if may_retry(request, job.name, job.created_by)]
         if len(own) < len(jobs):
-            text = gettext("Bulk actions of other users are left as they are.")
+            text = gettext("Bulk actions of other users are not changed.")
             self.message_user(request, text, messages.WARNING)
         if not (jobs := own):
             return

@@ -132,7 +132,7 @@ class ScheduleForm(SingleTuneForm):
         """Refuse to give another task what is hidden of the arguments: it may show it."""
         for name in CALL:
             if name not in self.changes and self._shown_call[name] != getattr(self.instance, name):
-                text = gettext("Some of them are hidden. For another task, enter them anew.")
+                text = gettext("Some arguments are hidden. Enter them again for another task.")
                 self.add_error(name, ValidationError(text, code="hidden"))
 
     def _shown(self, name: str, default: Any) -> Any:

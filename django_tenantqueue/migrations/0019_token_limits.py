@@ -17,7 +17,7 @@ class Migration(PostgresMigration):
                 db_default="",
                 default="",
                 help_text=(
-                    "That it may name, separated by commas. * stands for any text. Empty: queues "
+                    "Queues that the token may name, separated by commas. * stands for any text. Empty: queues "
                     "that the tenant has, and those that a task or the settings name."
                 ),
                 max_length=1000,
@@ -30,7 +30,7 @@ class Migration(PostgresMigration):
             field=models.SmallIntegerField(
                 db_default=0,
                 default=0,
-                help_text="That it may give. Lower numbers run first.",
+                help_text="Priorities that the token may give. Lower numbers run first.",
                 verbose_name="priorities from",
             ),
         ),

@@ -43,7 +43,7 @@ class Migration(PostgresMigration):
             field=models.IntegerField(
                 db_default=60,
                 default=60,
-                help_text="For failures and dead workers: those of this number of minutes count.",
+                help_text="Failures and deaths of workers in this number of minutes count.",
                 validators=[
                     django.core.validators.MinValueValidator(1),
                     django.core.validators.MaxValueValidator(1440),

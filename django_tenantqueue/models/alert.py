@@ -68,7 +68,7 @@ class AlertRule(models.Model):
         default=60,
         db_default=60,
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
-        help_text=_("For failures and dead workers: those of this number of minutes count."),
+        help_text=_("Failures and deaths of workers in this number of minutes count."),
     )
     tenant = models.CharField(
         _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: all.")

@@ -59,15 +59,15 @@ class ApiToken(models.Model):
         default="",
         db_default="",
         help_text=_(
-            "That it may name, separated by commas. * stands for any text. Empty: queues that the "
-            "tenant has, and those that a task or the settings name."
+            "Queues that the token may name, separated by commas. * stands for any text. Empty: "
+            "queues that the tenant has, and those that a task or the settings name."
         ),
     )
     min_priority = models.SmallIntegerField(
         _("priorities from"),
         default=LOWEST_NUMBER,
         db_default=LOWEST_NUMBER,
-        help_text=_("That it may give. Lower numbers run first."),
+        help_text=_("Priorities that the token may give. Lower numbers run first."),
     )
     max_priority = models.SmallIntegerField(
         _("priorities to"), default=HIGHEST_NUMBER, db_default=HIGHEST_NUMBER
@@ -151,6 +151,6 @@ class ApiToken(models.Model):
                 ApiToken.Scope.values
             )
         if self.min_priority > self.max_priority:
-            errors["max_priority"] = gettext("It must not be below the number before it.")
+            errors["max_priority"] = gettext("The maximum must not be below the minimum.")
         if errors:
             raise ValidationError(errors)

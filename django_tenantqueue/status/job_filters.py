@@ -116,7 +116,7 @@ def read_filters(
             return _problem(gettext("There is no job with %r.") % value)
     state = values.get("state")
     if state is not None and state not in STATE_GROUPS:
-        text = gettext("There is no state %(state)r: known are %(known)s.")
+        text = gettext("Unknown state %(state)r. Known states: %(known)s.")
         return _problem(text % {"state": state, "known": ", ".join(STATE_GROUPS)})
     search = values.get(SEARCH)
     if search is not None and (query := search.removeprefix("#")).isdecimal():

@@ -200,7 +200,7 @@ def test_another_task_does_not_get_hidden_arguments(admin_client: Client, name: 
     refused = edit(admin_client, row, task=name)
     row.refresh_from_db()
     assert row.task == keeps_all_secret.name
-    assert "Some of them are hidden. For another task, enter them anew." in text_of(refused)
+    assert "Some arguments are hidden. Enter them again for another task." in text_of(refused)
     assert "hush-1" not in refused.content.decode()
     edit(admin_client, row, task=name, args='["new"]')
 

@@ -510,7 +510,7 @@ def test_bulk_action_of_another_user_is_not_retried(
 
     assert state_of(foreign[0]) == State.ERROR
     for answer in answers:
-        assert "Bulk actions of other users are left as they are." in text_of(answer)
+        assert "Bulk actions of other users are not changed." in text_of(answer)
     assert "Bulk actions are retried on their own pages." in text_of(grouped)
     assert state_of(own.pk) == State.CREATED
 

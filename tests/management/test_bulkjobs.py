@@ -69,7 +69,7 @@ def test_values_are_passed_on() -> None:
         (["retry"], "no filter is given: add one, or --all"),
         (["retry", "--all", "--priority=1"], "takes no values"),
         (["move", "--all"], "takes 'queue'"),
-        (["retry", "--state=lost"], "There is no state 'lost': known are unfinished"),
+        (["retry", "--state=lost"], "Unknown state 'lost'. Known states: unfinished"),
         (["retry", "--all", "--database=other"], "is not TENANTQUEUE['DATABASE']"),
         (["explode", "--all"], "invalid choice: 'explode'"),
     ],
