@@ -443,7 +443,7 @@ def test_only_what_the_user_may_see_is_changed() -> None:
     [
         ("explode", {}, {}, InvalidOption, "action='explode': it must be one of"),
         ("retry", {"colour": "red"}, {}, InvalidArgument, "There is no filter 'colour'"),
-        ("retry", {"state": "lost"}, {}, InvalidArgument, "There is no state 'lost'"),
+        ("retry", {"state": "lost"}, {}, InvalidArgument, "Unknown state 'lost'"),
         ("retry", {"tenant": "nobody"}, {}, InvalidArgument, "Tenant 'nobody' has no queue"),
         ("retry", {"tenant": "a\x00b"}, {}, InvalidArgument, "There is no job with"),
         ("retry", {"name": "a\x00b"}, {}, InvalidArgument, "There is no job with"),

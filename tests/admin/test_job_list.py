@@ -206,7 +206,7 @@ def test_numbers_that_python_does_not_read_are_not_found(
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("state=lost", "There is no state &#x27;lost&#x27;"),
+        ("state=lost", "Unknown state &#x27;lost&#x27;"),
         ("tenant=acme", "Tenant &#x27;acme&#x27; has no queue"),
         ("queue=reports", "No tenant has a queue called &#x27;reports&#x27;"),
         ("tenant=acme&queue=x", "Tenant &#x27;acme&#x27; has no queue called &#x27;x&#x27;"),

@@ -56,21 +56,21 @@ async def wait_for_job(
     The answer comes when it has ended, or after `seconds` with `final: false`: ask again then.
     """
     caller = caller_of(request)
-    wait = Wait(request, caller, job_id, each=False)
-    watcher.join(wait)
-    try:
-        if not await sync_to_async(_first_look)(job_id, caller):
+    if not await sync_to_async(_first_look)(job_id, caller):
+        wait = Wait(request, caller, job_id, each=False)
+        watcher.join(wait)
+        try:
             end_thread()
             await wait.achange(seconds)
-    finally:
-        watcher.leave(wait)
-    return await sync_to_async(_last_look)(request, caller, wait)
+        finally:
+            watcher.leave(wait)
+    return await sync_to_async(_last_look)(request, caller, job_id)
 
 
-def _last_look(request: HttpRequest, caller: Caller, wait: Wait) -> HttpResponse:
-    if wait.is_refused or token_of(request) is None:  # revoked or expired meanwhile
+def _last_look(request: HttpRequest, caller: Caller, job_id: int) -> HttpResponse:
+    if token_of(request) is None:  # revoked or expired meanwhile
         raise no_token()
-    return answer(job_details(wait.job_id, caller))
+    return answer(job_details(job_id, caller))
 
 
 def _event(name: str, job: dict[str, Any]) -> str:
