@@ -37,7 +37,7 @@ def test_queue_that_nothing_names_is_refused_with_near_names():
         noop.using(tenant="acme", queue="declared-report").delay()
 
     message = str(caught.value)
-    assert "tenant 'acme' has no queue 'declared-report', and STRICT_QUEUES makes only" in message
+    assert "tenant 'acme' has no queue 'declared-report', and STRICT_QUEUES creates only" in message
     assert "Did you mean 'declared-reports'" in message
     assert "'archive-reports'" in message
     assert isinstance(caught.value, InvalidOption)

@@ -26,6 +26,7 @@ from django_tenantqueue.worker.supervisor.maintenance import (
     WhenDue,
 )
 from tests.factories import make_job, make_queue, state_of, states_of
+from tests.process.workers import wait_until
 from tests.timing import assert_within
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -222,13 +223,16 @@ def test_lock_is_let_go_when_it_was_taken_again_after_an_error(pair):
     first._duties[:] = [Duty("bad", break_connection, 0.0)]
     first.run_once()
     first._duties[:] = duties
-    first.run_once()
-    assert first.leading
+    wait_until(lambda: leads(first), what="it leads again")
 
     first.resign()
-    second.run_once()
 
-    assert second.leading
+    wait_until(lambda: leads(second), what="the other one leads")
+
+
+def leads(supervisor: Maintenance) -> bool:
+    supervisor.run_once()
+    return supervisor.leading
 
 
 @pytest.mark.parametrize("pooler", [False, True])
