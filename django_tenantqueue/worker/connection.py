@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 from django.db import connections
-from psycopg import pq, sql, waiting
+from psycopg import pq, sql
 from psycopg.abc import RV, Buffer, PQGen
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import make_conninfo
@@ -38,10 +38,6 @@ all of these: a proxy that has lost the server answers them."""
 REMINDER_SECONDS = 60.0
 """How often the log repeats that a connection cannot be made. Halved: an outage fills the log.
 Doubled: it looks like the end of the outage."""
-WAIT_SECONDS = 0.1
-"""How often psycopg looks whether a wait shall end."""
-TELLS_OF_SILENCE = tuple(map(int, psycopg.__version__.split(".")[:3])) >= (3, 2, 11)
-"""The wait of psycopg in C says nothing of these looks before this version; that in Python does."""
 SESSION = b"""
     SET default_transaction_isolation = 'read committed';
     SET TimeZone = 'UTC';
@@ -83,8 +79,6 @@ class WorkerConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
         """Wait for the answer to a statement."""
-        if not TELLS_OF_SILENCE:
-            return waiting.wait_selector(self._bounded(gen), self.pgconn.socket, WAIT_SECONDS)
         return super().wait(self._bounded(gen), *args, **kwargs)
 
     def _bounded(self, gen: PQGen[RV]) -> PQGen[RV]:
@@ -93,7 +87,7 @@ class WorkerConnection(psycopg.Connection[Any]):
             wanted = next(gen)
             while True:
                 ready = yield wanted
-                if not ready:  # psycopg looks ten times a second
+                if not ready:  # psycopg looks ten times a second, from 3.2.11 on
                     seconds = time.monotonic() - began
                     if seconds > self.answer_seconds:
                         self.close()

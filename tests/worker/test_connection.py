@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import select
 from datetime import UTC, datetime
 
 import pytest
 from django.db import connections
 from django.test import override_settings
-from psycopg import OperationalError, waiting
+from psycopg import OperationalError
 
-from django_tenantqueue.worker import connection as module
-from django_tenantqueue.worker.connection import TELLS_OF_SILENCE, connect, is_rejecting
+from django_tenantqueue.worker.connection import connect, is_rejecting
 
 pytestmark = pytest.mark.django_db
 
@@ -65,30 +63,9 @@ def test_server_is_asked_whether_it_rejects_when_the_project_has_a_connect_timeo
     assert not is_rejecting("default", 2)
 
 
-@pytest.mark.parametrize("is_told", [TELLS_OF_SILENCE, False], ids=["as installed", "before"])
-def test_connection_is_given_up_when_no_answer_comes(monkeypatch, is_told):
-    monkeypatch.setattr(module, "TELLS_OF_SILENCE", is_told)
-    if not is_told:  # as psycopg in C waits before 3.2.11
-        monkeypatch.setattr(waiting, "wait", wait_silently)
+def test_connection_is_given_up_when_no_answer_comes():
     with connect("default", "test", answer_seconds=0.3) as connection:
         with pytest.raises(OperationalError, match=r"has not answered for 0\.[34] s"):
             connection.execute("SELECT pg_sleep(3)")
 
         assert connection.closed
-
-
-def wait_silently(gen, fileno, interval=0.1):
-    """Run a generator of psycopg, and tell it of nothing but answers."""
-    wanted = next(gen)
-    while True:
-        ready = select.select(
-            [fileno] if wanted & waiting.WAIT_R else [],
-            [fileno] if wanted & waiting.WAIT_W else [],
-            [],
-        )
-        try:
-            wanted = gen.send(
-                (waiting.READY_R if ready[0] else 0) | (waiting.READY_W if ready[1] else 0)
-            )
-        except StopIteration as end:
-            return end.value
