@@ -63,8 +63,8 @@ RETRY_SECONDS = PROBE_SECONDS / 4
 LEASE_SECONDS = LOOK_SECONDS * 0.9
 """The children are killed this long after the last proof that their locks are held. The server may
 have let the locks go at once, and LOOK_SECONDS later others rescue the jobs. Halved: a server that
-stalls for 1.3 s costs all running jobs an attempt. Doubled: jobs could run twice at once."""
-ANSWER_SECONDS = 2.0
+stalls for 0.8 s costs all running jobs an attempt. Doubled: jobs could run twice at once."""
+ANSWER_SECONDS = 1.5
 """A connection that has not answered for this time is lost. Halved: a busy server is taken for one
 that is gone. Doubled: there is no time to connect again before the children must be killed."""
 STATEMENT_MILLISECONDS = int(ANSWER_SECONDS * 750)
