@@ -36,6 +36,17 @@ class TenantQueueConfig(AppConfig):
     label = "tenantqueue"
     verbose_name = _("Tenant queue")
     default_auto_field = "django.db.models.BigAutoField"
+    tenantqueue_features = (
+        "django_tenantqueue.contrib.schedules.feature.Schedules",
+        "django_tenantqueue.contrib.routing.feature.Routing",
+        "django_tenantqueue.contrib.retention.feature.Retention",
+        "django_tenantqueue.contrib.http.feature.Http",
+        "django_tenantqueue.contrib.alerts.feature.Alerts",
+        "django_tenantqueue.contrib.prometheus.feature.Prometheus",
+        "django_tenantqueue.contrib.api.feature.Api",
+        "django_tenantqueue.contrib.fireworq.feature.Fireworq",
+        "django_tenantqueue.contrib.celery.feature.Celery",
+    )
 
     def ready(self) -> None:
         from . import bulk, checks, http  # noqa: F401 - workers must know these tasks

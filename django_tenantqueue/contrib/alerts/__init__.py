@@ -1,0 +1,1 @@
+"""Alerts: rules that send messages when something is wrong for a while."""

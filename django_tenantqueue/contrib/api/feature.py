@@ -1,0 +1,9 @@
+"""What API adds to the core."""
+
+from __future__ import annotations
+
+from ...features import Feature
+
+
+class Api(Feature):
+    """See features.py for when each method is called."""

@@ -1,0 +1,9 @@
+"""What fireworq adds to the core."""
+
+from __future__ import annotations
+
+from ...features import Feature
+
+
+class Fireworq(Feature):
+    """See features.py for when each method is called."""

@@ -1,0 +1,1 @@
+"""HTTP jobs, and callbacks after the end of a job."""

@@ -1,0 +1,9 @@
+"""What prometheus adds to the core."""
+
+from __future__ import annotations
+
+from ...features import Feature
+
+
+class Prometheus(Feature):
+    """See features.py for when each method is called."""

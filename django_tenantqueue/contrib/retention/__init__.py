@@ -1,0 +1,1 @@
+"""Retention: rules of what is kept of which jobs."""

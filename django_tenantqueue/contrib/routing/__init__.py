@@ -1,0 +1,1 @@
+"""Routing: rows that choose the queue of a job."""

@@ -1,0 +1,1 @@
+"""Schedules: jobs at times that rows or tasks name."""

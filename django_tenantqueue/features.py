@@ -1,0 +1,260 @@
+"""Every seam through which an installed app adds to the core, on one page.
+
+An app names its feature in its AppConfig, and overrides the methods that it needs:
+
+    class DeliveriesConfig(AppConfig):
+        name = "shop.deliveries"
+        tenantqueue_features = ("shop.deliveries.feature.Deliveries",)
+
+The core imports no optional app. It calls hooks() with a method of Feature, and gets that method of
+each feature that has one of its own, in the order of INSTALLED_APPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from django.apps import apps
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from datetime import datetime
+
+    from django.db.models import Model
+    from django.http import HttpRequest
+    from django.urls import URLPattern
+
+    from .calls.call import Call
+    from .calls.options import Options
+    from .calls.sources import RegisteredTask
+    from .queries.base import Where
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class Duty:
+    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds)."""
+
+    name: str
+    step: Callable[[str], object]
+    """Does one step on the database with this alias. The result is true when it found something."""
+    interval: float
+    full_step: int | None = None
+    """The result of a step that has left something to do: the next one follows at once."""
+    pause_after: Callable[[object], float] | None = None
+    """Returns the seconds to wait after a step with this result, at most `interval`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong. `where` it is mended: a key of the lists that the first page knows.
+
+    `task`: the one that fails. `filter`: what narrows the list to the rows in trouble.
+    """
+
+    text: str
+    where: str
+    task: str = ""
+    filter: str = ""
+
+
+class Service(Protocol):
+    """Something that a worker's supervisor runs beside its children, in threads of its own."""
+
+    def start(self) -> None:
+        """Begin. Called once, when the children have been started."""
+
+    def close_in_child(self) -> None:
+        """Let go, in a forked child, of what belongs to the supervisor."""
+
+    def close(self) -> None:
+        """End, when the last child has ended."""
+
+
+class Feature:
+    """What an app adds. All methods of this class do nothing."""
+
+    settings: type[Any] | None = None
+    """A frozen dataclass of the app's own keys of TENANTQUEUE, as settings.py has those of the core.
+    settings_of() returns the values. Example: contrib.http."""
+
+    # start
+
+    def ready(self) -> None:
+        """Import what declares tasks, and register system checks.
+
+        Called once by django.setup(), when all models are loaded. Example: contrib.alerts.
+        """
+
+    # enqueue
+
+    def task_options(self) -> Mapping[str, Callable[[str, Any], Any]]:
+        """Return options of @task, each with the function that reads it.
+
+        It gets the task's name and the value, and returns what `task.extra[option]` is, or raises
+        InvalidOption. Called when a task is declared. Example: contrib.schedules (`schedule=`).
+        """
+        return {}
+
+    def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
+        """Return the task that stands for a task of another system; None: `target` is none.
+
+        Called by delay() for what is no task of ours. Example: contrib.celery.
+        """
+        return None
+
+    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
+        """Return the queue of a new job whose call names none; None: the next feature decides.
+
+        `name`: of the job's task. Called for each job, so keep what you read for a second.
+        Example: contrib.routing.
+        """
+        return None
+
+    def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
+        """Yield what is enqueued when a job with these options has ended, whatever its end.
+
+        Called at enqueue. Example: contrib.http (`callback_url=`).
+        """
+        return ()
+
+    # workers
+
+    def worker_started(self, using: str) -> None:
+        """Bring rows in line with what the code declares.
+
+        Called by `runworker` before its children are started. Example: contrib.schedules.
+        """
+
+    def worker_arguments(self, parser: ArgumentParser) -> None:
+        """Add arguments to `runworker`. Example: contrib.prometheus (`--metrics-port`)."""
+
+    def services(self, using: str, options: Mapping[str, Any]) -> Iterable[Service]:
+        """Yield what a supervisor runs beside its children.
+
+        `options`: the arguments of `runworker`. Raises CommandError. Example: contrib.prometheus.
+        """
+        return ()
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        """Yield work for the leading worker.
+
+        `look` returns a connection that keeps its plans, for statements that mostly find nothing;
+        None: there is none. Called once in each supervisor. Example: contrib.alerts.
+        """
+        return ()
+
+    def before_thinning(self, using: str, now: datetime) -> tuple[datetime, bool]:
+        """Take what is needed of the minute figures; return until when, and whether there is more.
+
+        Later minutes are not merged into hours. Called about once a minute.
+        Example: contrib.prometheus.
+        """
+        return now, False
+
+    # operators
+
+    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
+        """Yield what is wrong, in bounded reads.
+
+        `tenants`: only of these; None: of all. Called for `queuestatus` and the first page of the
+        admin. Example: contrib.routing.
+        """
+        return ()
+
+    def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
+        """Yield `text` and `url` of what a user of the admin's first page should see first.
+
+        Example: contrib.alerts.
+        """
+        return ()
+
+    def lists(self) -> Mapping[str, str]:
+        """Return the values of `Problem.where` that are the app's own, each with its model's name.
+
+        Example: contrib.schedules.
+        """
+        return {}
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the models whose changes are recorded, by their `Change.object_kind`.
+
+        Example: contrib.retention.
+        """
+        return {}
+
+    # tenants
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the app's models that have rows of a tenant, each with the lookup that finds them.
+
+        A lookup is `tenant`, or `queue_id__in`. They are deleted in this order when a tenant is
+        erased, before the tables of the core. Example: contrib.schedules.
+        """
+        return {}
+
+    def fleet_tables(self) -> Sequence[type[Model]]:
+        """Return the app's models that have no rows of a tenant. Example: contrib.prometheus."""
+        return ()
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Stop what makes jobs of a tenant that is about to be erased, in the caller's transaction.
+
+        Example: contrib.schedules.
+        """
+
+    def forget_tenant(self, using: str, tenant: str) -> None:
+        """Remove a tenant from rows about several tenants. Example: contrib.alerts."""
+
+    # web and tests
+
+    def urls(self) -> Sequence[URLPattern]:
+        """Return pages beside those of `django_tenantqueue.web.urls`. Example: contrib.prometheus."""
+        return ()
+
+    def forget(self) -> None:
+        """Drop what this process remembers of rows: a test has deleted them.
+
+        Example: contrib.routing.
+        """
+
+    def run_due(self, using: str) -> bool:
+        """Do what workers do when it is due; return whether there was something.
+
+        Called by testing.run_pending(). Example: contrib.schedules.
+        """
+        return False
+
+
+@cache
+def installed() -> tuple[Feature, ...]:
+    """Return the features of all installed apps. Raises AppRegistryNotReady before they are known."""
+    paths = [
+        path
+        for config in apps.get_app_configs()
+        for path in getattr(config, "tenantqueue_features", ())
+    ]
+    return tuple(import_string(path)() for path in paths)
+
+
+@cache
+def hooks(hook: Callable[Concatenate[Feature, P], R]) -> Sequence[Callable[P, R]]:
+    """Return this method of each feature that overrides it: `hooks(Feature.duties)`."""
+    name = hook.__name__
+    return [getattr(one, name) for one in installed() if getattr(type(one), name) is not hook]
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting == "INSTALLED_APPS":
+        installed.cache_clear()
+        hooks.cache_clear()
+
+
+setting_changed.connect(_forget)
