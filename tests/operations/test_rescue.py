@@ -131,18 +131,18 @@ def test_cancelled_neighbour_keeps_no_error_of_the_job_for_which_its_process_was
 
 
 @pytest.mark.django_db
-def test_suspect_is_rescued_when_it_has_looked_dead_for_five_seconds_and_not_before():
+def test_suspect_is_rescued_when_it_has_looked_dead_for_four_seconds_and_not_before():
     finder = DeadWorkerFinder()
     job = make_job(state=State.RUNNING)  # of a worker that has no row
 
     assert finder.seconds_to_rescue(100.0) == math.inf
     assert finder.look("default", 100.0) == 0
-    assert finder.seconds_to_rescue(100.75) == pytest.approx(4.25, abs=0.2)
-    assert finder.look("default", 104.9) == 0
+    assert finder.seconds_to_rescue(100.75) == pytest.approx(3.25, abs=0.2)
+    assert finder.look("default", 103.9) == 0
     assert state_of(job.pk) == State.RUNNING
-    assert finder.look("default", 105.2) == 1
+    assert finder.look("default", 104.2) == 1
     assert state_of(job.pk) == State.CREATED
-    assert finder.seconds_to_rescue(105.3) == math.inf
+    assert finder.seconds_to_rescue(104.3) == math.inf
 
 
 @pytest.mark.django_db
@@ -155,8 +155,8 @@ def test_suspect_is_seen_for_the_first_time_when_it_has_given_a_sign_of_life_sin
 
     assert finder.look("default", 100.0) == 0
     Worker.objects.filter(pk=worker.pk).update(heartbeat_at=timezone.now() - timedelta(seconds=3))
-    assert finder.look("default", 105.2) == 0
+    assert finder.look("default", 104.2) == 0
     assert state_of(job.pk) == State.RUNNING
     Worker.objects.filter(pk=worker.pk).update(heartbeat_at=minute_ago)
-    assert finder.look("default", 110.5) == 1
+    assert finder.look("default", 108.5) == 1
     assert state_of(job.pk) == State.CREATED
