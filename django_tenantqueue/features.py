@@ -176,10 +176,10 @@ class Feature:
         """
         return ()
 
-    def lists(self) -> Mapping[str, str]:
-        """Return the values of `Problem.where` that are the app's own, each with its model's name.
+    def lists(self) -> Mapping[str, type[Model]]:
+        """Return the values of `Problem.where` that are the app's own, each with its model.
 
-        Example: contrib.schedules.
+        The admin has a list of it. Example: contrib.schedules.
         """
         return {}
 

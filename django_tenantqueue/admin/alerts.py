@@ -26,7 +26,7 @@ from .formats import NOTHING, badge, badges, duration_text, failure_text, moment
 from .links import link_to
 from .live_admin import TunedAdmin
 from .live_forms import SingleTuneForm
-from .visible import rule_of, visible_alerts
+from .open_alerts import rule_of, visible_alerts
 
 
 class AlertRuleForm(SingleTuneForm):

@@ -20,6 +20,7 @@ from ..calls.recurrence import read_zone
 from ..exceptions import InvalidOption
 from ..webhooks import SECRET_PREFIX, read_secret
 from . import columns
+from .figure import FAILING_SHARE
 
 COUNTED_JOBS = 100_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
@@ -268,7 +269,7 @@ class KindOfAlert:
 KINDS: Final = {
     AlertRule.Kind.WAITING.value: KindOfAlert(("queue", "task"), 1000.0),
     AlertRule.Kind.WAIT.value: KindOfAlert(("queue", "task"), 300.0),
-    AlertRule.Kind.FAILURE_RATE.value: KindOfAlert(("queue", "task"), 50.0),
+    AlertRule.Kind.FAILURE_RATE.value: KindOfAlert(("queue", "task"), 100 * FAILING_SHARE),
     AlertRule.Kind.NO_WORKER.value: KindOfAlert(("queue", "task"), 60.0),
     AlertRule.Kind.LATE_SCHEDULE.value: KindOfAlert(("queue", "task"), 60.0),
     AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from django.db.models import Exists, OuterRef
+from django.utils.translation import gettext
 
+from ..features import Problem
 from ..models import Routing, TenantQueue
 from .amounts import PAGE
+from .problems import listing
 
 
 def read_retired_routings(using: str, tenants: Collection[str] | None = None) -> list[str]:
@@ -22,3 +25,9 @@ def read_retired_routings(using: str, tenants: Collection[str] | None = None) ->
     if tenants is not None:
         rows = rows.filter(tenant__in=sorted(tenants))
     return [str(row) for row in rows.filter(Exists(retired))[:PAGE]]
+
+
+def problem_of_routings(retired: Sequence[str]) -> list[Problem]:
+    """Return that routings send jobs to retired queues."""
+    text = gettext("routings to retired queues, whose jobs are rejected: %(names)s")
+    return listing(text, "names", retired, "routings")

@@ -1,4 +1,4 @@
-"""Schedules that run late or fail."""
+"""Schedules that run late or fail, and what is said of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from django.db.models import (
 )
 from django.db.models.lookups import LessThan
 from django.utils import timezone
+from django.utils.translation import gettext
 
+from ..features import Problem
 from ..models import Schedule
 from .amounts import LATE_SECONDS, PAGE
+from .problems import listing
 
 LATE = timedelta(seconds=LATE_SECONDS)
 
@@ -72,3 +75,12 @@ def read_troubles(using: str, tenants: Collection[str] | None = None) -> Schedul
     late = late_schedules(rows)[:PAGE]
     failing = failing_schedules(rows).order_by("last_error_at")[:PAGE]
     return ScheduleTroubles([str(row) for row in late], [str(row) for row in failing])
+
+
+def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
+    """Return that schedules are late or failed at their last tick."""
+    late, failing = gettext("late schedules: %(names)s"), gettext("failing schedules: %(names)s")
+    return [
+        *listing(late, "names", troubles.late, "schedules", narrowed="trouble=late"),
+        *listing(failing, "names", troubles.failing, "schedules", narrowed="trouble=failing"),
+    ]

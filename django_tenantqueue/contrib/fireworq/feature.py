@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from django.db.models import Model
+
 from ...features import Feature
+from ...models import FireworqQueue
 
 
 class Fireworq(Feature):
     """See features.py for when each method is called."""
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the table of Fireworq's columns of queues."""
+        return {FireworqQueue: "queue_id__in"}

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
-from ...features import Feature
+from collections.abc import Collection, Iterable, Mapping
+
+from django.db.models import Model
+
+from ... import models
+from ...features import Feature, Problem
+from ...status.routings import problem_of_routings, read_retired_routings
 
 
 class Routing(Feature):
     """See features.py for when each method is called."""
+
+    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
+        """Yield that routings send jobs to retired queues."""
+        return problem_of_routings(read_retired_routings(using, tenants))
+
+    def lists(self) -> Mapping[str, type[Model]]:
+        """Return the list of routings."""
+        return {"routings": models.Routing}
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the model of routings."""
+        return {models.Change.Kind.ROUTING: models.Routing}
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the table of routings."""
+        return {models.Routing: "tenant"}
