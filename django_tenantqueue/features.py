@@ -195,8 +195,9 @@ class Feature:
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the app's models that have rows of a tenant, each with the lookup that finds them.
 
-        A lookup is `tenant`, or `queue_id__in`. They are deleted in this order when a tenant is
-        erased, before the tables of the core. Example: contrib.schedules.
+        `queue_id__in` gets the ids of its queues, every other lookup the tenant. They are deleted
+        in this order when a tenant is erased, before the tables of the core.
+        Example: contrib.schedules.
         """
         return {}
 

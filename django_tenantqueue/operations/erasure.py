@@ -67,7 +67,7 @@ TABLES: dict[type[Model], str] = {
 def tables() -> dict[type[Model], str]:
     """Return the lookup of a tenant's rows in each table, in the order of deletion.
 
-    The tables of features come first, because they make jobs.
+    The tables of features come first: some of them make jobs.
     """
     found: dict[type[Model], str] = {}
     for hook in hooks(Feature.tenant_tables):
