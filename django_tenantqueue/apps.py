@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from contextlib import suppress
 
 from django.apps import AppConfig
@@ -14,15 +13,13 @@ from django.utils.translation import gettext_lazy as _
 
 from .conf import get_settings
 from .exceptions import InvalidOption
-
-CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
+from .features import Feature, hooks
 
 
 def _executor_paths() -> list[str]:
-    """Return the backends of EXECUTORS, and that of Celery where a project uses it."""
+    """Return the backends of EXECUTORS."""
     with suppress(InvalidOption):  # the check E001 says so
-        paths = [entry.backend for entry in get_settings().executors.values()]
-        return [*paths, CELERY] if "celery" in sys.modules else paths
+        return [entry.backend for entry in get_settings().executors.values()]
     return []
 
 
@@ -55,7 +52,6 @@ class TenantQueueConfig(AppConfig):
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
-        register(checks.check_schedules, "tenantqueue")
         register(checks.check_coroutines, "tenantqueue")
         register(checks.check_routers, "tenantqueue")
         register(checks.check_references, Tags.models)
@@ -64,6 +60,8 @@ class TenantQueueConfig(AppConfig):
         for path in _executor_paths():
             with suppress(ImportError):  # the check E011 names what is missing
                 import_string(path)  # it may know the tasks of another system
+        for ready in hooks(Feature.ready):
+            ready()
         for backend in getattr(settings, "TASKS", {}).values():
             path = backend.get("BACKEND", "")
             if not path.startswith("django."):

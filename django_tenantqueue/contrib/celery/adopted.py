@@ -20,6 +20,7 @@ from celery.exceptions import Retry as CeleryRetry
 from celery.fixups.django import DjangoWorkerFixup
 from django.utils import timezone
 
+from ...calls.sources import register_finder
 from ...exceptions import Cancelled, InvalidOption, NotAllowed, Postpone, Retry
 from ...execution.current_job import RunningJob, running_or_none
 from ...execution.outcome import log_error
@@ -80,6 +81,9 @@ def find_adopted(name: str) -> AdoptedTask | None:
     """Return the task of Celery of that name; None: there is none."""
     found = current_app.tasks.get(name)
     return None if found is None else adopt(found)
+
+
+register_finder(find_adopted)
 
 
 def _options_of(target: Any) -> dict[str, Any]:
