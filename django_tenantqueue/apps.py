@@ -46,8 +46,7 @@ class TenantQueueConfig(AppConfig):
     )
 
     def ready(self) -> None:
-        from . import bulk, checks, http  # noqa: F401 - workers must know these tasks
-        from .alerts import delivery  # noqa: F401 - and the one of alerts
+        from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
@@ -57,11 +56,11 @@ class TenantQueueConfig(AppConfig):
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")
+        for ready in hooks(Feature.ready):
+            ready()
         for path in _executor_paths():
             with suppress(ImportError):  # the check E011 names what is missing
                 import_string(path)  # it may know the tasks of another system
-        for ready in hooks(Feature.ready):
-            ready()
         for backend in getattr(settings, "TASKS", {}).values():
             path = backend.get("BACKEND", "")
             if not path.startswith("django."):

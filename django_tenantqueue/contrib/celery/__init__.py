@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .adopted import adopt
     from .executor import CeleryExecutor
 
-_HOMES = {"CeleryExecutor": "executor", "adopt": "adopted"}
-
 __all__ = ["CeleryExecutor", "adopt"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import Celery at the first use: feature.py is imported where there is none, too."""
-    if name not in _HOMES:
+    """Import Celery at the first use: feature.py is imported in projects without it, too."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    from . import adopted, executor
+
+    return adopted.adopt if name == "adopt" else executor.CeleryExecutor

@@ -83,9 +83,6 @@ def find_adopted(name: str) -> AdoptedTask | None:
     return None if found is None else adopt(found)
 
 
-register_finder(find_adopted)
-
-
 def _options_of(target: Any) -> dict[str, Any]:
     """Return a task's options by our names; raise InvalidOption for those that have none."""
     name, conf = target.name, target.app.conf
@@ -299,3 +296,6 @@ def _update_state(
         running.progress(done, known.pop("total", None), state)
     for name, value in known.items():
         running.stats[name] = value
+
+
+register_finder(find_adopted)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...features import Feature
@@ -13,21 +11,15 @@ from ...features import Feature
 if TYPE_CHECKING:
     from .adopted import AdoptedTask
 
-PACKAGE = __name__.rpartition(".")[0]
-
 
 class Celery(Feature):
     """See features.py for when each method is called."""
 
     def ready(self) -> None:
-        """Make the tasks of Celery known where a project has imported it."""
-        if "celery" in sys.modules:
-            with suppress(ImportError):  # the check E016 names what is missing
-                import_module(f"{PACKAGE}.adopted")
-                import_module(f"{PACKAGE}.executor")
+        if "celery" in sys.modules:  # the project uses it: workers must know its tasks
+            from . import adopted  # noqa: F401
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> AdoptedTask | None:
-        """Return the task that stands for a task of Celery."""
         if not _is_of_celery(target):
             return None
         from .adopted import adopt

@@ -13,6 +13,8 @@ from ...http.end import end_call
 class Http(Feature):
     """See features.py for when each method is called."""
 
+    def ready(self) -> None:
+        from ... import http  # noqa: F401 - workers must know its task
+
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
-        """Return the call that posts the end of the job to its `callback_url`."""
         return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

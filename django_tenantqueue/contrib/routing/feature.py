@@ -10,10 +10,8 @@ class Routing(Feature):
     """See features.py for when each method is called."""
 
     def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
-        """Return the queue that the most specific routing names."""
         routes = routes_of(using)
         return routes.queue_of(tenant, name) if routes else None
 
     def forget(self) -> None:
-        """Read the routings again at the next enqueue of this process."""
         forget_routes()

@@ -19,11 +19,9 @@ class Schedules(Feature):
     """See features.py for when each method is called."""
 
     def ready(self) -> None:
-        """Register the check of declared schedules."""
         register(check_schedules, "tenantqueue")
 
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
-        """Return `schedule`, which is a Cron or an Every afterwards."""
         return {"schedule": _read_schedule}
 
 
