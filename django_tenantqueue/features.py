@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .calls.options import Options
     from .calls.sources import RegisteredTask
     from .queries.base import Where
+    from .tasks import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,25 +96,29 @@ class Feature:
 
     # enqueue
 
-    def task_options(self) -> Mapping[str, Callable[[str, Any], Any]]:
+    def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
         """Return options of @task, each with the function that reads it.
 
-        It gets the task's name and the value, and returns what `task.extra[option]` is, or raises
-        InvalidOption. Called when a task is declared. Example: contrib.schedules (`schedule=`).
+        It gets the task, which has its name, function and job options by then, and the value. It
+        returns what `task.extra[option]` is, or raises InvalidOption. Called when a task with an
+        option that the core does not know is declared, maybe before all models are loaded.
+        Example: contrib.schedules (`schedule=`).
         """
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
         """Return the task that stands for a task of another system; None: `target` is none.
 
-        Called by delay() for what is no task of ours. Example: contrib.celery.
+        `options`: those of @task. Called by @task and delay() for what is neither a plain function
+        nor a task of ours. Example: contrib.celery.
         """
         return None
 
     def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
         """Return the queue of a new job whose call names none; None: the next feature decides.
 
-        `name`: of the job's task. Called for each job, so keep what you read for a second.
+        `name`: of the job's task. Called for each job that is enqueued, so keep what you read for
+        a second.
         Example: contrib.routing.
         """
         return None
@@ -121,7 +126,8 @@ class Feature:
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         """Yield what is enqueued when a job with these options has ended, whatever its end.
 
-        Called at enqueue. Example: contrib.http (`callback_url=`).
+        Called when a job is enqueued whose options are not plain (see Options.is_plain). Raises
+        InvalidArgument. Example: contrib.http (`callback_url=`).
         """
         return ()
 
@@ -221,7 +227,7 @@ class Feature:
         return ()
 
     def forget(self) -> None:
-        """Drop what this process remembers of rows: a test has deleted them.
+        """Drop what this process remembers of rows: they were deleted, by a test or an erasure.
 
         Example: contrib.routing.
         """

@@ -9,7 +9,6 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from ..calls.call import Call
-from ..calls.callback_url import register_maker
 from ..calls.sources import INTERNAL
 from ..exceptions import AddressRefused, InvalidArgument, Permanent
 from ..execution.current_job import current_job
@@ -39,8 +38,11 @@ post_end = _EndTask(_post, name="django_tenantqueue.http.post_end")
 """The task. It is enqueued by the end of a job: `.using(callback_url="https://…")`."""
 
 
-def _call(url: str, tenant: str) -> Call:
-    """Return the call. Raises InvalidArgument for a URL that jobs of the tenant may not call."""
+def end_call(url: str, tenant: str) -> Call:
+    """Return the call that posts the end of a job of a tenant.
+
+    Raises InvalidArgument for a URL that jobs of the tenant may not call.
+    """
     try:
         check_request(url)
         hosts_of(tenant).check(_host_of(url))
@@ -56,6 +58,3 @@ def _host_of(url: str) -> str:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         return host
-
-
-register_maker(_call)

@@ -34,7 +34,11 @@ def sync_schedules(using: str, *, whole: bool = False) -> Synced:
     longer declared is disabled and marked; without `whole` only when this process knows its task,
     since another process may declare what is unknown here. One that is declared again is enabled.
     """
-    declared = {task.name: task.schedule for task in registered_tasks().values() if task.schedule}
+    declared = {
+        task.name: when
+        for task in registered_tasks().values()
+        if (when := task.extra.get("schedule")) is not None
+    }
     added = changed = removed = 0
     with transaction.atomic(using=using):
         with connections[using].cursor() as cursor:

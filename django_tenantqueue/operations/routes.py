@@ -1,4 +1,4 @@
-"""The queue that a new job goes to: named by its call, by a routing, or by its task.
+"""The queue that a routing chooses for a new job.
 
 Routings are read by each process that enqueues at most once a second, so an edit is live within a
 second. Between two reads a look-up is one step in a dict.
@@ -12,7 +12,6 @@ from time import monotonic
 from django.db import connections
 
 from ..batches import REMEMBERED, REMEMBERED_SECONDS
-from ..calls.options import Options
 from ..queries.enqueue import Route, in_test_case, list_routings
 from ..text import matches
 
@@ -73,17 +72,6 @@ def routes_of(using: str) -> Routes:
     found = Routes(list_routings(using))
     _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
     return found
-
-
-def chosen_queue(using: str, options: Options, tenant: str, name: str) -> str | None:
-    """Return the queue of a new job: that of its call, of a routing, or of its task; None: none.
-
-    `name`: what the job is called, see Source.name.
-    """
-    if options.queue_is_fixed:
-        return options.queue
-    routes = routes_of(using)
-    return (routes.queue_of(tenant, name) if routes else None) or options.queue
 
 
 def forget_routes() -> None:

@@ -14,6 +14,9 @@ from ...models import Alert, AlertRule, Change
 class Alerts(Feature):
     """See features.py for when each method is called."""
 
+    def ready(self) -> None:
+        from ...alerts import delivery  # noqa: F401 - workers must know its task
+
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
         """Yield that alerts are open."""
         from ...admin.open_alerts import open_alerts  # a worker may have no admin

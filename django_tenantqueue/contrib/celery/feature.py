@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from ...features import Feature
+
+if TYPE_CHECKING:
+    from .adopted import AdoptedTask
 
 
 class Celery(Feature):
     """See features.py for when each method is called."""
+
+    def ready(self) -> None:
+        if "celery" in sys.modules:  # the project uses it: workers must know its tasks
+            from . import adopted  # noqa: F401
+
+    def adopt(self, target: object, options: Mapping[str, Any]) -> AdoptedTask | None:
+        if not _is_of_celery(target):
+            return None
+        from .adopted import adopt
+
+        return adopt(target, **options)
+
+
+def _is_of_celery(target: object) -> bool:
+    """Whether an object is a task of Celery, or stands for one."""
+    return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)

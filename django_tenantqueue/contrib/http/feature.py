@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ...calls.call import Call
+from ...calls.options import Options
 from ...features import Feature
+from ...http.end import end_call
 
 
 class Http(Feature):
     """See features.py for when each method is called."""
+
+    def ready(self) -> None:
+        from ... import http  # noqa: F401 - workers must know its task
+
+    def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
+        return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

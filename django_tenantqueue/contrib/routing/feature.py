@@ -8,11 +8,16 @@ from django.db.models import Model
 
 from ... import models
 from ...features import Feature, Problem
+from ...operations.routes import forget_routes, routes_of
 from ...status.routings import problem_of_routings, read_retired_routings
 
 
 class Routing(Feature):
     """See features.py for when each method is called."""
+
+    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
+        routes = routes_of(using)
+        return routes.queue_of(tenant, name) if routes else None
 
     def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
         """Yield that routings send jobs to retired queues."""
@@ -29,3 +34,6 @@ class Routing(Feature):
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of routings."""
         return {models.Routing: "tenant"}
+
+    def forget(self) -> None:
+        forget_routes()

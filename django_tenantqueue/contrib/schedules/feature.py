@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from django.core.checks import register
 from django.db.models import Model
 
+from ...calls.recurrence import Cron, Every, read_when
 from ...features import Feature, Problem
 from ...models import Change, Schedule
 from ...status.schedules import problems_of_schedules, read_troubles
+from .checks import check_schedules
+
+if TYPE_CHECKING:
+    from ...tasks import Task
 
 
 class Schedules(Feature):
     """See features.py for when each method is called."""
+
+    def ready(self) -> None:
+        register(check_schedules, "tenantqueue")
+
+    def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
+        return {"schedule": _read_schedule}
 
     def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
         """Yield that schedules are late or failing."""
@@ -38,3 +51,9 @@ class Schedules(Feature):
         """Remove the errors of schedules of no tenant, which may quote a job's values."""
         rows = Schedule.objects.using(using).filter(tenant="")
         rows.exclude(last_error="").update(last_error="")
+
+
+def _read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:
+    when = read_when(task.name, value)
+    task.check_call(when.args, when.kwargs)
+    return when
