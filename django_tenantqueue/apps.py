@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from .conf import get_settings
 from .exceptions import InvalidOption
+from .features import Feature, hooks
 
 CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
 
@@ -49,17 +50,17 @@ class TenantQueueConfig(AppConfig):
     )
 
     def ready(self) -> None:
-        from . import bulk, checks, http  # noqa: F401 - workers must know these tasks
-        from .alerts import delivery  # noqa: F401 - and the one of alerts
+        from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
-        register(checks.check_schedules, "tenantqueue")
         register(checks.check_coroutines, "tenantqueue")
         register(checks.check_routers, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
+        for ready in hooks(Feature.ready):
+            ready()
         autodiscover_modules("tasks")
         for path in _executor_paths():
             with suppress(ImportError):  # the check E011 names what is missing

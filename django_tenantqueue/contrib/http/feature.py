@@ -7,3 +7,6 @@ from ...features import Feature
 
 class Http(Feature):
     """See features.py for when each method is called."""
+
+    def ready(self) -> None:
+        from ... import http  # noqa: F401 - workers must know its tasks
