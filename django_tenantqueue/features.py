@@ -13,12 +13,13 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from django.apps import apps
 from django.core.signals import setting_changed
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Duty:
-    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds)."""
+    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds).
+
+    duties.WhenDue has the step and the pause of work that has a time of its own.
+    """
 
     name: str
     step: Callable[[str], object]
@@ -51,6 +55,11 @@ class Duty:
     """The result of a step that has left something to do: the next one follows at once."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
+    due_at: float = field(default=0.0, init=False)
+    """This and the rest are the worker's."""
+    runs: int = field(default=0, init=False)
+    """Runs that are not recorded yet."""
+    record_at: float = field(default=0.0, init=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,10 @@ class Problem:
 
 
 class Service(Protocol):
-    """Something that a worker's supervisor runs beside its children, in threads of its own."""
+    """Something that a worker's supervisor runs beside its children, in threads of its own.
+
+    It has one connection to the database at a time at most, of which `runworker` knows.
+    """
 
     def start(self) -> None:
         """Begin. Called once, when the children have been started."""
@@ -153,17 +165,28 @@ class Feature:
         """Yield work for the leading worker.
 
         `look` returns a connection that keeps its plans, for statements that mostly find nothing;
-        None: there is none. Called once in each supervisor. Example: contrib.alerts.
+        None: there is none. Called once in each supervisor. In each round these duties follow those
+        of the core. Example: contrib.alerts.
         """
         return ()
 
-    def before_thinning(self, using: str, now: datetime) -> tuple[datetime, bool]:
+    def before_thinning(self, using: str, now: datetime | None) -> tuple[datetime, bool]:
         """Take what is needed of the minute figures; return until when, and whether there is more.
 
-        Later minutes are not merged into hours. Called about once a minute.
-        Example: contrib.prometheus.
+        Later minutes are not merged into hours. `now` is the database's clock if None. Called about
+        once a minute. Example: contrib.prometheus.
         """
-        return now, False
+        return now or timezone.now(), False
+
+    def history_kept_from(
+        self, using: str, now: datetime, before: datetime | None
+    ) -> datetime | None:
+        """Return the time before which no ended job is kept; None: all are kept.
+
+        `before`: what the setting HISTORY_KEEP says, or the feature before this one. Months that
+        end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
+        """
+        return before
 
     # operators
 
@@ -223,7 +246,10 @@ class Feature:
     # web and tests
 
     def urls(self) -> Sequence[URLPattern]:
-        """Return pages beside those of `django_tenantqueue.web.urls`. Example: contrib.prometheus."""
+        """Return pages beside those of `django_tenantqueue.web.urls`.
+
+        Example: contrib.prometheus.
+        """
         return ()
 
     def forget(self) -> None:

@@ -19,8 +19,8 @@ from ..models.retention_rule import DAYS
 from ..queries import retention as queries
 from ..queries.retention import EndedJob, Removal
 from ..status.amounts import VISITED
-from .history import Leaf, list_leaves
-from .retention import Limits, Rules, dropped_whole, span_of
+from .history import Leaf, dropped_whole, list_leaves, span_of
+from .retention import Limits, Rules
 
 PAGES = 16
 """Pages of a step: about 250 jobs. Twice as many: claims that meet a step wait longer for a

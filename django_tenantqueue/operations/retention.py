@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from ..conf import get_settings
 from ..models import RetentionRule
 from ..models.retention_rule import DAYS
-from ..queries.retention import Span, has_details_of_unfinished
 from ..text import matches
-from .history import Leaf, list_leaves, next_month
+from .history import oldest_kept
 
 SETTING = 0
 """What stands for HISTORY_KEEP in place of the id of a rule."""
@@ -141,29 +140,3 @@ def _first(rules: Iterable[Rule], place: int) -> tuple[int, int] | None:
         if (days := rule.days[place]) is not None:
             return days, rule.id
     return None
-
-
-def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
-    """Return the beginning of the oldest month that HISTORY_KEEP keeps; None: all are kept."""
-    if keep_months is None:
-        return None
-    month = now.year * 12 + now.month - 1 - keep_months
-    return datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) if month >= 12 else None
-
-
-def span_of(leaf: Leaf) -> Span:
-    """Return the bounds of a month."""
-    return Span(*(_midnight(day) for day in (leaf.month, next_month(leaf.month))))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC)
-
-
-def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
-    """Return the months in which no rule or unfinished monitor keeps a job, the oldest first."""
-    before = Rules.read(using, now).forgotten
-    if before is None:
-        return []
-    old = [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
-    return [leaf for leaf in old if not has_details_of_unfinished(using, span_of(leaf))]

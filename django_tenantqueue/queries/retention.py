@@ -8,17 +8,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from .base import array, fetch
+from .history import Span
 from .lists import plan_without
 
 AVOIDED = ("enable_seqscan", "enable_indexscan", "enable_bitmapscan")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The bounds of one month: from `start`, before `end`."""
-
-    start: datetime
-    end: datetime
 
 
 class EndedJob(NamedTuple):
@@ -63,12 +56,6 @@ def measure_leaf(using: str, leaf: str) -> LeafSize | None:
     """Return the size of a month's table; None when there is none of that name."""
     rows = fetch(using, "measure_leaf", {"leaf": leaf})
     return LeafSize(*rows[0]) if rows else None
-
-
-def has_details_of_unfinished(using: str, span: Span) -> bool:
-    """Return whether a month has details of a monitor that has not ended."""
-    params = {"start": span.start, "end": span.end}
-    return bool(fetch(using, "has_details_of_unfinished", params)[0][0])
 
 
 def read_ended(

@@ -22,8 +22,9 @@ from django_tenantqueue.models import (
 from django_tenantqueue.operations import control, history, maintain, pruning, retention
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.bulk_actions import ACTIONS, Member
+from django_tenantqueue.operations.history import dropped_whole
 from django_tenantqueue.operations.pruning import Pruner
-from django_tenantqueue.operations.retention import Rule, Rules, dropped_whole
+from django_tenantqueue.operations.retention import Rule, Rules
 from django_tenantqueue.operations.retention_rules import delete_rules, make_rule, tune_rule
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.web.views import describe_job

@@ -14,7 +14,7 @@ from django_tenantqueue import Cron, Every, Placeholder, task
 from django_tenantqueue.calls import sources
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption, QueueFull, UnknownTask
 from django_tenantqueue.models import Change, Job, Schedule
-from django_tenantqueue.operations.declared import Synced, sync_schedules
+from django_tenantqueue.operations.declared_schedules import Synced, sync_schedules
 from django_tenantqueue.operations.firing import fire_schedules
 from django_tenantqueue.operations.schedules import (
     delete_schedules,

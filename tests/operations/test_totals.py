@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from django_tenantqueue.metrics import totals as totals_of_tasks
 from django_tenantqueue.models import Figure, FigureTotal
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.queries.totals import NUMBERS, OTHERS, Total, read_totals
@@ -102,7 +103,7 @@ def test_full_step_is_told_when_more_minutes_are_to_be_counted():
 
 
 def test_others_stay_when_a_task_loses_its_counter(monkeypatch):
-    monkeypatch.setattr(maintain, "COUNTED_TASKS", 1)
+    monkeypatch.setattr(totals_of_tasks, "COUNTED_TASKS", 1)
     maintain.thin_figures("default", NOW)
     count(NOW, "old", "never")
     count(NOW, "old")
@@ -121,7 +122,7 @@ def test_others_stay_when_a_task_loses_its_counter(monkeypatch):
 
 
 def test_tasks_share_a_counter_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(maintain, "COUNTED_TASKS", 2)
+    monkeypatch.setattr(totals_of_tasks, "COUNTED_TASKS", 2)
     maintain.thin_figures("default", NOW)
     count(NOW, "a", "b", "c")
     count(NOW, "b", "c")
@@ -133,7 +134,7 @@ def test_tasks_share_a_counter_when_there_are_too_many(monkeypatch):
 
 
 def test_counters_never_go_back_whatever_happens(monkeypatch):
-    monkeypatch.setattr(maintain, "COUNTED_TASKS", 3)
+    monkeypatch.setattr(totals_of_tasks, "COUNTED_TASKS", 3)
     chance = random.Random(15)
     now, runs = NOW, 0
     seen: dict[str, Total] = {}

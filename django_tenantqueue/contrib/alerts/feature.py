@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.http import HttpRequest
 
-from ...features import Feature
+from ...batches import BATCH
+from ...duties import WhenDue
+from ...features import Duty, Feature
 from ...models import Alert, AlertRule, Change
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
 
 
 class Alerts(Feature):
@@ -16,6 +22,13 @@ class Alerts(Feature):
 
     def ready(self) -> None:
         from ...alerts import delivery  # noqa: F401 - workers must know its task
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        from ...alerts import check  # it declares a task, for which features are asked
+
+        due = WhenDue(check.seconds_to_next_check, check.check_rules)
+        yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
+        yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
         """Yield that alerts are open."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from django.db.models import Model
 from django.utils import timezone
 
-from ...features import Feature
+from ...batches import BATCH
+from ...features import Duty, Feature
 from ...models import ApiToken, Change, IdempotencyKey
+from ...operations.idempotency import prune_idempotency_keys
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
 
 
 class Api(Feature):
     """See features.py for when each method is called."""
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of tokens."""

@@ -14,7 +14,7 @@ class Http(Feature):
     """See features.py for when each method is called."""
 
     def ready(self) -> None:
-        from ... import http  # noqa: F401 - workers must know its task
+        from ... import http  # noqa: F401 - workers must know its tasks
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

@@ -9,12 +9,16 @@ from django.core.checks import register
 from django.db.models import Model
 
 from ...calls.recurrence import Cron, Every, read_when
-from ...features import Feature, Problem
+from ...duties import WhenDue
+from ...features import Duty, Feature, Problem
 from ...models import Change, Schedule
+from ...operations import firing
+from ...operations.declared_schedules import sync_schedules
 from ...status.schedules import problems_of_schedules, read_troubles
 from .checks import check_schedules
 
 if TYPE_CHECKING:
+    from ...queries.base import Where
     from ...tasks import Task
 
 
@@ -26,6 +30,15 @@ class Schedules(Feature):
 
     def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
         return {"schedule": _read_schedule}
+
+    def worker_started(self, using: str) -> None:
+        sync_schedules(using)
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        due = WhenDue(
+            lambda alias: firing.seconds_to_next_schedule(look() or alias), firing.fire_schedules
+        )
+        yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
 
     def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
         """Yield that schedules are late or failing."""
@@ -51,6 +64,9 @@ class Schedules(Feature):
         """Remove the errors of schedules of no tenant, which may quote a job's values."""
         rows = Schedule.objects.using(using).filter(tenant="")
         rows.exclude(last_error="").update(last_error="")
+
+    def run_due(self, using: str) -> bool:
+        return firing.fire_schedules(using) > 0
 
 
 def _read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:

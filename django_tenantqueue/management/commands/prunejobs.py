@@ -10,9 +10,10 @@ from django.template.defaultfilters import filesizeformat
 
 from ...models import RetentionRule
 from ...models.retention_rule import DAYS
+from ...operations.history import dropped_whole
 from ...operations.maintain import drop_history
 from ...operations.pruning import Pruner
-from ...operations.retention import SETTING, dropped_whole
+from ...operations.retention import SETTING
 from ...queries.retention import measure_leaf
 from ...text import number_of
 from ..database import jobs_database
