@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from contextlib import suppress
 
 from django.apps import AppConfig
@@ -14,15 +13,13 @@ from django.utils.translation import gettext_lazy as _
 
 from .conf import get_settings
 from .exceptions import InvalidOption
-
-CELERY = "django_tenantqueue.contrib.celery.CeleryExecutor"
+from .features import Feature, hooks
 
 
 def _executor_paths() -> list[str]:
-    """Return the backends of EXECUTORS, and that of Celery where a project uses it."""
+    """Return the backends of EXECUTORS."""
     with suppress(InvalidOption):  # the check E001 says so
-        paths = [entry.backend for entry in get_settings().executors.values()]
-        return [*paths, CELERY] if "celery" in sys.modules else paths
+        return [entry.backend for entry in get_settings().executors.values()]
     return []
 
 
@@ -49,18 +46,18 @@ class TenantQueueConfig(AppConfig):
     )
 
     def ready(self) -> None:
-        from . import bulk, checks, http  # noqa: F401 - workers must know these tasks
-        from .alerts import delivery  # noqa: F401 - and the one of alerts
+        from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk
         from .execution.job_log import fold_frames
 
         logging.getLogger("django_tenantqueue").addFilter(fold_frames)
         register(checks.check_settings, "tenantqueue")
-        register(checks.check_schedules, "tenantqueue")
         register(checks.check_coroutines, "tenantqueue")
         register(checks.check_routers, "tenantqueue")
         register(checks.check_references, Tags.models)
         register(checks.check_database, Tags.database)
         autodiscover_modules("tasks")
+        for ready in hooks(Feature.ready):
+            ready()
         for path in _executor_paths():
             with suppress(ImportError):  # the check E011 names what is missing
                 import_string(path)  # it may know the tasks of another system

@@ -151,7 +151,7 @@ def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
     """Return the task that stands for one of Celery's; None: `target` is none of those."""
     if not foreign.is_of_celery(target):
         return None
-    import_module("django_tenantqueue.contrib.celery")  # it registers its adopter
+    import_module("django_tenantqueue.contrib.celery.adopted")  # it registers its adopter
     return _adopters[0](target, **options)
 
 

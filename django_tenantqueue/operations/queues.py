@@ -15,6 +15,7 @@ from ..calls.sources import registered_tasks
 from ..calls.tenant import get_tenant
 from ..conf import get_settings
 from ..exceptions import QueueRetired, UnknownQueue
+from ..features import Feature, hooks
 from ..models import TenantQueue
 from ..queries import enqueue as queries
 from .room import forget_rooms
@@ -133,7 +134,8 @@ def is_declared(queue: str) -> bool:
 def _declared_names() -> set[str]:
     settings = get_settings()
     named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
-    return {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
+    of_apps = [name for names in hooks(Feature.queue_names) for name in names()]
+    return {settings.default_queue, settings.admin_queue, *named, *of_apps}
 
 
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:

@@ -1,10 +1,20 @@
 """Celery as an executor: `TENANTQUEUE["EXECUTORS"]`. Needs the extra `celery`."""
 
-from ...calls.sources import register_adopter, register_finder
-from .adopted import adopt, find_adopted
-from .executor import CeleryExecutor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adopted import adopt
+    from .executor import CeleryExecutor
 
 __all__ = ["CeleryExecutor", "adopt"]
 
-register_finder(find_adopted)
-register_adopter(adopt)
+
+def __getattr__(name: str) -> Any:
+    """Import Celery at the first use: feature.py is imported in projects without it, too."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import adopted, executor
+
+    return adopted.adopt if name == "adopt" else executor.CeleryExecutor
