@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from django.apps import apps
@@ -17,11 +18,11 @@ from django.utils.module_loading import import_string
 
 from .calls.context import blocking_wrappers, check_coroutine
 from .calls.sources import registered_tasks
-from .conf import get_settings
+from .conf import all_settings, get_settings
 from .exceptions import InvalidOption, NotAllowed
 from .queries.pooler import is_transaction_pooler
 from .schema import find_difference
-from .settings import Settings
+from .settings import Rules, Settings
 
 OLDEST_SERVER = 150000
 
@@ -36,7 +37,7 @@ def check_settings(**kwargs: Any) -> list[CheckMessage]:
     return [
         *_check_backend(settings),
         *_check_caches(settings),
-        *_check_paths(settings),
+        *_check_paths(),
         *_check_callables(settings),
         *_check_executors(settings),
         *_check_time_zones(),
@@ -92,25 +93,21 @@ def _check_caches(settings: Settings) -> list[CheckMessage]:
     return found
 
 
-def _check_paths(settings: Settings) -> list[CheckMessage]:
+def _check_paths() -> list[CheckMessage]:
     found: list[CheckMessage] = []
-    named: list[tuple[str, Sequence[str]]] = [
-        ("TENANT_RESOLVER", [settings.tenant_resolver] if settings.tenant_resolver else []),
-        ("VISIBLE_TENANTS", [settings.visible_tenants] if settings.visible_tenants else []),
-        ("HTTP_TENANT_HOSTS", [settings.http_tenant_hosts] if settings.http_tenant_hosts else []),
-        ("HTTP_SECRETS", [settings.http_secrets] if settings.http_secrets else []),
-        ("WRAPPERS", settings.wrappers),
-        ("CONTEXT", settings.context),
-    ]
-    for name, paths in named:
-        for path in paths:
+    named = [(each, getattr(made, each.name)) for made in all_settings() for each in fields(made)]
+    for field, value in named:
+        name, takes = field.name.upper(), field.metadata.get("rules", Rules()).takes
+        if takes is None and name != "CONTEXT":
+            continue
+        for path in [value] if isinstance(value, str) else value or ():
             try:
                 found_object = import_string(path)
                 if name == "CONTEXT":
                     for needed in ("key", "capture", "apply"):
                         getattr(found_object, needed)
                 else:
-                    _check_callable(found_object, () if name == "TENANT_RESOLVER" else (None,))
+                    _check_callable(found_object, (None,) * takes)
                     if name == "WRAPPERS":
                         _check_context_manager(found_object)
             except (ImportError, AttributeError, TypeError) as error:

@@ -1,23 +1,25 @@
-"""The dict `TENANTQUEUE` of a project's settings: read lazily, checked, kept as one Settings."""
+"""The dict `TENANTQUEUE` of a project's settings: read lazily, checked, kept as dataclasses."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
-from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from django.apps import apps
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from .exceptions import InvalidOption
-from .settings import ExecutorEntry, Settings
+from .features import installed
+from .settings import ExecutorEntry, Rules, Settings
 from .text import is_storable
 
-_cache: dict[str, Settings] = {}
+Kind = TypeVar("Kind")
+
+_cache: dict[type[Any], Any] = {}
 _ENTRY_KEYS = ("BACKEND", "QUEUES", "OPTIONS")
 
 
@@ -77,13 +79,8 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
     raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be {wanted}")
 
 
-_ADDED = frozenset({"masked_arguments", "context"})
-"""Settings whose entries are added to the default, so that a project cannot lose it by mistake."""
-
-
-def _added(name: str, given: tuple[str, ...]) -> tuple[str, ...]:
+def _added(name: str, default: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the default of a setting with these entries; "!x" leaves out x, and "!*" all of it."""
-    default = getattr(Settings(), name)
     out = {entry[1:] for entry in given if entry.startswith("!")}
     if unknown := out - {"*", *default}:
         raise InvalidOption(
@@ -95,188 +92,95 @@ def _added(name: str, given: tuple[str, ...]) -> tuple[str, ...]:
     return (*dict.fromkeys([*kept, *(entry for entry in given if entry[:1] != "!")]),)
 
 
-def read_settings(raw: Mapping[str, Any]) -> Settings:
-    """Return Settings made of `raw`; raise InvalidOption naming the first entry that is wrong."""
-    hints = get_type_hints(Settings)
-    known = {field.name.upper(): field.name for field in fields(Settings)}
+def settings_kinds() -> list[type[Any]]:
+    """Return the dataclasses of all keys: the core's, then those of the installed features."""
+    return [Settings, *(one.settings for one in installed() if one.settings)]
+
+
+def all_settings() -> list[Any]:
+    """Return the values of all of them, in the same order. See settings_of()."""
+    return [settings_of(kind) for kind in settings_kinds()]
+
+
+def read_settings(raw: Mapping[str, Any]) -> dict[type[Any], Any]:
+    """Return the settings made of `raw`, one instance of each dataclass.
+
+    Raises InvalidOption naming an entry that is wrong.
+    """
+    kinds = settings_kinds()
+    _check_keys(raw, [each.name.upper() for kind in kinds for each in fields(kind)])
+    return {kind: _read(kind, raw) for kind in kinds}
+
+
+_APPS = {
+    "ALERT": "alerts",
+    "API": "api",
+    "FIREWORQ": "fireworq",
+    "HTTP": "http",
+    "METRICS": "prometheus",
+}
+"""Our optional apps by the first word of their keys."""
+
+
+def _check_keys(raw: Mapping[str, Any], known: list[str]) -> None:
+    words = {key.partition("_")[0] for key in known}
+    for key in raw:
+        if key in known:
+            continue
+        word = str(key).partition("_")[0]
+        if word in _APPS and word not in words:
+            app = f"django_tenantqueue.contrib.{_APPS[word]}"
+            raise InvalidOption(f"TENANTQUEUE[{key!r}] needs {app} in INSTALLED_APPS")
+        near = get_close_matches(str(key), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+        raise InvalidOption(f"TENANTQUEUE[{key!r}] is not a setting{hint}")
+
+
+def _read(kind: type[Kind], raw: Mapping[str, Any]) -> Kind:
+    """Return an instance made of the entries that are its own."""
+    hints = get_type_hints(kind)
     chosen: dict[str, Any] = {}
-    for key, value in raw.items():
-        if key not in known:
-            near = get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
-            raise InvalidOption(f"TENANTQUEUE[{key!r}] is not a setting{hint}")
-        chosen[known[key]] = _checked(known[key], value, hints[known[key]])
-    for name in _ADDED.intersection(chosen):
-        chosen[name] = _added(name, chosen[name])
-    made = Settings(**chosen)
-    _check_values(made)
+    for each in fields(kind):  # type: ignore[arg-type]
+        if (key := each.name.upper()) in raw:
+            value = _checked(each.name, raw[key], hints[each.name])
+            rules = each.metadata.get("rules", Rules())
+            if rules.is_added:
+                value = _added(each.name, getattr(kind(), each.name), value)
+            for entry in value if isinstance(value, tuple) else (value,):
+                if entry is not None and (wanted := rules.wanted(entry)):
+                    raise InvalidOption(f"TENANTQUEUE[{key!r}] is {entry!r}: it must be {wanted}")
+            chosen[each.name] = value
+    made = kind(**chosen)
+    if check := getattr(made, "check", None):
+        check()
     return made
 
 
-_POSITIVE = (
-    "alert_interval",
-    "api_queues_per_day",
-    "api_requests_per_minute",
-    "api_waits_per_token",
-    "backoff_base",
-    "backoff_max",
-    "default_hard_timeout",
-    "default_timeout",
-    "hard_timeout_grace",
-    "http_breaker_failures",
-    "http_connect_timeout",
-    "http_max_body",
-    "http_timeout",
-    "max_argument_bytes",
-    "max_errors",
-    "max_label_bytes",
-    "max_message_chars",
-    "max_result_bytes",
-    "max_traceback_chars",
-    "poll_interval",
-    "result_ttl",
-    "status_max_age",
-)
+def settings_of(kind: type[Kind]) -> Kind:
+    """Return the project's values of a feature's settings: `settings_of(HttpSettings)`.
 
-
-TEN_YEARS = 10 * 365 * 86400
-"""The longest duration (seconds) of a setting, and the longest wait between two attempts."""
-MOST_DAYS = 36_500
-"""The longest time for which something is kept, or a token is valid."""
-LONGEST_REQUEST = 86_400
-"""Seconds of an HTTP request."""
-MOST_REQUESTS = 10_000_000
-"""Requests of an API token in a minute."""
-_MOST = {
-    "alert_interval": 3600,
-    "api_queues_per_day": 1_000_000,
-    "api_requests_per_minute": MOST_REQUESTS,
-    "api_waits_per_token": 100_000,
-    "backoff_base": TEN_YEARS,
-    "backoff_max": TEN_YEARS,
-    "cancel_grace": TEN_YEARS,
-    "changes_keep": MOST_DAYS,
-    "default_hard_timeout": TEN_YEARS,
-    "default_timeout": TEN_YEARS,
-    "hard_timeout_grace": TEN_YEARS,
-    "history_ahead": 120,
-    "history_keep": 1200,
-    "http_connect_timeout": 3600,
-    "http_max_body": 10_000_000,
-    "http_redirects": 20,
-    "http_timeout": LONGEST_REQUEST,
-    "max_argument_bytes": 100_000_000,
-    "max_errors": 1000,
-    "max_label_bytes": 1_000_000,
-    "max_message_chars": 1_000_000,
-    "max_result_bytes": 100_000_000,
-    "max_traceback_chars": 1_000_000,
-    "poll_interval": 3600,
-    "result_ttl": TEN_YEARS,
-    "status_max_age": TEN_YEARS,
-}
-
-
-def _check_values(made: Settings) -> None:
-    for name, most in _MOST.items():
-        value = getattr(made, name)
-        if value is not None and value > most:
-            raise InvalidOption(
-                f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be at most {most}"
-            )
-    own = [(n, getattr(made, n)) for n in ("default_queue", "admin_queue", "alert_queue")]
-    for name, queue in (*own, *(("queues", queue) for queue in made.queues)):
-        if not 1 <= len(queue) <= 100 or not is_storable(queue):
-            raise InvalidOption(
-                f"TENANTQUEUE[{name.upper()!r}] is {queue!r}: it must be from 1 to 100 "
-                "characters long, without NUL characters and lone surrogates"
-            )
-    if made.priority_scope not in ("global", "tenant"):
-        raise InvalidOption(
-            f"TENANTQUEUE['PRIORITY_SCOPE'] is {made.priority_scope!r}: "
-            "it must be 'global' or 'tenant'"
-        )
-    for name in _POSITIVE:
-        value = getattr(made, name)
-        if value is not None and not value > 0:
-            raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be above 0")
-    if not made.cancel_grace >= 0:
-        raise InvalidOption(
-            f"TENANTQUEUE['CANCEL_GRACE'] is {made.cancel_grace!r}: it must be 0 or more"
-        )
-    if not 1 <= made.default_max_attempts <= 32767:
-        raise InvalidOption(
-            f"TENANTQUEUE['DEFAULT_MAX_ATTEMPTS'] is {made.default_max_attempts!r}: "
-            "it must be from 1 to 32767"
-        )
-    for name in ("default_num_slots", "default_user_slots"):
-        value = getattr(made, name)
-        if value is not None and not 0 <= value <= 1_000_000:
-            raise InvalidOption(
-                f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be from 0 to 1000000"
-            )
-    if not made.status_error.strip() or not is_storable(made.status_error):
-        raise InvalidOption(
-            f"TENANTQUEUE['STATUS_ERROR'] is {made.status_error!r}: it must be 'message' or a text"
-        )
-    for pattern in made.masked_arguments:
-        if not pattern.strip(" *") or pattern != pattern.strip():
-            raise InvalidOption(
-                f"TENANTQUEUE['MASKED_ARGUMENTS'] has {pattern!r}: give names of arguments, or "
-                "parts of them with *, without spaces around them"
-            )
-    tenant = made.fireworq_tenant
-    if tenant is not None and (len(tenant) > 200 or not is_storable(tenant)):
-        raise InvalidOption(
-            f"TENANTQUEUE['FIREWORQ_TENANT'] is {tenant!r}: it must be at most 200 characters "
-            "long, without NUL characters and lone surrogates"
-        )
-    for entry in made.http_allowed_hosts:
-        check_host_entry("TENANTQUEUE['HTTP_ALLOWED_HOSTS']", entry)
-    token = made.metrics_token
-    if token is not None and (len(token) < 16 or not token.isascii() or " " in token):
-        raise InvalidOption(
-            "TENANTQUEUE['METRICS_TOKEN'] must be at least 16 ASCII characters without spaces"
-        )
-    if made.http_redirects < 0:
-        raise InvalidOption(
-            f"TENANTQUEUE['HTTP_REDIRECTS'] is {made.http_redirects!r}: it must be 0 or more"
-        )
-    for name in ("changes_keep", "history_ahead", "history_keep"):
-        value = getattr(made, name)
-        if value is not None and value < 1:
-            raise InvalidOption(f"TENANTQUEUE[{name.upper()!r}] is {value!r}: it must be 1 or more")
-
-
-def read_network(entry: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that an entry of HTTP_ALLOWED_HOSTS names; None: it names hosts."""
-    try:
-        return ip_network(entry)
-    except ValueError:
-        return None
-
-
-def check_host_entry(whose: str, entry: object) -> None:
-    """Raise InvalidOption unless HTTP_ALLOWED_HOSTS may have this entry."""
-    if isinstance(entry, str) and (
-        read_network(entry) is not None or re.fullmatch(r"[\w*.-]+", entry, re.ASCII)
-    ):
-        return
-    raise InvalidOption(
-        f"{whose} has {entry!r}: give the name of a host, with * for any text, an address or a "
-        "network, such as '10.1.0.0/16', without scheme and port"
-    )
-
-
-def get_settings() -> Settings:
-    """Return the project's settings; read once, and again after override_settings."""
-    made = _cache.get("current")
+    All settings are read once, and again after override_settings. Raises InvalidOption if one of
+    them is wrong, and LookupError if the feature is not installed. Until Django has started, the
+    features are not known: only the keys of `kind` are read, at each call.
+    """
+    made: Kind | None = _cache.get(kind)
     if made is None:
         raw = getattr(django_settings, "TENANTQUEUE", {})
         if not isinstance(raw, Mapping):
             raise InvalidOption(f"TENANTQUEUE is {raw!r}: it must be a dict")
-        made = _cache["current"] = read_settings(raw)
+        if not apps.ready:
+            return _read(kind, raw)
+        found = read_settings(raw)
+        if kind not in found:
+            raise LookupError(f"{kind.__module__} belongs to no app in INSTALLED_APPS")
+        _cache.update(found)
+        made = found[kind]
     return made
+
+
+def get_settings() -> Settings:
+    """Return the project's values of the core's settings. See settings_of()."""
+    return settings_of(Settings)
 
 
 def alias_of(using: str | None) -> str:
@@ -285,7 +189,7 @@ def alias_of(using: str | None) -> str:
 
 
 def _forget(*, setting: str, **kwargs: Any) -> None:
-    if setting == "TENANTQUEUE":
+    if setting in ("TENANTQUEUE", "INSTALLED_APPS"):
         _cache.clear()
 
 

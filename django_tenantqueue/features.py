@@ -95,15 +95,17 @@ class Feature:
     """What an app adds. All methods of this class do nothing."""
 
     settings: type[Any] | None = None
-    """A frozen dataclass of the app's own keys of TENANTQUEUE, as settings.py has those of the core.
-    settings_of() returns the values. Example: contrib.http."""
+    """A frozen dataclass of the app's own keys of TENANTQUEUE, like Settings in settings.py. Its
+    fields may have Rules, and a method `check` may raise InvalidOption for the rest.
+    conf.settings_of() returns the values. Example: contrib.http."""
 
     # start
 
     def ready(self) -> None:
         """Import what declares tasks, and register system checks.
 
-        Called once by django.setup(), when all models are loaded. Example: contrib.alerts.
+        Called once by django.setup(), when all models and the apps' `tasks` modules are loaded.
+        Example: contrib.alerts.
         """
 
     # enqueue
@@ -134,6 +136,13 @@ class Feature:
         Example: contrib.routing.
         """
         return None
+
+    def queue_names(self) -> Iterable[str]:
+        """Yield the names of the queues that the app's own jobs go to.
+
+        STRICT_QUEUES allows them, too. Example: contrib.alerts.
+        """
+        return ()
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         """Yield what is enqueued when a job with these options has ended, whatever its end.
@@ -268,7 +277,7 @@ class Feature:
 
 @cache
 def installed() -> tuple[Feature, ...]:
-    """Return the features of all installed apps. Raises AppRegistryNotReady before they are known."""
+    """Return the features of all apps. Raises AppRegistryNotReady before the apps are known."""
     paths = [
         path
         for config in apps.get_app_configs()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from django_tenantqueue.conf import get_settings, read_settings
+from django_tenantqueue.conf import get_settings, read_settings, settings_kinds
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.settings import Settings
 
 
 def test_defaults_hold_when_nothing_is_set():
-    assert read_settings({}) == Settings()
+    assert read_settings({}) == {kind: kind() for kind in settings_kinds()}
 
 
 def test_values_are_read_when_they_are_right():
     made = read_settings(
         {"DEFAULT_NUM_SLOTS": 3, "CALLABLES": ["a.b"], "POLL_INTERVAL": 2, "HISTORY_KEEP": None}
-    )
+    )[Settings]
 
     assert made.default_num_slots == 3
     assert made.callables == ("a.b",)
@@ -87,11 +87,12 @@ def test_settings_follow_when_they_are_overridden():
     assert get_settings().default_queue == "default"
 
 
-def test_every_setting_has_a_description_when_it_is_added():
+@pytest.mark.parametrize("kind", settings_kinds())
+def test_every_setting_has_a_description_when_it_is_added(kind):
     import inspect
 
-    source = inspect.getsource(Settings).split("\n    ")
-    names = list(Settings.__slots__)
+    source = inspect.getsource(kind).split("\n    ")
+    names = list(kind.__slots__)
     for name in names:
         (at,) = [i for i, line in enumerate(source) if line.startswith(f"{name}:")]
         following = " ".join(source[at : at + 8])
@@ -107,9 +108,12 @@ def test_token_of_the_metrics_is_rejected_when_it_is_weak(token: str) -> None:
 
 
 def test_classes_of_the_context_come_on_top_of_the_default():
-    default = read_settings({}).context
+    def context(**raw: list[str]) -> tuple[str, ...]:
+        return read_settings(raw)[Settings].context
 
-    assert read_settings({"CONTEXT": ["a.B"]}).context == (*default, "a.B")
-    assert read_settings({"CONTEXT": [*default, "a.B"]}).context == (*default, "a.B")
-    assert read_settings({"CONTEXT": ["a.B", f"!{default[0]}"]}).context == (default[1], "a.B")
-    assert read_settings({"CONTEXT": ["!*"]}).context == ()
+    default = context()
+
+    assert context(CONTEXT=["a.B"]) == (*default, "a.B")
+    assert context(CONTEXT=[*default, "a.B"]) == (*default, "a.B")
+    assert context(CONTEXT=["a.B", f"!{default[0]}"]) == (default[1], "a.B")
+    assert context(CONTEXT=["!*"]) == ()

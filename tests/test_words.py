@@ -40,6 +40,7 @@ from django_tenantqueue.exceptions import (
     WaitTimeout,
 )
 from django_tenantqueue.operations import control, monitor_control
+from django_tenantqueue.settings import Settings
 from django_tenantqueue.status.monitor_progress import Progress
 from django_tenantqueue.tasks import Task
 from django_tenantqueue.testing import eager, run_pending
@@ -85,7 +86,8 @@ def test_time_of_a_waiting_job_may_be_changed_by_seconds(value):
 
 
 def test_setting_of_seconds_may_be_a_timedelta():
-    made = read_settings({"BACKOFF_MAX": HOUR, "POLL_INTERVAL": timedelta(milliseconds=500)})
+    raw = {"BACKOFF_MAX": HOUR, "POLL_INTERVAL": timedelta(milliseconds=500)}
+    made = read_settings(raw)[Settings]
 
     assert (made.backoff_max, made.poll_interval) == (3600.0, 0.5)
     with pytest.raises(InvalidOption, match="HISTORY_KEEP"):

@@ -16,7 +16,8 @@ from django.db.models import Min
 from django.utils import timezone
 
 from ..batches import BATCH, SMALL_BATCH, STAMP_SECONDS
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.alerts.settings import AlertSettings
 from ..models import Alert, AlertRule
 from ..status.amounts import LISTED, MESSAGE
 from ..text import clean_text
@@ -56,7 +57,7 @@ def check_rules(using: str, now: datetime | None = None) -> int:
     others go on. `now` is this process's clock if None.
     """
     moment = now or timezone.now()
-    soon = moment + timedelta(seconds=get_settings().alert_interval / 2)
+    soon = moment + timedelta(seconds=settings_of(AlertSettings).alert_interval / 2)
     with transaction.atomic(using=using):
         due = AlertRule.objects.using(using).filter(enabled=True, next_at__lte=soon)
         rules = list(
@@ -83,7 +84,8 @@ def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
         rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
         error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
-    pause = max(get_settings().alert_interval, (time.monotonic() - began) / SHARE)
+    interval = settings_of(AlertSettings).alert_interval
+    pause = max(interval, (time.monotonic() - began) / SHARE)
     rule.last_error = error
     rule.checked_at = fleet.now
     rule.next_at = fleet.now + timedelta(seconds=pause)

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.alerts.settings import AlertSettings
 from ..exceptions import Permanent
 from ..models import AlertRule, Job
 from ..operations.queues import make_queue
@@ -45,7 +46,7 @@ deliver = InternalTask(
 
 def enqueue_message(using: str, rule: AlertRule, message: Message) -> list[Job]:
     """Enqueue the deliveries of a message in the caller's transaction, one for each channel."""
-    queue = get_settings().alert_queue
+    queue = settings_of(AlertSettings).alert_queue
     if rule.channels:
         make_queue(using, rule.tenant, queue, num_slots=NUM_SLOTS)
     using_queue = {"tenant": rule.tenant, "queue": queue}

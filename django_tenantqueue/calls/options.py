@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.utils import timezone
 
-from ..conf import TEN_YEARS, get_settings
+from ..conf import get_settings
 from ..exceptions import InvalidOption, Unsupported
+from ..settings import TEN_YEARS
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
 from . import foreign

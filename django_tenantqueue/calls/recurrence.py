@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from ..conf import TEN_YEARS
 from ..exceptions import InvalidOption
+from ..settings import TEN_YEARS
 from ..states import EARLIEST, LATEST
 
 CRON, INTERVAL, ONCE = "cron", "interval", "once"

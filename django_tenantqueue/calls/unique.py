@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from ..conf import TEN_YEARS
 from ..exceptions import InvalidOption
+from ..settings import TEN_YEARS
 from ..text import is_storable
 
 UNTIL_EXECUTING = "until_executing"

@@ -15,7 +15,7 @@ from django.dispatch import Signal
 from .. import signals
 from ..calls.arguments import encode_result
 from ..calls.sources import RegisteredTask
-from ..conf import TEN_YEARS, get_settings
+from ..conf import get_settings
 from ..exceptions import (
     Cancelled,
     NotAllowed,
@@ -28,6 +28,7 @@ from ..exceptions import (
 )
 from ..queries.finish import Failed, Finished
 from ..queries.follow_ups import FollowUp
+from ..settings import TEN_YEARS
 from ..states import State
 from ..stored_error import class_name, describe_error, stored_error
 from ..text import clean_text

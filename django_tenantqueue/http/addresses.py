@@ -10,7 +10,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from django.utils.module_loading import import_string
 
-from ..conf import check_host_entry, get_settings, read_network
+from ..conf import settings_of
+from ..contrib.http.settings import HttpSettings, check_host_entry, read_network
 from ..exceptions import AddressRefused
 
 Address = IPv4Address | IPv6Address
@@ -72,7 +73,7 @@ def read_hosts(entries: tuple[str, ...]) -> Hosts:
 
 def hosts_of(tenant: str) -> Hosts:
     """Return the hosts that requests of a tenant may call, as the settings say now."""
-    settings, said = get_settings(), None
+    settings, said = settings_of(HttpSettings), None
     if settings.http_tenant_hosts is not None:
         said = import_string(settings.http_tenant_hosts)(tenant)
     return read_hosts(tuple(settings.http_allowed_hosts if said is None else said))

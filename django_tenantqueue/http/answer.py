@@ -13,7 +13,8 @@ from typing import Any
 from django.utils.http import parse_http_date_safe
 
 from ..calls.arguments import encode_result
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.http.settings import HttpSettings
 from ..exceptions import RequestFailed, RequestRejected, ResultRefused
 from ..status.amounts import MESSAGE
 from ..text import clean_text
@@ -84,7 +85,7 @@ def _by_status(answer: Answer, where: str) -> dict[str, Any]:
     message = f"{where} answered {_named(status)}"
     if excerpt := answer.excerpt():
         message += f": {excerpt}"
-    if status in get_settings().http_permanent_statuses:
+    if status in settings_of(HttpSettings).http_permanent_statuses:
         raise RequestRejected(message, answer=answer.kept())
     if 300 <= status < 400:
         message += " (the redirect is not followed: see HTTP_REDIRECTS)"

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..batches import REMEMBERED
-from ..conf import get_settings
+from ..conf import settings_of
+from ..contrib.http.settings import HttpSettings
 from ..exceptions import Postpone
 
 TRY_SECONDS = 5
@@ -61,7 +62,8 @@ class Breaker:
                 self._count(endpoint)
 
     def _admit(self, endpoint: Endpoint) -> _Trouble | None:
-        trouble, most = self._troubles.get(endpoint), get_settings().http_breaker_failures
+        trouble = self._troubles.get(endpoint)
+        most = settings_of(HttpSettings).http_breaker_failures
         if trouble is None or most is None or trouble.failures < most:
             return None
         if trouble.is_tried or time.monotonic() < trouble.next_at:

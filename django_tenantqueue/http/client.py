@@ -18,7 +18,8 @@ from yarl import URL
 
 from .. import __version__
 from ..batches import REMEMBERED, REMEMBERED_SECONDS
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.http.settings import HttpSettings
 from ..exceptions import RequestFailed, RequestRejected
 from .addresses import Hosts, Networks, check_address, read_address
 from .answer import Answer
@@ -114,7 +115,7 @@ class Client:
 
         Raises RequestFailed when no whole answer comes, AddressRefused.
         """
-        settings = get_settings()
+        settings = settings_of(HttpSettings)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=settings.http_connect_timeout)
         session = self.session(hosts.networks)
         end = time.monotonic() + seconds
@@ -158,8 +159,8 @@ class Client:
 
 
 async def _read(response: aiohttp.ClientResponse) -> Answer:
-    settings = get_settings()
-    most = min(settings.http_max_body, settings.max_result_bytes // RESULT_SHARE)
+    own, of_results = settings_of(HttpSettings).http_max_body, get_settings().max_result_bytes
+    most = min(own, of_results // RESULT_SHARE)
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk

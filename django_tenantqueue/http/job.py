@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..conf import LONGEST_REQUEST, get_settings
+from ..conf import settings_of
+from ..contrib.http.settings import LONGEST_REQUEST, HttpSettings
 from ..exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
 from ..execution.current_job import current_job
 from ..tasks import Task
@@ -47,7 +48,7 @@ async def post(
     request; default: HTTP_TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
     unless the answer names others; default: the backoff of the settings.
     """
-    running, settings = current_job(), get_settings()
+    running, settings = current_job(), settings_of(HttpSettings)
     # the value of a placeholder may be an int
     headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
     try:

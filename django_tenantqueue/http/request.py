@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 from django.core.serializers.json import DjangoJSONEncoder
 
 from ..calls.arguments import Placeholder
-from ..conf import LONGEST_REQUEST, TEN_YEARS
+from ..contrib.http.settings import LONGEST_REQUEST
 from ..exceptions import InvalidArgument
+from ..settings import TEN_YEARS
 
 RULES = ("status", "fireworq")
 """What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""

@@ -14,7 +14,8 @@ import psycopg
 from django.db import DatabaseError, connections, transaction
 from django.utils.crypto import constant_time_compare
 
-from ..conf import get_settings
+from ..conf import settings_of
+from ..contrib.prometheus.settings import PrometheusSettings
 from .collector import registry
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ Halved: a busy server leaves gaps in charts. Doubled: scrapes are made that noth
 def may_read(authorization: str) -> bool:
     """Whether the value of a header Authorization has METRICS_TOKEN. Takes equally long for all."""
     scheme, _, token = authorization.partition(" ")
-    wanted = get_settings().metrics_token or ""
+    wanted = settings_of(PrometheusSettings).metrics_token or ""
     return constant_time_compare(token.strip(), wanted) and scheme.lower() == "bearer"
 
 
@@ -108,7 +109,7 @@ class MetricsPort:
             return "405 Method Not Allowed", [*text, ("Allow", "GET, HEAD")], b"GET only\n"
         if environ.get("PATH_INFO") not in PATHS:
             return "404 Not Found", text, b"look at /metrics\n"
-        if get_settings().metrics_token is not None:
+        if settings_of(PrometheusSettings).metrics_token is not None:
             given = environ.get("HTTP_AUTHORIZATION", "")
             if not given:
                 return "401 Unauthorized", [*text, ("WWW-Authenticate", "Bearer")], b"no token\n"

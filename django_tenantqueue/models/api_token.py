@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import MOST_REQUESTS
+from ..contrib.api.settings import MOST_REQUESTS
 from ..text import matches
 
 LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400

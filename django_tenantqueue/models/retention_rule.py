@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..conf import MOST_DAYS
+from ..settings import MOST_DAYS
 from ..states import FINAL, State
 
 DAYS = ("keep_days", "arguments_days", "results_days", "errors_days")

@@ -146,7 +146,8 @@ def is_declared(queue: str) -> bool:
 def _declared_names() -> set[str]:
     settings = get_settings()
     named = [task.options.queue for task in registered_tasks().values() if task.options.queue]
-    return {settings.default_queue, settings.admin_queue, settings.alert_queue, *named}
+    of_apps = [name for names in hooks(Feature.queue_names) for name in names()]
+    return {settings.default_queue, settings.admin_queue, *named, *of_apps}
 
 
 def near_names(queue: str, rows: QuerySet[TenantQueue]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..batches import BATCH_BYTES, SMALL_BATCH
 from ..calls.arguments import read_float
-from ..conf import LONGEST_REQUEST
+from ..contrib.http.settings import LONGEST_REQUEST
 from ..models import FireworqQueue, TenantQueue, Worker
 from ..queries import fireworq as queries
 from ..queries.control import count_queues

@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.prometheus.settings import PrometheusSettings
 from ..metrics.collector import registry
 from ..metrics.serve import may_read, render
 
@@ -18,7 +19,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
     401 without a token, 403 with a wrong one; 404 without METRICS_TOKEN, unless METRICS_OPEN.
     """
-    settings = get_settings()
+    settings = settings_of(PrometheusSettings)
     if settings.metrics_token is not None:
         given = request.headers.get("Authorization", "")
         if not given:
@@ -30,7 +31,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     elif not settings.metrics_open:
         text = "metrics are off: set TENANTQUEUE['METRICS_TOKEN']\n"
         return HttpResponse(text, status=404, **PLAIN)
-    body, kind = render(registry(settings.database), request.headers.get("Accept", ""))
+    body, kind = render(registry(get_settings().database), request.headers.get("Accept", ""))
     return HttpResponse(body, content_type=kind)
 
 

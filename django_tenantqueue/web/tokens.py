@@ -10,7 +10,8 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ..conf import get_settings
+from ..conf import get_settings, settings_of
+from ..contrib.api.settings import ApiSettings
 from ..exceptions import RequestRefused
 from ..models import ApiToken, TenantQueue
 from ..operations.queues import Target, check_known
@@ -38,7 +39,7 @@ def seconds_to_wait(token: ApiToken) -> int:
     with a cache of its own in each process, as Django's default is, each allows as many. A request
     may go on while the cache fails.
     """
-    most = token.requests_per_minute or get_settings().api_requests_per_minute
+    most = token.requests_per_minute or settings_of(ApiSettings).api_requests_per_minute
     if most is None:
         return 0
     now = time.time()
@@ -74,12 +75,11 @@ def check_new_queues(tenant: str, count: int) -> None:
 
     Queues that code or operators have made count as well.
     """
-    settings = get_settings()
-    most = settings.api_queues_per_day
+    using, most = get_settings().database, settings_of(ApiSettings).api_queues_per_day
     if most is None:
         return
     day = timezone.now() - timedelta(days=1)
-    rows = TenantQueue.objects.using(settings.database).filter(tenant=tenant, created_at__gt=day)
+    rows = TenantQueue.objects.using(using).filter(tenant=tenant, created_at__gt=day)
     made = rows.count()
     if made + count > most:
         raise RequestRefused(

@@ -11,6 +11,7 @@ fails tests/test_docs.py, and is a warning of the build.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 import textwrap
@@ -80,21 +81,26 @@ def field_docs(path: Path, class_name: str) -> dict[str, str]:
 
 
 def settings() -> str:
-    """Return a section for each field of Settings."""
+    """Return a section for each setting: of the core, and of the features."""
     from dataclasses import fields
 
-    from django_tenantqueue.settings import Settings
+    from django_tenantqueue.conf import settings_kinds
 
-    docs = field_docs(PACKAGE / "settings.py", "Settings")
     parts = []
-    for field in fields(Settings):
-        key = field.name.upper()
-        kind = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
-        default = getattr(Settings(), field.name)
-        default = list(default) if isinstance(default, tuple) else default
-        said = wrap(f"{kind}, default `{default!r}`")
-        parts.append(f"### `{key}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
+    for kind in settings_kinds():
+        docs, defaults = settings_docs(kind), kind()
+        for field in fields(kind):
+            shape = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
+            default = getattr(defaults, field.name)
+            default = list(default) if isinstance(default, tuple) else default
+            said = wrap(f"{shape}, default `{default!r}`")
+            parts.append(f"### `{field.name.upper()}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
+
+
+def settings_docs(kind: type[Any]) -> dict[str, str]:
+    """Return the texts below the fields of a dataclass of settings."""
+    return field_docs(Path(inspect.getfile(kind)), kind.__name__)
 
 
 # commands

@@ -19,12 +19,12 @@ from django.utils import timezone, translation
 from django.utils.asyncio import async_unsafe
 
 from django_tenantqueue import current_job, signals
-from django_tenantqueue.conf import TEN_YEARS
 from django_tenantqueue.exceptions import InvalidOption, NotAllowed, Retry
 from django_tenantqueue.execution import outcome
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.run import run_sync
 from django_tenantqueue.models import Job
+from django_tenantqueue.settings import TEN_YEARS
 from django_tenantqueue.stored_error import describe_error
 from django_tenantqueue.testing import run_pending
 from tests import sample_tasks

@@ -9,9 +9,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from ...batches import BATCH
+from ...conf import settings_of
 from ...duties import WhenDue
 from ...features import Duty, Feature
 from ...models import Alert, AlertRule, Change
+from .settings import AlertSettings
 
 if TYPE_CHECKING:
     from ...queries.base import Where
@@ -20,8 +22,13 @@ if TYPE_CHECKING:
 class Alerts(Feature):
     """See features.py for when each method is called."""
 
+    settings = AlertSettings
+
     def ready(self) -> None:
         from ...alerts import delivery  # noqa: F401 - workers must know its task
+
+    def queue_names(self) -> Iterable[str]:
+        return [settings_of(AlertSettings).alert_queue]
 
     def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
         from ...alerts import check  # it declares a task, for which features are asked

@@ -12,6 +12,7 @@ from ...batches import BATCH
 from ...features import Duty, Feature
 from ...models import ApiToken, Change, IdempotencyKey
 from ...operations.idempotency import prune_idempotency_keys
+from .settings import ApiSettings
 
 if TYPE_CHECKING:
     from ...queries.base import Where
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 class Api(Feature):
     """See features.py for when each method is called."""
+
+    settings = ApiSettings
 
     def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
         yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)

@@ -9,9 +9,9 @@ from typing import Any
 from celery import current_app
 from django.utils.module_loading import import_string
 
-from ...conf import TEN_YEARS
 from ...exceptions import InvalidOption
 from ...executors import SEND_SECONDS, Claim, RemoteExecutor
+from ...settings import TEN_YEARS
 from ...worker.config import KILL_SECONDS
 from .running import NAME
 

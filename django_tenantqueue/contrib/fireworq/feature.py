@@ -8,10 +8,13 @@ from django.db.models import Model
 
 from ...features import Feature
 from ...models import FireworqQueue
+from .settings import FireworqSettings
 
 
 class Fireworq(Feature):
     """See features.py for when each method is called."""
+
+    settings = FireworqSettings
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of Fireworq's columns of queues."""

@@ -8,10 +8,13 @@ from ...calls.call import Call
 from ...calls.options import Options
 from ...features import Feature
 from ...http.end import end_call
+from .settings import HttpSettings
 
 
 class Http(Feature):
     """See features.py for when each method is called."""
+
+    settings = HttpSettings
 
     def ready(self) -> None:
         from ... import http  # noqa: F401 - workers must know its tasks

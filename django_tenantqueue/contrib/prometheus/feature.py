@@ -18,10 +18,13 @@ from ...metrics.serve import MetricsPort
 from ...metrics.totals import add_to_totals
 from ...models import FigureTotal
 from ...web.metrics import metrics
+from .settings import PrometheusSettings
 
 
 class Prometheus(Feature):
     """See features.py for when each method is called."""
+
+    settings = PrometheusSettings
 
     def worker_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -9,10 +9,10 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ...conf import MOST_DAYS
 from ...models import ApiToken
 from ...models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
 from ...operations.tokens import create_token
+from ...settings import MOST_DAYS
 from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from ...conf import TEN_YEARS
 from ...operations.enqueue import BULK_ROWS
 from ...queries.lists import NEWEST
+from ...settings import TEN_YEARS
 from ...states import State
 
 MOST_JOBS = BULK_ROWS

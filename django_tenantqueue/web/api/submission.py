@@ -13,7 +13,8 @@ from django.db import transaction
 from ...calls.options import Options
 from ...calls.sources import find_task, registered_tasks
 from ...calls.unique import Unique
-from ...conf import get_settings
+from ...conf import get_settings, settings_of
+from ...contrib.api.settings import ApiSettings
 from ...exceptions import NotAllowed, RequestRefused, TenantQueueError, UnknownTask
 from ...execution import eager
 from ...models import ApiToken, Job
@@ -33,7 +34,7 @@ def is_offered(name: str, caller: Caller) -> bool:
     """Return whether a client may enqueue the task of a name, if there is one."""
     if name == HTTP_JOB:
         return caller.may(ApiToken.Scope.HTTP)
-    return any(fnmatchcase(name, pattern) for pattern in get_settings().api_tasks)
+    return any(fnmatchcase(name, pattern) for pattern in settings_of(ApiSettings).api_tasks)
 
 
 def offered_tasks(caller: Caller) -> list[Task[..., Any]]:

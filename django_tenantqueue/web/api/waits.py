@@ -18,7 +18,8 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 
-from ...conf import get_settings
+from ...conf import get_settings, settings_of
+from ...contrib.api.settings import ApiSettings
 from ...exceptions import RequestRefused
 from ...models import ApiToken, Job
 from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
@@ -85,7 +86,8 @@ class Watcher:
 
     def join(self, wait: Wait) -> None:
         """Look at its job from now on. Raises RequestRefused, 429, when its token has too many."""
-        most = get_settings().api_waits_per_token or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
+        own = settings_of(ApiSettings).api_waits_per_token
+        most = own or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
         with self._lock:
             if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
                 raise RequestRefused(

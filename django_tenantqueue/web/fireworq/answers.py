@@ -15,7 +15,8 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
-from ...conf import get_settings
+from ...conf import get_settings, settings_of
+from ...contrib.fireworq.settings import FireworqSettings
 from ...exceptions import RequestRefused
 from ...models import ApiToken, Change, TenantQueue
 from ...operations.actor import acting_as
@@ -117,7 +118,7 @@ def _check_browser(request: HttpRequest) -> None:
 
 
 def _caller(request: HttpRequest) -> Caller:
-    using, trusted = get_settings().database, get_settings().fireworq_tenant
+    using, trusted = get_settings().database, settings_of(FireworqSettings).fireworq_tenant
     tenant, secret = _credentials(request)
     if secret is None and trusted is not None:
         return Caller(using, trusted, None)

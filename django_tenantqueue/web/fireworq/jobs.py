@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from ...batches import BATCH
 from ...calls.options import Options
 from ...calls.sources import INTERNAL, known_task
-from ...conf import LONGEST_REQUEST
+from ...contrib.http.settings import LONGEST_REQUEST
 from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
 from ...http import http_job
 from ...models import Job

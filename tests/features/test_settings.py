@@ -1,0 +1,184 @@
+"""Settings of features, the names of their queues, and what they do at the start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+
+import pytest
+from django.apps import apps
+from django.test import override_settings
+
+from django_tenantqueue import checks, conf, features
+from django_tenantqueue.conf import get_settings, read_settings, settings_of
+from django_tenantqueue.contrib.http.settings import HttpSettings
+from django_tenantqueue.exceptions import InvalidOption, UnknownQueue
+from django_tenantqueue.features import Feature
+from django_tenantqueue.settings import Settings, setting
+from tests.testapp.tasks import add
+
+
+@dataclass(frozen=True, slots=True)
+class ParcelSettings:
+    parcel_queue: str = setting("parcels", is_queue=True)
+    parcel_weight: float = setting(2.0, above=0, most=30)
+    parcel_prices: str | None = setting(None, takes=1)
+    parcel_carriers: tuple[str, ...] = setting(("van",), is_added=True)
+
+    def check(self) -> None:
+        if self.parcel_carriers == ():
+            raise InvalidOption("TENANTQUEUE['PARCEL_CARRIERS'] names no carrier")
+
+
+class Parcels(Feature):
+    settings = ParcelSettings
+
+    def queue_names(self):
+        return [settings_of(ParcelSettings).parcel_queue]
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Install only these features."""
+
+    def only(*chosen: Feature) -> None:
+        monkeypatch.setattr(features, "installed", lambda: chosen)
+        monkeypatch.setattr(conf, "installed", lambda: chosen)
+        features.hooks.cache_clear()
+        conf._cache.clear()
+
+    yield only
+    features.hooks.cache_clear()
+    conf._cache.clear()
+
+
+def test_values_of_a_feature_are_read_when_it_is_installed(install):
+    install(Parcels())
+
+    assert settings_of(ParcelSettings) == ParcelSettings()
+    raw = {"PARCEL_WEIGHT": 5, "PARCEL_CARRIERS": ["bike"], "DEFAULT_QUEUE": "mail"}
+    with override_settings(TENANTQUEUE=raw):
+        made = settings_of(ParcelSettings)
+        assert (made.parcel_weight, made.parcel_carriers) == (5.0, ("van", "bike"))
+        assert settings_of(ParcelSettings) is made
+        assert settings_of(Settings) is get_settings()
+        assert get_settings().default_queue == "mail"
+    assert settings_of(ParcelSettings) == ParcelSettings()
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"PARCEL_WEIGHT": 0}, "TENANTQUEUE['PARCEL_WEIGHT'] is 0.0: it must be above 0"),
+        ({"PARCEL_WEIGHT": 31}, "TENANTQUEUE['PARCEL_WEIGHT'] is 31.0: it must be at most 30"),
+        ({"PARCEL_WEIGHT": "2"}, "TENANTQUEUE['PARCEL_WEIGHT'] is '2': it must be float"),
+        ({"PARCEL_QUEUE": ""}, "it must be from 1 to 100 characters long"),
+        ({"PARCEL_CARRIERS": ["!*"]}, "TENANTQUEUE['PARCEL_CARRIERS'] names no carrier"),
+        ({"PARCEL_WEIGTH": 1}, "did you mean 'PARCEL_WEIGHT'?"),
+        ({"COLOUR": 3}, "known are DATABASE,"),
+        ({"HTTP_TIMEOUT": 3}, "needs django_tenantqueue.contrib.http in INSTALLED_APPS"),
+    ],
+    ids=str,
+)
+def test_any_wrong_key_is_named_when_the_core_reads_its_own(install, raw, message):
+    install(Parcels())
+
+    with override_settings(TENANTQUEUE=raw), pytest.raises(InvalidOption) as caught:
+        get_settings()
+
+    assert message in str(caught.value)
+
+
+def test_known_keys_are_all_of_them_when_one_is_unknown(install):
+    install(Parcels())
+
+    with pytest.raises(InvalidOption, match=r"known are DATABASE,.*, PARCEL_CARRIERS$"):
+        read_settings({"COLOUR": 3})
+
+
+def test_values_are_none_when_the_feature_is_not_installed(install):
+    install(Parcels())
+
+    with pytest.raises(LookupError, match=r"contrib\.http\.settings belongs to no app in INSTALL"):
+        settings_of(HttpSettings)
+
+
+@override_settings(TENANTQUEUE={"COLOUR": 3, "DEFAULT_QUEUE": "mail", "HTTP_TIMEOUT": 7})
+def test_own_keys_alone_are_read_while_django_starts(monkeypatch):
+    monkeypatch.setattr(apps, "ready", False)
+
+    assert get_settings().default_queue == "mail"
+    assert settings_of(HttpSettings).http_timeout == 7.0
+    monkeypatch.setattr(apps, "ready", True)
+    with pytest.raises(InvalidOption, match="COLOUR"):
+        get_settings()
+
+
+@pytest.mark.parametrize("path", ["tests.nowhere.prices", "os.getcwd"])
+def test_path_of_a_feature_is_found_when_it_cannot_be_used(install, path):
+    install(Parcels())
+
+    with override_settings(TENANTQUEUE={"PARCEL_PRICES": path}):
+        (message,) = checks.check_settings()
+
+    assert message.id == "tenantqueue.E004"
+    assert f"TENANTQUEUE['PARCEL_PRICES'] names {path!r}, which cannot be used" in message.msg
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "PARCEL_QUEUE": "heavy"})
+def test_queue_of_a_feature_is_made_when_queues_are_strict(install):
+    with pytest.raises(InvalidOption, match="PARCEL_QUEUE"):
+        get_settings()
+    install(Parcels())
+
+    add.using(tenant="acme", queue="heavy").delay(1, 2)
+    with pytest.raises(UnknownQueue):
+        add.using(tenant="acme", queue="alerts").delay(1, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "ALERT_QUEUE": "news"})
+def test_queue_of_alerts_is_made_when_queues_are_strict():
+    add.using(tenant="acme", queue="news").delay(1, 2)
+
+
+def test_no_key_belongs_to_two_features():
+    names = [each.name for kind in conf.settings_kinds() for each in fields(kind)]
+
+    assert len(names) == len(set(names))
+
+
+START = """
+import sys
+import django
+from django.conf import settings
+from django.core.checks import registry
+
+class NoCelery:
+    def find_spec(self, name, path=None, target=None):
+        if name == "celery":
+            raise ImportError(name)
+
+sys.meta_path.insert(0, NoCelery())
+settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+django.setup()
+from django_tenantqueue.calls.sources import known_names
+from django_tenantqueue.contrib.celery.feature import Celery
+from django_tenantqueue.features import installed
+assert any(isinstance(one, Celery) for one in installed())
+print(*sorted(known_names()))
+print(*sorted(check.__name__ for check in registry.registry.get_checks()))
+"""
+
+
+def test_features_are_ready_when_django_has_started_without_celery():
+    run = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    tasks, registered = run.stdout.splitlines()
+    assert {"django_tenantqueue.http.http_job", "django_tenantqueue.alerts.deliver"} <= {
+        *tasks.split()
+    }
+    assert "check_schedules" in registered.split()
