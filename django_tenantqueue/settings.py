@@ -159,6 +159,8 @@ class Settings:
     under ASGI; 2 under WSGI, where each of them keeps a thread of the server."""
     status_max_age: float = 7 * 86400.0
     """Seconds for which a signed status URL is valid."""
+    status_salt: str = ""
+    """Part of the signature of status URLs. Another value makes all earlier links invalid."""
     status_error: str = gettext_noop("Something went wrong.")
     """The text for the error in the status of a failed job. Your own text is translated by your own
     catalogue. "message": the message of the job's exception."""

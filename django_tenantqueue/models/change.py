@@ -18,7 +18,6 @@ from .retention_rule import RetentionRule
 from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
-from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -44,7 +43,6 @@ class Change(models.Model):
         RETENTION = "retention", _("retention rule")
         API_TOKEN = "api_token", _("API token")
         ROUTING = "routing", _("routing")
-        STATUS_LINKS = "status_links", _("status links")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -135,7 +133,6 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.RETENTION: RetentionRule,
     Change.Kind.API_TOKEN: ApiToken,
     Change.Kind.ROUTING: Routing,
-    Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }
 """The model of each kind of object."""
 
