@@ -26,7 +26,6 @@ from django_tenantqueue.models import (
     RetentionRule,
     Routing,
     Schedule,
-    StatusLinkRevocation,
 )
 from django_tenantqueue.queries import base
 
@@ -159,10 +158,10 @@ def _fill(bench: Bench) -> None:
 
 
 def _fill_rules(bench: Bench) -> None:
-    """Put in what tenants and operators set: schedules, rules, routings, tokens, revocations."""
+    """Put in what tenants and operators set: schedules, rules, routings, tokens."""
     now, long_ago = timezone.now(), timezone.now() - timedelta(days=1)
     made = (Alert, AlertRule, RetentionRule, Routing, Schedule)
-    for model in (*made, ApiToken, StatusLinkRevocation):
+    for model in (*made, ApiToken):
         model.objects.all().delete()
     Schedule.objects.bulk_create(
         Schedule(
@@ -186,10 +185,6 @@ def _fill_rules(bench: Bench) -> None:
     )
     ApiToken.objects.bulk_create(
         ApiToken(name="client", tenant=f"tenant-{number:05}", scopes="read", digest=f"{number:064}")
-        for number in range(bench.size(10_000, 100))
-    )
-    StatusLinkRevocation.objects.bulk_create(
-        StatusLinkRevocation(tenant=f"tenant-{number:05}", before=now)
         for number in range(bench.size(10_000, 100))
     )
     rules = AlertRule.objects.bulk_create(
@@ -255,7 +250,6 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "retention rules": f"{ADMIN}retentionrule/",
         "routings": f"{ADMIN}routing/",
         "API tokens": f"{ADMIN}apitoken/",
-        "revoked links": f"{ADMIN}statuslinkrevocation/",
         "duties": f"{ADMIN}duty/",
         "changes": f"{ADMIN}change/",
     }

@@ -12,7 +12,6 @@ from .retention_rules import RetentionRuleAdmin
 from .routings import RoutingAdmin
 from .schedules import ScheduleAdmin
 from .sessions import SessionAdmin, UserCapAdmin
-from .status_links import StatusLinkRevocationAdmin
 from .task_control import TaskControlAdmin
 from .workers import WorkerAdmin
 
@@ -29,7 +28,6 @@ __all__ = [
     "RoutingAdmin",
     "ScheduleAdmin",
     "SessionAdmin",
-    "StatusLinkRevocationAdmin",
     "TaskControlAdmin",
     "TenantQueueAdmin",
     "UserCapAdmin",

@@ -21,7 +21,6 @@ from .retention_rule import RetentionRule
 from .routing import Routing
 from .schedule import Schedule
 from .session import Session, UserCap
-from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .unique_key import UniqueKey
 from .worker import Worker
@@ -46,7 +45,6 @@ __all__ = [
     "Routing",
     "Schedule",
     "Session",
-    "StatusLinkRevocation",
     "TaskControl",
     "TaskRate",
     "TenantQueue",

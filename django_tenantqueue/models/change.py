@@ -14,7 +14,6 @@ from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
 from .session import Session, UserCap
-from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -40,7 +39,6 @@ class Change(models.Model):
         RETENTION = "retention", _("retention rule")
         API_TOKEN = "api_token", _("API token")
         ROUTING = "routing", _("routing")
-        STATUS_LINKS = "status_links", _("status links")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -126,7 +124,6 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.MONITOR: ConcurrentJobMonitor,
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
-    Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }
 """The model of each kind of object of the core."""
 

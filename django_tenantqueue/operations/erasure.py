@@ -25,7 +25,6 @@ from ..models import (
     MonitorPace,
     QueueRate,
     Session,
-    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     TenantQueue,
@@ -57,7 +56,6 @@ TABLES: dict[type[Model], str] = {
     Session: "tenant",
     Figure: "queue_id__in",
     QueueRate: "queue_id__in",
-    StatusLinkRevocation: "tenant",
     Change: "tenant",
     TenantQueue: "tenant",
 }

@@ -127,3 +127,12 @@ def test_user_of_some_tenants_makes_no_token_for_others(operator, django_user_mo
         client.post(url, ADDED)
 
     assert ApiToken.objects.get().tenant == "acme"
+
+
+def test_date_and_time_have_names_of_their_own_when_they_are_two_inputs(
+    admin_client: Client,
+) -> None:
+    page = admin_client.get(url_of("apitoken", "add")).content.decode()
+
+    for number, label in enumerate(("Date:", "Time:")):
+        assert re.search(rf'<input[^>]*name="expires_at_{number}"[^>]*aria-label="{label}"', page)

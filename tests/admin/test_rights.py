@@ -82,7 +82,6 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         "button:_run_now": CHANGE,
     },
     "session": PAUSED,
-    "statuslinkrevocation": {**READ_ONLY, "add": ADD},
     "taskcontrol": {**PAUSED, "add": ADD, "delete": DELETE, "action:delete_selected": DELETE},
     "tenantqueue": {
         **PAUSED,

@@ -15,7 +15,6 @@ from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, User
 from django_tenantqueue.operations import control, sessions
 from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.routing import set_routing
-from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.operations.task_control import cap_task
 from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
@@ -30,7 +29,7 @@ ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
     *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
-    *("apitoken", "statuslinkrevocation"),
+    "apitoken",
 )
 SERIOUS = ("serious", "critical")
 
@@ -92,7 +91,6 @@ def fill() -> list[str]:
         "alert": alert.pk,
         "routing": set_routing("reports.*", "reports", tenant="acme").pk,
         "apitoken": create_token("billing", tenant="acme")[0].pk,
-        "statuslinkrevocation": revoke_status_links(tenant="acme").pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [
@@ -101,7 +99,7 @@ def fill() -> list[str]:
         *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
-        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken", "statuslinkrevocation")),
+        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken")),
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",

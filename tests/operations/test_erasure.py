@@ -32,7 +32,6 @@ from django_tenantqueue.models import (
     Routing,
     Schedule,
     Session,
-    StatusLinkRevocation,
     TenantQueue,
     UniqueKey,
 )
@@ -77,7 +76,6 @@ def fill(tenant: str) -> TenantQueue:
     Schedule.objects.create(tenant=tenant, name="s", task="t", expression="1h", kind="interval")
     RetentionRule.objects.create(tenant=tenant, keep_days=1)
     Routing.objects.create(tenant=tenant, pattern="x", queue=queue.name)
-    StatusLinkRevocation.objects.create(tenant=tenant, before=timezone.now())
     Change.objects.create(source="code", action="add", object_kind="queue", tenant=tenant)
     numbers = dict.fromkeys(
         ("started", "succeeded", "failed", "retried", "cancelled", "wait_seconds", "run_seconds"), 1
