@@ -18,8 +18,8 @@ from django.test.utils import isolate_apps
 
 from django_tenantqueue import checks, task
 from django_tenantqueue.calls import sources
+from django_tenantqueue.contrib.http import http_job
 from django_tenantqueue.contrib.schedules.checks import check_schedules
-from django_tenantqueue.http import http_job
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
 from tests.databases import SQLITE, other_database, settings_of, url_of_schema

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_tenantqueue.metrics.collector import registry
-from django_tenantqueue.metrics.serve import render
-from django_tenantqueue.metrics.totals import COUNTED_TASKS
-from django_tenantqueue.models import FigureTotal
+from django_tenantqueue.contrib.prometheus.collector import registry
+from django_tenantqueue.contrib.prometheus.models import FigureTotal
+from django_tenantqueue.contrib.prometheus.serve import render
+from django_tenantqueue.contrib.prometheus.totals import COUNTED_TASKS
 from django_tenantqueue.operations import maintain
 
 from ..bench import Bench

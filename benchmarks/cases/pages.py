@@ -18,15 +18,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
-    ConcurrentJobMonitor,
-    RetentionRule,
-    Routing,
-    Schedule,
-)
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.models import ConcurrentJobMonitor
 from django_tenantqueue.queries import base
 
 from ..bench import Bench

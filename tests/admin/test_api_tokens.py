@@ -5,8 +5,9 @@ import re
 import pytest
 from django.test import Client, override_settings
 
-from django_tenantqueue.models import ApiToken, Change
-from django_tenantqueue.operations.tokens import authenticate, create_token
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.api.tokens import authenticate, create_token
+from django_tenantqueue.models import Change
 
 from .conftest import url_of
 from .forms import form_values, say_yes

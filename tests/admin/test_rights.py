@@ -17,7 +17,8 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from django_tenantqueue.admin.base import TenantQueueModelAdmin
-from django_tenantqueue.models import Duty, RetentionRule, TaskControl, Worker
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.models import Duty, TaskControl, Worker
 from tests.admin.test_visible_tenants import THEIRS, fill
 from tests.factories import make_duty, make_worker
 

@@ -18,17 +18,20 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_tenantqueue import bulk
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Job,
-    RetentionRule,
-    Routing,
-    Schedule,
     Session,
     TaskControl,
     TenantQueue,
@@ -36,11 +39,7 @@ from django_tenantqueue.models import (
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.retention_rules import make_rule
-from django_tenantqueue.operations.routing import set_routing
-from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
-from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of

@@ -11,12 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, UserCap
+from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.alert_rules import make_alert_rule
-from django_tenantqueue.operations.routing import set_routing
 from django_tenantqueue.operations.task_control import cap_task
-from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks

@@ -13,24 +13,22 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.utils import timezone
 
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
+from django_tenantqueue.contrib.fireworq.models import FireworqQueue
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidOption, TransitionRefused
 from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Figure,
-    FireworqQueue,
-    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
     QueueRate,
-    RetentionRule,
-    Routing,
-    Schedule,
     Session,
     TenantQueue,
     UniqueKey,

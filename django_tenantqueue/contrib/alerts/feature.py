@@ -12,7 +12,8 @@ from ...batches import BATCH
 from ...conf import settings_of
 from ...duties import WhenDue
 from ...features import Duty, Feature
-from ...models import Alert, AlertRule, Change
+from ...models import Change
+from .models import Alert, AlertRule
 from .settings import AlertSettings
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ class Alerts(Feature):
     settings = AlertSettings
 
     def ready(self) -> None:
-        from ...alerts import delivery  # noqa: F401 - workers must know its task
+        from . import delivery  # noqa: F401 - workers must know its task
 
     def queue_names(self) -> Iterable[str]:
         return [settings_of(AlertSettings).alert_queue]
 
     def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
-        from ...alerts import check  # it declares a task, for which features are asked
+        from . import check  # it declares a task, for which features are asked
 
         due = WhenDue(check.seconds_to_next_check, check.check_rules)
         yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
@@ -39,7 +40,7 @@ class Alerts(Feature):
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
         """Yield that alerts are open."""
-        from ...admin.open_alerts import open_alerts  # a worker may have no admin
+        from .open_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
 

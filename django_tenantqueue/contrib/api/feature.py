@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from ...batches import BATCH
 from ...features import Duty, Feature
-from ...models import ApiToken, Change, IdempotencyKey
-from ...operations.idempotency import prune_idempotency_keys
+from ...models import Change
+from .idempotency import prune_idempotency_keys
+from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.db.models import Model
 
 from ...features import Feature
-from ...models import FireworqQueue
+from .models import FireworqQueue
 from .settings import FireworqSettings
 
 

@@ -14,11 +14,11 @@ from django.urls import URLPattern, path
 from ...exceptions import Unsupported
 from ...features import Feature, Service
 from ...management.numbers import whole_number
-from ...metrics.serve import MetricsPort
-from ...metrics.totals import add_to_totals
-from ...models import FigureTotal
-from ...web.metrics import metrics
+from .models import FigureTotal
+from .serve import MetricsPort
 from .settings import PrometheusSettings
+from .totals import add_to_totals
+from .views import metrics
 
 
 class Prometheus(Feature):

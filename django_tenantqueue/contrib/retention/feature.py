@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from django.db.models import Model
 
 from ...features import Duty, Feature
-from ...models import Change, RetentionRule
-from ...operations.pruning import Pruner
-from ...operations.retention import Rules
+from ...models import Change
+from .models import RetentionRule
+from .pruning import Pruner
+from .rules import Rules
 
 if TYPE_CHECKING:
     from ...queries.base import Where

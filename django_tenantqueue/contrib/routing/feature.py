@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from django.db.models import Model
 
-from ... import models
 from ...features import Feature, Problem
-from ...operations.routes import forget_routes, routes_of
-from ...status.routings import problem_of_routings, read_retired_routings
+from ...models import Change
+from . import models
+from .routes import forget_routes, routes_of
+from .troubles import problem_of_routings, read_retired_routings
 
 
 class Routing(Feature):
@@ -29,7 +30,7 @@ class Routing(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of routings."""
-        return {models.Change.Kind.ROUTING: models.Routing}
+        return {Change.Kind.ROUTING: models.Routing}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of routings."""

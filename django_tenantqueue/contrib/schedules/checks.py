@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error
 
-from ...calls.recurrence import EPOCH, Recurrence
 from ...calls.sources import registered_tasks
 from ...exceptions import InvalidOption
+from .recurrence import EPOCH, Recurrence
 
 
 def check_schedules(**kwargs: Any) -> list[CheckMessage]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from django.core.checks import register
 from django.db.models import Model
 
-from ...calls.recurrence import Cron, Every, read_when
 from ...duties import WhenDue
 from ...features import Duty, Feature, Problem
-from ...models import Change, Schedule
-from ...operations import firing
-from ...operations.declared_schedules import sync_schedules
-from ...status.schedules import problems_of_schedules, read_troubles
+from ...models import Change
+from . import firing
 from .checks import check_schedules
+from .declared import sync_schedules
+from .models import Schedule
+from .recurrence import Cron, Every, read_when
+from .troubles import problems_of_schedules, read_troubles
 
 if TYPE_CHECKING:
     from ...queries.base import Where
