@@ -13,7 +13,10 @@ from pathlib import Path
 
 PACKAGE = "django_tenantqueue"
 NEEDED = ("django", "psycopg")
-WITH_EXTRAS = ("contrib.", "http.client", "pytest_plugin", "web.api.")
+WITH_EXTRAS = (
+    *("contrib.api.", "contrib.celery", "contrib.django_tasks", "contrib.fireworq."),
+    *("contrib.http.client", "contrib.otel", "pytest_plugin"),
+)
 """Modules that import what comes with extras, or pytest."""
 
 

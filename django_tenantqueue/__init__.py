@@ -42,8 +42,8 @@ _HOMES = {
     "get_tenant": "calls.tenant",
     "use_tenant": "calls.tenant",
     "Placeholder": "calls.arguments",
-    "Cron": "calls.recurrence",
-    "Every": "calls.recurrence",
+    "Cron": "contrib.schedules.recurrence",
+    "Every": "contrib.schedules.recurrence",
 }
 
 __all__ = [

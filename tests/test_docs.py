@@ -23,7 +23,7 @@ from django.dispatch import Signal
 
 import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
-from django_tenantqueue.calls.options import NAMES
+from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.alerts import rules as alert_rules
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
@@ -383,7 +383,7 @@ def test_snippet_imports_what_exists(code: str) -> None:
 def test_snippet_uses_options_that_exist(code: str) -> None:
     if "from django.tasks import task" in code:
         return  # `@task` takes the framework's options there
-    for_task = {*NAMES, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
+    for_task = {*NAMES, *OF_TASKS, "executor"}
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue

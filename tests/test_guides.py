@@ -18,7 +18,7 @@ from django import VERSION
 from django.core.management import get_commands, load_command_class
 
 from django_tenantqueue import Cron, Job, Task, Unique, task
-from django_tenantqueue.calls.options import Options
+from django_tenantqueue.calls.options import OF_TASKS, Options
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.operations import control
@@ -150,7 +150,7 @@ def written(page: str) -> list[str]:
 def test_names_in_the_tables_of_a_guide_exist(page: str) -> None:
     spans = written(page)
     assert len(spans) > 15
-    options = {*Options.__slots__, *inspect.signature(Task).parameters}
+    options = {*Options.__slots__, *OF_TASKS, *inspect.signature(Task).parameters}
     options |= {*inspect.signature(Unique).parameters, "on_done"}
     options |= {field.name for field in fields(Cron)}
     own = get_commands()

@@ -28,7 +28,7 @@ def statement_files() -> dict[str, Path]:
     They are in sql/, and in the sql/ of each optional part. sql/parts/ holds parts that several
     statements include.
     """
-    paths = sorted(PACKAGE.rglob("*.sql"))
+    paths = sorted((*PACKAGE.glob("sql/*/*.sql"), *PACKAGE.glob("contrib/*/sql/*.sql")))
     return {path.stem: path for path in paths if path.parent != PARTS}
 
 
