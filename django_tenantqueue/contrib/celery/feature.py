@@ -11,5 +11,5 @@ class Celery(Feature):
     """See features.py for when each method is called."""
 
     def ready(self) -> None:
-        if "celery" in sys.modules:  # the project uses it: workers must know its tasks
-            from . import adopted  # noqa: F401
+        if "celery" in sys.modules:  # the project uses it
+            from . import adopted, executor  # noqa: F401 - our workers, and Celery's, find tasks
