@@ -50,9 +50,9 @@ format: $(VENV)/.lint ## Put all files in the form that "make check" asks for
 .PHONY: messages
 messages: $(VENV)/.test ## Update and compile the translations; needs GNU gettext (apt-get install gettext)
 	@cd django_tenantqueue && PYTHONPATH=$(CURDIR) $(CURDIR)/$(PYTHON) -m django makemessages \
-		--locale en --locale ja --no-wrap --add-location file --no-obsolete
+		--locale ja --no-wrap --add-location file --no-obsolete
 	@cd django_tenantqueue && PYTHONPATH=$(CURDIR) $(CURDIR)/$(PYTHON) -m django compilemessages \
-		--locale en --locale ja
+		--locale ja
 
 .PHONY: plans
 plans: $(VENV)/.test $(VENV)/.demo ## Check every statement's plan on a million waiting jobs, ten million ended ones, 10,000 queues

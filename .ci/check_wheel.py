@@ -36,7 +36,6 @@ def check_contents(wheel: str) -> None:
         "SQL": f"{PACKAGE}/sql/",
         "migrations": f"{PACKAGE}/migrations/0001",
         "templates": f"{PACKAGE}/templates/",
-        "English texts": f"{PACKAGE}/locale/en/LC_MESSAGES/django.mo",
         "Japanese texts": f"{PACKAGE}/locale/ja/LC_MESSAGES/django.mo",
         "type marker": f"{PACKAGE}/py.typed",
     }

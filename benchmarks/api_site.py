@@ -59,4 +59,4 @@ if instead := os.environ["BENCHMARK_INSERT"]:
 
     enqueue.enqueue = other_insert
 
-urlpatterns = [path("api/", include("django_tenantqueue.web.api.urls"))]
+urlpatterns = [path("api/", include("django_tenantqueue.contrib.api.urls"))]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .calls.recurrence import Cron, Every
     from .calls.tenant import get_tenant, use_tenant
     from .calls.unique import Unique
+    from .contrib.schedules.recurrence import Cron, Every
     from .exceptions import Cancelled, ClaimLost, DuplicateJob, Permanent, Postpone, Retry
     from .groups import group
     from .models import ConcurrentJobMonitor, Job

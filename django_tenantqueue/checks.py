@@ -17,7 +17,6 @@ from django.db.models import ForeignKey
 from django.utils.module_loading import import_string
 
 from .calls.context import blocking_wrappers, check_coroutine
-from .calls.recurrence import EPOCH, Recurrence
 from .calls.sources import registered_tasks
 from .conf import all_settings, get_settings
 from .exceptions import InvalidOption, NotAllowed
@@ -193,25 +192,6 @@ def _check_time_zones() -> list[CheckMessage]:
             id="tenantqueue.E008",
         )
     ]
-
-
-def check_schedules(**kwargs: Any) -> list[CheckMessage]:
-    """E010: the times that a task declares cannot be used."""
-    found: list[CheckMessage] = []
-    for task in registered_tasks().values():
-        if (when := task.schedule) is None:
-            continue
-        try:
-            Recurrence(when.kind, when.expression, when.time_zone, EPOCH).check()
-        except InvalidOption as error:
-            found.append(
-                Error(
-                    f"The schedule of task {task.name} cannot be used: {error}",
-                    hint="Correct the schedule=… of its @task.",
-                    id="tenantqueue.E010",
-                )
-            )
-    return found
 
 
 def check_routers(**kwargs: Any) -> list[CheckMessage]:

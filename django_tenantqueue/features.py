@@ -13,12 +13,13 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from django.apps import apps
 from django.core.signals import setting_changed
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .calls.options import Options
     from .calls.sources import RegisteredTask
     from .queries.base import Where
+    from .tasks import Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +42,10 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Duty:
-    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds)."""
+    """Work that one worker does for the whole fleet, in bounded steps at an interval (seconds).
+
+    duties.WhenDue has the step and the pause of work that has a time of its own.
+    """
 
     name: str
     step: Callable[[str], object]
@@ -50,6 +55,11 @@ class Duty:
     """The result of a step that has left something to do: the next one follows at once."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
+    due_at: float = field(default=0.0, init=False)
+    """This and the rest are the worker's."""
+    runs: int = field(default=0, init=False)
+    """Runs that are not recorded yet."""
+    record_at: float = field(default=0.0, init=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,10 @@ class Problem:
 
 
 class Service(Protocol):
-    """Something that a worker's supervisor runs beside its children, in threads of its own."""
+    """Something that a worker's supervisor runs beside its children, in threads of its own.
+
+    It has one connection to the database at a time at most, of which `runworker` knows.
+    """
 
     def start(self) -> None:
         """Begin. Called once, when the children have been started."""
@@ -97,25 +110,29 @@ class Feature:
 
     # enqueue
 
-    def task_options(self) -> Mapping[str, Callable[[str, Any], Any]]:
+    def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
         """Return options of @task, each with the function that reads it.
 
-        It gets the task's name and the value, and returns what `task.extra[option]` is, or raises
-        InvalidOption. Called when a task is declared. Example: contrib.schedules (`schedule=`).
+        It gets the task, which has its name, function and job options by then, and the value. It
+        returns what `task.extra[option]` is, or raises InvalidOption. Called when a task with an
+        option that the core does not know is declared, maybe before all models are loaded.
+        Example: contrib.schedules (`schedule=`).
         """
         return {}
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
         """Return the task that stands for a task of another system; None: `target` is none.
 
-        Called by delay() for what is no task of ours. Example: contrib.celery.
+        `options`: those of @task. Called by @task and delay() for what is neither a plain function
+        nor a task of ours. Example: contrib.celery.
         """
         return None
 
     def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
         """Return the queue of a new job whose call names none; None: the next feature decides.
 
-        `name`: of the job's task. Called for each job, so keep what you read for a second.
+        `name`: of the job's task. Called for each job that is enqueued, so keep what you read for
+        a second.
         Example: contrib.routing.
         """
         return None
@@ -130,7 +147,8 @@ class Feature:
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         """Yield what is enqueued when a job with these options has ended, whatever its end.
 
-        Called at enqueue. Example: contrib.http (`callback_url=`).
+        Called when a job is enqueued whose options are not plain (see Options.is_plain). Raises
+        InvalidArgument. Example: contrib.http (`callback_url=`).
         """
         return ()
 
@@ -156,17 +174,28 @@ class Feature:
         """Yield work for the leading worker.
 
         `look` returns a connection that keeps its plans, for statements that mostly find nothing;
-        None: there is none. Called once in each supervisor. Example: contrib.alerts.
+        None: there is none. Called once in each supervisor. In each round these duties follow those
+        of the core. Example: contrib.alerts.
         """
         return ()
 
-    def before_thinning(self, using: str, now: datetime) -> tuple[datetime, bool]:
+    def before_thinning(self, using: str, now: datetime | None) -> tuple[datetime, bool]:
         """Take what is needed of the minute figures; return until when, and whether there is more.
 
-        Later minutes are not merged into hours. Called about once a minute.
-        Example: contrib.prometheus.
+        Later minutes are not merged into hours. `now` is the database's clock if None. Called about
+        once a minute. Example: contrib.prometheus.
         """
-        return now, False
+        return now or timezone.now(), False
+
+    def history_kept_from(
+        self, using: str, now: datetime, before: datetime | None
+    ) -> datetime | None:
+        """Return the time before which no ended job is kept; None: all are kept.
+
+        `before`: what the setting HISTORY_KEEP says, or the feature before this one. Months that
+        end by then are dropped whole. Called every ten minutes. Example: contrib.retention.
+        """
+        return before
 
     # operators
 
@@ -185,10 +214,10 @@ class Feature:
         """
         return ()
 
-    def lists(self) -> Mapping[str, str]:
-        """Return the values of `Problem.where` that are the app's own, each with its model's name.
+    def lists(self) -> Mapping[str, type[Model]]:
+        """Return the values of `Problem.where` that are the app's own, each with its model.
 
-        Example: contrib.schedules.
+        The admin has a list of it. Example: contrib.schedules.
         """
         return {}
 
@@ -204,8 +233,9 @@ class Feature:
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the app's models that have rows of a tenant, each with the lookup that finds them.
 
-        A lookup is `tenant`, or `queue_id__in`. They are deleted in this order when a tenant is
-        erased, before the tables of the core. Example: contrib.schedules.
+        `queue_id__in` gets the ids of its queues, every other lookup the tenant. They are deleted
+        in this order when a tenant is erased, before the tables of the core.
+        Example: contrib.schedules.
         """
         return {}
 
@@ -225,11 +255,14 @@ class Feature:
     # web and tests
 
     def urls(self) -> Sequence[URLPattern]:
-        """Return pages beside those of `django_tenantqueue.web.urls`. Example: contrib.prometheus."""
+        """Return pages beside those of `django_tenantqueue.web.urls`.
+
+        Example: contrib.prometheus.
+        """
         return ()
 
     def forget(self) -> None:
-        """Drop what this process remembers of rows: a test has deleted them.
+        """Drop what this process remembers of rows: they were deleted, by a test or an erasure.
 
         Example: contrib.routing.
         """
@@ -244,7 +277,7 @@ class Feature:
 
 @cache
 def installed() -> tuple[Feature, ...]:
-    """Return the features of all installed apps. Raises AppRegistryNotReady before they are known."""
+    """Return the features of all apps. Raises AppRegistryNotReady before the apps are known."""
     paths = [
         path
         for config in apps.get_app_configs()

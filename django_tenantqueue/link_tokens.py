@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from datetime import timedelta
 
-from django.core.signing import BadSignature, TimestampSigner, b62_decode
+from django.core.signing import BadSignature, TimestampSigner
 
 from .conf import get_settings
 
@@ -18,14 +18,6 @@ Holder = Callable[[str], str | None]
 """Returns who asks: the user's or the session's key; None: there is none."""
 
 
-class Link(NamedTuple):
-    """What a token says. `user`: the one who alone can open it, else ""."""
-
-    job_id: int
-    made_at: datetime
-    user: str
-
-
 def sign_job_id(job_id: int, bound: str = "", key: str = "") -> str:
     """Return a token that names a job and cannot be made without SECRET_KEY.
 
@@ -35,10 +27,11 @@ def sign_job_id(job_id: int, bound: str = "", key: str = "") -> str:
     return _signer(bound, key).sign(f"{job_id}{bound}")
 
 
-def read_link(token: str, who: Holder = lambda bound: None) -> Link | None:
-    """Return what a token says; None: it is forged, too old (STATUS_MAX_AGE), or for another one.
+def read_job_token(token: str, who: Holder = lambda bound: None) -> int | None:
+    """Return the job id of a token; None: it is forged, too old (STATUS_MAX_AGE), or for another.
 
-    `who` is called for tokens that are bound alone.
+    It is forged, too, when it was signed with another STATUS_SALT. `who` is called for tokens that
+    are bound alone.
     """
     name = token.partition(":")[0]
     bound = name[-1:] if name[-1:] in (USER, SESSION) else ""
@@ -47,18 +40,11 @@ def read_link(token: str, who: Holder = lambda bound: None) -> Link | None:
         return None
     most = timedelta(seconds=get_settings().status_max_age)
     try:
-        text = _signer(bound, key).unsign(token, max_age=most)
+        return int(_signer(bound, key).unsign(token, max_age=most).removesuffix(bound))
     except BadSignature:
         return None
-    made_at = datetime.fromtimestamp(b62_decode(token.split(":")[-2]), UTC)
-    return Link(int(text.removesuffix(bound)), made_at, key if bound == USER else "")
-
-
-def read_job_token(token: str) -> int | None:
-    """Return the job id of a token that is not bound; None when it is forged or too old."""
-    link = read_link(token)
-    return None if link is None else link.job_id
 
 
 def _signer(bound: str, key: str) -> TimestampSigner:
-    return TimestampSigner(salt=f"{_SALT}.{bound}.{key}" if bound else _SALT)
+    parts = json.dumps([get_settings().status_salt, bound, key])
+    return TimestampSigner(salt=f"{_SALT}.{parts}")

@@ -191,6 +191,8 @@ class Settings:
     """Days for which the list of changes, and that of resolved alerts, keep entries; None: all."""
     status_max_age: float = setting(7 * 86400.0, above=0, most=TEN_YEARS)
     """Seconds for which a signed status URL is valid."""
+    status_salt: str = ""
+    """Part of the signature of status URLs. Another value makes all earlier links invalid."""
     status_error: str = gettext_noop("Something went wrong.")
     """The text for the error in the status of a failed job. Your own text is translated by your own
     catalogue. "message": the message of the job's exception."""

@@ -17,14 +17,11 @@ from .calls import foreign, sources
 from .calls.call import Call
 from .calls.options import (
     NAMES,
-    OF_TASKS,
     Options,
     check_seconds,
     explained,
     read_rate,
-    unknown_option,
 )
-from .calls.recurrence import Cron, Every, read_when
 from .calls.secret import read_secret
 from .calls.sources import INTERNAL, DelayableMark, Source
 from .calls.task_options import (
@@ -35,6 +32,7 @@ from .calls.task_options import (
     read_backoff,
     read_hooks,
     read_retry_when,
+    readers_of,
 )
 from .conf import get_settings
 from .exceptions import InvalidArgument, InvalidOption, Permanent
@@ -128,7 +126,6 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         atomic: bool = False,
         hooks: object | None = None,
         secret: bool | str | Sequence[str] | None = None,
-        schedule: str | Cron | Every | None = None,
         max_per_second: float | None = None,
         burst: int | None = None,
         **options: Any,
@@ -153,9 +150,8 @@ class Task(_KnowsOtherNames, Generic[P, R]):
         self.backoff_max = (
             None if backoff_max is None else check_seconds("backoff_max", backoff_max)
         )
-        for option in options:
-            if option not in NAMES and option != "executor":
-                raise unknown_option(option, (*NAMES, "executor", *OF_TASKS))
+        of_apps = [name for name in options if name not in NAMES and name != "executor"]
+        readers, given = readers_of(of_apps), {name: options.pop(name) for name in of_apps}
         self.options = replace(Options().merged(options), queue_is_fixed=False)
         self._signature = inspect.signature(func)
         hidden = read_secret(self.name, secret, self._signature)
@@ -163,9 +159,11 @@ class Task(_KnowsOtherNames, Generic[P, R]):
             self._source_type, "", self.name, self.name, self.is_async, secret=hidden
         )
         self._positional = positional_range(self._signature)
-        self.schedule = None if schedule is None else read_when(self.name, schedule)
-        if self.schedule is not None:
-            self.check_call(self.schedule.args, self.schedule.kwargs)
+        self.extra: Mapping[str, Any] = {
+            option: readers[option](self, value)
+            for option, value in given.items()
+            if value is not None
+        }
         self.rate = None if max_per_second is None else read_rate(max_per_second, burst)
         if burst is not None and self.rate is None:
             raise InvalidOption(f"{self.name}: burst={burst!r} needs max_per_second")
@@ -311,7 +309,6 @@ def task(
     atomic: bool = False,
     hooks: object | None = None,
     secret: bool | str | Sequence[str] | None = None,
-    schedule: str | Cron | Every | None = None,
     **options: Any,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(func: Callable[P, R] | None = None, /, **options: Any) -> Any:

@@ -98,7 +98,6 @@ SEAT = (
     Picture("routings", f"{ADMIN}routing/"),
     Picture("api-tokens", f"{ADMIN}apitoken/"),
     Picture("api-token", f"{ADMIN}apitoken/", (FIRST,)),
-    Picture("revocations", f"{ADMIN}statuslinkrevocation/"),
     Picture("duties", f"{ADMIN}duty/"),
     Picture("changes", f"{ADMIN}change/"),
     Picture("bulk", FAILED, (ask_about_all,)),
@@ -176,11 +175,10 @@ def tune_a_queue(page: Page, site: str) -> None:
 
 
 def add_rows(page: Page, site: str) -> None:
-    """Add a routing, a token and a revocation, as an operator would."""
+    """Add a routing and a token, as an operator would."""
     rows = (
         ("routing", {"tenant": "UA", "pattern": "imports.*", "queue": "reports"}),
         ("apitoken", {"name": "crew planning", "tenant": "UA", "requests_per_minute": "600"}),
-        ("statuslinkrevocation", {"tenant": "HA"}),
     )
     for model, values in rows:
         page.goto(f"{site}{ADMIN}{model}/add/")

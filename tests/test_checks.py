@@ -18,7 +18,8 @@ from django.test.utils import isolate_apps
 
 from django_tenantqueue import checks, task
 from django_tenantqueue.calls import sources
-from django_tenantqueue.http import http_job
+from django_tenantqueue.contrib.http import http_job
+from django_tenantqueue.contrib.schedules.checks import check_schedules
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
 from tests.databases import SQLITE, other_database, settings_of, url_of_schema
@@ -380,10 +381,10 @@ def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
 
 def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
     monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
-    assert checks.check_schedules() == []
+    assert check_schedules() == []
     task(name="tests.wrong", schedule="30 3 * *")(lambda: None)
 
-    (found,) = checks.check_schedules()
+    (found,) = check_schedules()
 
     assert found.id == "tenantqueue.E010"
     assert "is not a cron expression" in found.msg

@@ -25,29 +25,31 @@ import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
 from django_tenantqueue.calls.options import NAMES
 from django_tenantqueue.conf import read_settings
+from django_tenantqueue.contrib.alerts import rules as alert_rules
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api import tokens
+from django_tenantqueue.contrib.api.models import ApiToken, IdempotencyKey
 from django_tenantqueue.contrib.celery import executor
 from django_tenantqueue.contrib.django_tasks import backend
+from django_tenantqueue.contrib.fireworq.models import FireworqQueue
+from django_tenantqueue.contrib.prometheus.models import FigureTotal
+from django_tenantqueue.contrib.retention import operations as retention_rules
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.routing import operations as routing
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.schedules import operations as schedules
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.groups import DEFAULTS
 from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Duty,
-    FigureTotal,
-    FireworqQueue,
-    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
     QueueRate,
-    RetentionRule,
-    Routing,
-    Schedule,
     Session,
-    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     TenantQueue,
@@ -57,15 +59,10 @@ from django_tenantqueue.models import (
 from django_tenantqueue.models.job_query import JobQuerySet
 from django_tenantqueue.operations import (
     actor,
-    alert_rules,
     control,
     maintain,
     monitor_control,
-    retention_rules,
-    routing,
-    schedules,
     task_control,
-    tokens,
     worker_control,
 )
 from django_tenantqueue.status import changes, workers
@@ -102,7 +99,6 @@ MODELS = (
     Routing,
     Schedule,
     Session,
-    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     UniqueKey,

@@ -16,25 +16,29 @@ from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from django_tenantqueue import bulk, delay
-from django_tenantqueue.alerts.delivery import enqueue_test
 from django_tenantqueue.calls.sources import INTERNAL, describe_named, find_task, registered_tasks
+from django_tenantqueue.contrib.alerts.delivery import enqueue_test
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.schedules.firing import fire_schedules
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import (
+    make_schedule,
+    run_schedules,
+    tune_schedule,
+)
 from django_tenantqueue.exceptions import NotAllowed
-from django_tenantqueue.models import Change, Job, Schedule
+from django_tenantqueue.models import Change, Job
 from django_tenantqueue.operations.again import enqueue_again
-from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.bulk_actions import ACTIONS
-from django_tenantqueue.operations.firing import fire_schedules
-from django_tenantqueue.operations.schedules import make_schedule, run_schedules, tune_schedule
 from django_tenantqueue.states import State
 from django_tenantqueue.status.task_names import is_known
 from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
 from tests.admin.test_schedules import add, due, edit
+from tests.contrib.schedules.test_importbeat import cron
+from tests.contrib.schedules.test_importbeat import row as beat_row
 from tests.factories import make_jobs, make_queue, states_of
-from tests.management.test_importbeat import beat as beat
-from tests.management.test_importbeat import cron
-from tests.management.test_importbeat import row as beat_row
 from tests.testapp.tasks import add as add_task
 from tests.testapp.tasks import noop
 

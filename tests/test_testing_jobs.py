@@ -11,9 +11,10 @@ from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
 from django_tenantqueue import Unique, delay, task
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.exceptions import InvalidOption
-from django_tenantqueue.models import Job, Schedule, TenantQueue
-from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import (
     assert_enqueued,
     captured_jobs,

@@ -15,8 +15,9 @@ from django.test import Client, override_settings
 from django.urls import include, path, reverse
 
 from django_tenantqueue import ConcurrentJobMonitor, checks, delay
-from django_tenantqueue.models import ApiToken, Job, Session, TenantQueue
-from django_tenantqueue.operations.tokens import create_token
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.models import Job, Session, TenantQueue
 from django_tenantqueue.status.job_status import describe_job
 from django_tenantqueue.status.your_jobs import your_jobs
 from django_tenantqueue.testing import enqueued_jobs, run_pending
@@ -128,8 +129,8 @@ def test_every_read_is_of_the_jobs_database_without_a_router():
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("api/", include("django_tenantqueue.web.api.urls")),
-    path("fireworq/", include("django_tenantqueue.web.fireworq.urls")),
+    path("api/", include("django_tenantqueue.contrib.api.urls")),
+    path("fireworq/", include("django_tenantqueue.contrib.fireworq.urls")),
     path("jobs/", include("django_tenantqueue.web.urls")),
 ]
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Any
 
-from django_tenantqueue.operations.tokens import create_token
+from django_tenantqueue.contrib.api.tokens import create_token
 
 from ..bench import Bench
 from ..measure import ratios

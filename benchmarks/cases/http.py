@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import psutil
 
-from django_tenantqueue.http import http_job
+from django_tenantqueue.contrib.http import http_job
 
 from ..bench import Bench
 from ..processes import Processes, environment

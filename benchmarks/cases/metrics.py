@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_tenantqueue.metrics.collector import registry
-from django_tenantqueue.metrics.serve import render
-from django_tenantqueue.models import FigureTotal
+from django_tenantqueue.contrib.prometheus.collector import registry
+from django_tenantqueue.contrib.prometheus.models import FigureTotal
+from django_tenantqueue.contrib.prometheus.serve import render
+from django_tenantqueue.contrib.prometheus.totals import COUNTED_TASKS
 from django_tenantqueue.operations import maintain
 
 from ..bench import Bench
@@ -64,7 +65,7 @@ def _fill(bench: Bench, tenants: int, waiting: int) -> None:
             params = {"minutes": minutes, "periods": periods, "queues": 300}
             cursor.execute(FIGURES, {**params, "name": tasks.noop_async.name})
     maintain.thin_figures("default")  # makes the counters
-    assert FigureTotal.objects.count() > maintain.COUNTED_TASKS
+    assert FigureTotal.objects.count() > COUNTED_TASKS
     bench.vacuum()
 
 

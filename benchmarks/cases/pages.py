@@ -18,16 +18,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
-    ConcurrentJobMonitor,
-    RetentionRule,
-    Routing,
-    Schedule,
-    StatusLinkRevocation,
-)
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.models import ConcurrentJobMonitor
 from django_tenantqueue.queries import base
 
 from ..bench import Bench
@@ -159,10 +155,10 @@ def _fill(bench: Bench) -> None:
 
 
 def _fill_rules(bench: Bench) -> None:
-    """Put in what tenants and operators set: schedules, rules, routings, tokens, revocations."""
+    """Put in what tenants and operators set: schedules, rules, routings, tokens."""
     now, long_ago = timezone.now(), timezone.now() - timedelta(days=1)
     made = (Alert, AlertRule, RetentionRule, Routing, Schedule)
-    for model in (*made, ApiToken, StatusLinkRevocation):
+    for model in (*made, ApiToken):
         model.objects.all().delete()
     Schedule.objects.bulk_create(
         Schedule(
@@ -186,10 +182,6 @@ def _fill_rules(bench: Bench) -> None:
     )
     ApiToken.objects.bulk_create(
         ApiToken(name="client", tenant=f"tenant-{number:05}", scopes="read", digest=f"{number:064}")
-        for number in range(bench.size(10_000, 100))
-    )
-    StatusLinkRevocation.objects.bulk_create(
-        StatusLinkRevocation(tenant=f"tenant-{number:05}", before=now)
         for number in range(bench.size(10_000, 100))
     )
     rules = AlertRule.objects.bulk_create(
@@ -255,7 +247,6 @@ def _pages(bench: Bench) -> dict[str, str | tuple[str, str]]:
         "retention rules": f"{ADMIN}retentionrule/",
         "routings": f"{ADMIN}routing/",
         "API tokens": f"{ADMIN}apitoken/",
-        "revoked links": f"{ADMIN}statuslinkrevocation/",
         "duties": f"{ADMIN}duty/",
         "changes": f"{ADMIN}change/",
     }

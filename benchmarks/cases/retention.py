@@ -14,10 +14,11 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from django_tenantqueue.models import RetentionRule, TenantQueue
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.operations.claim import Claimer
-from django_tenantqueue.operations.retention_rules import make_rule
 from django_tenantqueue.queries import workers as worker_queries
 from django_tenantqueue.queries.exchange import exchange
 from django_tenantqueue.queries.finish import Finished

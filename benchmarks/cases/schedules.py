@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from statistics import median
 
-from django_tenantqueue.models import Schedule
+from django_tenantqueue.contrib.schedules.models import Schedule
 
 from ..bench import STALL_SECONDS, Bench
 from ..bench_app import tasks

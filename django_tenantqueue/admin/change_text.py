@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..bulk import REASONS
 from ..models import Change
-from ..models.change import MODELS
+from ..models.change import models_by_kind
 from ..status.amounts import LINE, LISTED
 from .formats import NOTHING, exact_text, moment, parse_moment, value_text
 
@@ -84,7 +84,8 @@ def target(change: Change) -> SafeString:
         if change.object_kind == Change.Kind.JOB and change.object_label:
             link = format_html("{} #{}", link, change.object_ids[0])
         return format_html("{}<br><small>{}</small>", link, kind)
-    many = MODELS[change.object_kind]._meta.verbose_name_plural if is_known(change) else kind
+    model = models_by_kind().get(change.object_kind)
+    many = kind if model is None else model._meta.verbose_name_plural
     return format_html(
         '<span title="{}">{} {}</span><br><small>{}</small>',
         ids_text(change),
@@ -96,7 +97,7 @@ def target(change: Change) -> SafeString:
 
 def is_known(change: Change) -> bool:
     """Whether this version knows the kind of object."""
-    return change.object_kind in MODELS
+    return change.object_kind in models_by_kind()
 
 
 def ids_text(change: Change) -> str:
@@ -107,11 +108,12 @@ def ids_text(change: Change) -> str:
 
 def url_of(kind: str, object_id: int) -> str:
     """Return the address of an object's page; "" when the admin has none."""
-    if kind not in MODELS:
+    model = models_by_kind().get(kind)
+    if model is None:
         return ""
-    model = MODELS[kind]._meta.model_name
+    opts = model._meta
     try:
-        return reverse(f"admin:tenantqueue_{model}_change", args=[object_id])
+        return reverse(f"admin:{opts.app_label}_{opts.model_name}_change", args=[object_id])
     except NoReverseMatch:
         return ""
 
@@ -143,7 +145,7 @@ def _label(kind: str, name: str) -> str:
     if name in COUNTS:
         return str(COUNTS[name])
     try:
-        field = cast("Field[Any, Any]", MODELS[kind]._meta.get_field(name))
+        field = cast("Field[Any, Any]", models_by_kind()[kind]._meta.get_field(name))
     except (KeyError, FieldDoesNotExist):
         return name
     return str(field.verbose_name)

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,15 +19,25 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
+from ..features import Feature, Problem, hooks
 from ..histogram import percentile
-from ..models import Alert, Job, TenantQueue, Worker
+from ..models import (
+    Change,
+    ConcurrentJobMonitor,
+    Duty,
+    Job,
+    Session,
+    TaskControl,
+    TenantQueue,
+    UserCap,
+    Worker,
+)
 from ..operations import control
 from ..queries.fleet import HeldJobs
-from ..status.amounts import COUNTED_TO, LATE_SECONDS, PAGE, PERIODS, TOTAL_COUNTED_TO
+from ..status.amounts import COUNTED_TO, LATE_SECONDS, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
 from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
-from ..status.problems import Problem, listed_text
 from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState
 from .acting import acting
@@ -34,26 +45,24 @@ from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import SingleTuneForm, column_label
 from .queue_list import late_problems
-from .visible import may, rule_of, visible_alerts, visible_tenants
+from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
 """What the page changes of a queue."""
 RANGES = {1: _("1 hour"), 24: _("24 hours"), 168: _("7 days")}
 LAST = {1: _("in the last minute"), 24: _("in the last hour"), 168: _("in the last 3 hours")}
-LISTS = {
-    "workers": "worker",
-    "queues": "tenantqueue",
-    "jobs": "job",
-    "sessions": "session",
-    "users": "usercap",
-    "tasks": "taskcontrol",
-    "monitors": "concurrentjobmonitor",
-    "duties": "duty",
-    "schedules": "schedule",
-    "routings": "routing",
-    "changes": "change",
+LISTS: dict[str, type[Model]] = {
+    "workers": Worker,
+    "queues": TenantQueue,
+    "jobs": Job,
+    "sessions": Session,
+    "users": UserCap,
+    "tasks": TaskControl,
+    "monitors": ConcurrentJobMonitor,
+    "duties": Duty,
+    "changes": Change,
 }
-"""Where a problem is mended -> the model of the list."""
+"""Where a problem of the core is mended -> the model of the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +95,11 @@ def read_hours(request: HttpRequest) -> int:
 
 def home_context(request: HttpRequest) -> dict[str, Any]:
     """Return what the page shows to this user."""
-    if not may(request, "view", "tenantqueue") and not may(request, "change", "tenantqueue"):
+    if not may(request, "view", TenantQueue) and not may(request, "change", TenantQueue):
         return {"shown": False}
     hours = read_hours(request)
     overview = read_overview(get_settings().database, hours, visible_tenants(request))
-    sees_jobs = may(request, "view", Job._meta.model_name or "")
+    sees_jobs = may(request, "view", Job)
     url = reverse("admin:tenantqueue_overview")
     return {
         "shown": True,
@@ -101,20 +110,20 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "url": url,
         "refresh_url": f"{url}?hours={hours}",
         "problems": [
-            *_alerts(request),
+            *(found for hook in hooks(Feature.home_problems) for found in hook(request)),
             *(_problem(request, found) for found in overview.report.problems),
             *late_problems(line.queue for line in overview.queues),
             *(_rates(request) if overview.report.whole else ()),
         ],
         "tiles": _tiles(
             overview,
-            sees_workers=may(request, "view", Worker._meta.model_name or ""),
+            sees_workers=may(request, "view", Worker),
             sees_jobs=sees_jobs,
         ),
         "held": [_held(one) for one in overview.report.held],
         "queues": [_queue(line) for line in overview.queues],
         "tasks": [_task(line, hours) for line in overview.tasks] if sees_jobs else None,
-        "may_change": may(request, "change", "tenantqueue"),
+        "may_change": may(request, "change", TenantQueue),
         "sees_jobs": sees_jobs,
         "figures": get_settings().figures,
     }
@@ -128,36 +137,28 @@ def failures_url(**query: str | int) -> str:
 def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
     text = problem.text
     if problem.where == "failures":
-        url = failures_url(task=problem.task) if may(request, "view", "job") else ""
+        url = failures_url(task=problem.task) if may(request, "view", Job) else ""
         return {"text": text, "url": url}
-    model = LISTS[problem.where]
+    model = _list_of(problem.where)
     seen = may(request, "view", model) or may(request, "change", model)
-    url = reverse(f"admin:tenantqueue_{model}_changelist") if seen else ""
+    opts = model._meta
+    url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist") if seen else ""
     if url and problem.filter:
         url = f"{url}?{problem.filter}"
     return {"text": text[:1].upper() + text[1:], "url": url}
+
+
+def _list_of(where: str) -> type[Model]:
+    lists = dict(LISTS)
+    for hook in hooks(Feature.lists):
+        lists |= hook()
+    return lists[where]
 
 
 def _rates(request: HttpRequest) -> list[dict[str, str]]:
     """Return which tasks have more jobs than their rates let start."""
     found = tasks_at_their_rates(get_settings().database)
     return [_problem(request, Problem(text, "tasks")) for text in found]
-
-
-def _alerts(request: HttpRequest) -> list[dict[str, str]]:
-    """Return that alerts are open, to those who may view them."""
-    if not may(request, "view", "alert"):
-        return []
-    rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
-    rows = visible_alerts(request, rows).select_related("rule")
-    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:PAGE]]
-    if not names:
-        return []
-    rules = listed_text(list(dict.fromkeys(names)))
-    text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
-    url = reverse("admin:tenantqueue_alert_changelist")
-    values = {"count": counted(len(names), PAGE), "rules": rules}
-    return [{"text": text % values, "url": f"{url}?open=yes"}]
 
 
 def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:

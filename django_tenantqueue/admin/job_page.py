@@ -35,7 +35,6 @@ from .job_causes import answer_for
 from .job_follow_ups import follow_up_links, previous_link
 from .job_values import shown_arguments, shown_columns, shown_result
 from .links import link_to
-from .status_links import links_of_job
 from .timeline import make_timeline
 
 
@@ -129,18 +128,8 @@ def describe_state(site: AdminSite, request: HttpRequest, using: str, job: Job) 
         "result_url": value_url(site, job, "result"),
         "failures": _failures(job.kept_errors),
         "stats": _pairs(shown["stats"]),
-        "facts": [
-            *_facts(site, request, using, job, shown),
-            *_links(site, request, using, job, queue),
-        ],
+        "facts": _facts(site, request, using, job, shown),
     }
-
-
-def _links(
-    site: AdminSite, request: HttpRequest, using: str, job: Job, queue: TenantQueue | None
-) -> list[tuple[Any, Any]]:
-    links = links_of_job(site, request, using, job, queue.tenant) if queue else ""
-    return [(_("links to its status"), links)] if links else []
 
 
 def value_url(site: AdminSite, job: Job, part: str) -> str:

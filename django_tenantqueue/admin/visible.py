@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from django.db.models import Case, F, Model, QuerySet, Value, When
+from django.contrib.auth import get_permission_codename
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from ..models import Alert, Job, TenantQueue
+from ..models import Job, TenantQueue
 from ..operations.bulk_actions import TASK_PREFIX
 from ..status.visible import tenants_of
 
@@ -43,36 +44,16 @@ def only_visible(request: HttpRequest, rows: QuerySet[_M], path: str) -> QuerySe
     return rows if tenants is None else rows.filter(**{f"{path}__in": sorted(tenants)})
 
 
-def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Alert]:
-    """Return the alerts that the user of a request may see, also those of rules of all tenants.
-
-    An alert without a tenant is about all of them: those who see some tenants do not see it.
-    """
-    if not is_limited(request):
-        return rows
-    own_rule = When(rule__tenant=F("tenant"), then=Value(False))
-    rows = only_visible(request, rows, "tenant").exclude(tenant="")
-    return rows.annotate(hides_rule=Case(own_rule, default=Value(True)))
-
-
-def rule_of(alert: Alert) -> str:
-    """Return the rule of an alert; its kind alone where it is of tenants that the user may not see.
-
-    The alert is one of visible_alerts().
-    """
-    if getattr(alert, "hides_rule", False):
-        return str(alert.rule.get_kind_display())
-    return str(alert.rule)
-
-
 def may_retry(request: HttpRequest, task: str, created_by: str | None) -> bool:
     """Return whether the user may let a job go on: a bulk action has the rights of its own user."""
     is_own = created_by == str(cast("Any", request.user).pk)
     return is_own or not task.startswith(TASK_PREFIX) or not is_limited(request)
 
 
-def may(request: HttpRequest, action: str, model: str) -> bool:
-    """Return whether the user has a permission for a model of the app, and sees its rows."""
-    if model in FLEET_MODELS and is_limited(request):
+def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
+    """Return whether the user has a permission for a model, and sees its rows."""
+    opts = model._meta
+    if opts.model_name in FLEET_MODELS and is_limited(request):
         return False
-    return bool(cast("Any", request.user).has_perm(f"tenantqueue.{action}_{model}"))
+    permission = f"{opts.app_label}.{get_permission_codename(action, opts)}"
+    return bool(cast("Any", request.user).has_perm(permission))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Never
 from django.db.models import QuerySet
 
 from ..exceptions import InvalidArgument, InvalidOption
+from ..features import Feature, hooks
 from . import foreign
-from .options import Options
+from .options import Options, needs_app
 from .sources import Source, describe_method, describe_rows
 
 
@@ -81,6 +82,17 @@ def read_follow_ups(name: str, value: Any) -> tuple[Call, ...]:
     for call in calls:
         check_follow_up(name, call.options)
     return calls
+
+
+def ending_calls(options: Options, tenant: str) -> list[Call]:
+    """Return what is enqueued when a job of a tenant has ended, whatever its end.
+
+    Raises InvalidArgument; Unsupported for a `callback_url` without the app that posts to it.
+    """
+    added = [call for add in hooks(Feature.follow_ups) for call in add(options, tenant)]
+    if options.callback_url is not None and not added:
+        raise needs_app("callback_url")
+    return [*(options.on_end or ()), *added]
 
 
 def check_follow_up(name: str, options: Options) -> None:

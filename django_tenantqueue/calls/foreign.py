@@ -16,11 +16,6 @@ _DELAY_ON_COMMIT = (
 )
 
 
-def is_of_celery(target: object) -> bool:
-    """Whether an object is a task of Celery, or stands for one."""
-    return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)
-
-
 METHODS = {
     "AsyncResult": "Job.objects.get(pk=…), whose ids are numbers",
     "apply": "task(…), which runs the function here and now",

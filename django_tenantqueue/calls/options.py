@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from django.utils import timezone
 
 from ..conf import get_settings
-from ..exceptions import InvalidOption
+from ..exceptions import InvalidOption, Unsupported
 from ..settings import TEN_YEARS
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
@@ -111,6 +111,16 @@ OF_TASKS = (
     *("max_per_second", "burst"),
 )
 """Options of a task that its jobs do not have."""
+APPS = {
+    "schedule": "django_tenantqueue.contrib.schedules",
+    "callback_url": "django_tenantqueue.contrib.http",
+}
+"""Options that work only while an app is installed."""
+
+
+def needs_app(option: str) -> Unsupported:
+    """Return the error for an option whose app is not installed."""
+    return Unsupported(f"{option}= needs {APPS[option]} in INSTALLED_APPS")
 
 
 def unknown_option(name: str, known: Any) -> InvalidOption:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from importlib import import_module
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, Protocol
 
 from django.apps import apps
@@ -33,10 +33,9 @@ from django.db.models import Model
 
 from ..conf import get_settings
 from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
-from . import foreign
+from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
-from .recurrence import Cron, Every
 from .secret import Secret, marked
 
 
@@ -49,8 +48,9 @@ class RegisteredTask(Protocol):
     atomic: bool
     hooks: object | None
     source: Source
-    schedule: Cron | Every | None
     rate: tuple[float, int | None] | None
+    extra: Mapping[str, Any]
+    """What the options of apps say: see Feature.task_options()."""
 
     @property
     def options(self) -> Options:
@@ -124,7 +124,6 @@ PACKAGE = __name__.partition(".")[0]
 _tasks: dict[str, RegisteredTask] = {}
 _internal: dict[str, RegisteredTask] = {}
 _finders: list[Callable[[str], RegisteredTask | None]] = []
-_adopters: list[Callable[..., RegisteredTask]] = []
 
 
 class DelayableMark:
@@ -142,17 +141,12 @@ def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
     _finders.append(finder)
 
 
-def register_adopter(adopter: Callable[..., RegisteredTask]) -> None:
-    """Let `adopter` make tasks of those of another system."""
-    _adopters.append(adopter)
-
-
 def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
-    """Return the task that stands for one of Celery's; None: `target` is none of those."""
-    if not foreign.is_of_celery(target):
+    """Return the task that stands for one of another system; None: `target` is none of those."""
+    if type(target) is FunctionType:
         return None
-    import_module("django_tenantqueue.contrib.celery.adopted")  # it registers its adopter
-    return _adopters[0](target, **options)
+    tasks = (adopt(target, options) for adopt in hooks(Feature.adopt))
+    return next((task for task in tasks if task is not None), None)
 
 
 def registered_tasks() -> Mapping[str, RegisteredTask]:

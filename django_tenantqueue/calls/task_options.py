@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from ..exceptions import InvalidOption
+from ..features import Feature, hooks
+from .options import APPS, NAMES, OF_TASKS, needs_app, unknown_option
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Seconds = float | timedelta
@@ -56,6 +59,22 @@ def read_hooks(name: str, hooks: object) -> object:
             f"{name}: hooks={hooks!r} is a class: give an object, {hooks.__name__}()"
         )
     return hooks
+
+
+def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return what reads options that apps add to `@task`: see Feature.task_options().
+
+    Raises InvalidOption for an unknown name, and Unsupported for one whose app is not installed.
+    """
+    if not names:
+        return {}
+    readers = {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
+    for name in names:
+        if name not in readers:
+            if name in APPS:
+                raise needs_app(name)
+            raise unknown_option(name, (*NAMES, "executor", *OF_TASKS, *readers))
+    return readers
 
 
 def positional_range(signature: inspect.Signature) -> range:

@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from ..calls import tracing
 from ..calls.arguments import decode_args, encode_result
-from ..calls.call import Call
-from ..calls.callback_url import callback_of
+from ..calls.call import Call, ending_calls
 from ..calls.context import check_coroutine, surroundings
 from ..calls.options import Options
 from ..calls.sources import Source, resolve
@@ -55,18 +54,10 @@ def run_now(
     except Exception as error:
         failed = _as_job(running, options, State.ERROR)
         failed.errors = [describe_error(error, 1)]
-        _run_follow_ups(_at_end(options, tenant), failed, tenant)
+        _run_follow_ups(ending_calls(options, tenant), failed, tenant)
         raise
-    _run_follow_ups((*(options.then or ()), *_at_end(options, tenant)), job, tenant)
+    _run_follow_ups((*(options.then or ()), *ending_calls(options, tenant)), job, tenant)
     return job
-
-
-def _at_end(options: Options, tenant: str) -> Sequence[Call]:
-    """Return what runs after a job, whatever its end."""
-    calls = options.on_end or ()
-    if options.callback_url is None:
-        return calls
-    return (*calls, callback_of(options.callback_url, tenant))
 
 
 def _run_follow_ups(calls: Sequence[Call], previous: Job, tenant: str) -> None:

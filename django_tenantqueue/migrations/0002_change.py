@@ -90,7 +90,6 @@ class Migration(PostgresMigration):
                             ("retention", "retention rule"),
                             ("api_token", "API token"),
                             ("routing", "routing"),
-                            ("status_links", "status links"),
                         ],
                         verbose_name="kind",
                     ),

@@ -8,17 +8,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from .alert import AlertRule
-from .api_token import ApiToken
+from ..features import Feature, hooks
 from .fields import NumberListField
 from .job import Job
 from .monitor import ConcurrentJobMonitor
 from .queue import TenantQueue
-from .retention_rule import RetentionRule
-from .routing import Routing
-from .schedule import Schedule
 from .session import Session, UserCap
-from .status_link import StatusLinkRevocation
 from .task_control import TaskControl
 from .worker import Worker
 
@@ -44,7 +39,6 @@ class Change(models.Model):
         RETENTION = "retention", _("retention rule")
         API_TOKEN = "api_token", _("API token")
         ROUTING = "routing", _("routing")
-        STATUS_LINKS = "status_links", _("status links")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -130,20 +124,22 @@ MODELS: dict[str, type[models.Model]] = {
     Change.Kind.MONITOR: ConcurrentJobMonitor,
     Change.Kind.WORKER: Worker,
     Change.Kind.JOB: Job,
-    Change.Kind.SCHEDULE: Schedule,
-    Change.Kind.ALERT_RULE: AlertRule,
-    Change.Kind.RETENTION: RetentionRule,
-    Change.Kind.API_TOKEN: ApiToken,
-    Change.Kind.ROUTING: Routing,
-    Change.Kind.STATUS_LINKS: StatusLinkRevocation,
 }
-"""The model of each kind of object."""
+"""The model of each kind of object of the core."""
 
 
-def kind_of(row: models.Model) -> Change.Kind | None:
+def models_by_kind() -> dict[str, type[models.Model]]:
+    """Return the model of each kind of object, also of those that features record."""
+    found = dict(MODELS)
+    for hook in hooks(Feature.audited):
+        found |= hook()
+    return found
+
+
+def kind_of(row: models.Model) -> str | None:
     """Return what a row is called in `Change.object_kind`; None when it has no entries."""
     if isinstance(row, Session):
         is_user = row.kind == Session.Kind.USER
         return Change.Kind.USER_CAP if is_user else Change.Kind.SESSION
-    found = (Change.Kind(kind) for kind, model in MODELS.items() if isinstance(row, model))
+    found = (kind for kind, model in models_by_kind().items() if isinstance(row, model))
     return next(found, None)

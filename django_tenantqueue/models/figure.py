@@ -7,6 +7,11 @@ from django.utils.translation import gettext_lazy as _
 
 from .fields import NumberListField
 
+FAILING_SHARE = 0.5
+"""Share of a task's runs that must have failed for a problem, and in an alert rule that names none.
+Halved: tasks that normally fail now and then are reported, too. Doubled: only those that never
+succeed."""
+
 
 class Figure(models.Model):
     """What happened in one minute, hour or day to the jobs of one task in one queue.

@@ -10,31 +10,21 @@ from django.conf import settings as django_settings
 from django.core.cache import caches
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.utils import timezone
 
 from ..batches import BATCH
 from ..exceptions import InvalidOption, TransitionRefused
+from ..features import Feature, hooks
 from ..gates import gate_key
 from ..models import (
-    Alert,
-    AlertRule,
-    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Duty,
     Figure,
-    FigureTotal,
-    FireworqQueue,
-    IdempotencyKey,
     Job,
     MonitorAddition,
     MonitorPace,
     QueueRate,
-    RetentionRule,
-    Routing,
-    Schedule,
     Session,
-    StatusLinkRevocation,
     TaskControl,
     TaskRate,
     TenantQueue,
@@ -52,15 +42,12 @@ from .queues import forget_queues
 LOOK_SECONDS = control.CLAIM_SECONDS / 5
 """How often it is looked whether jobs that were asked to stop have ended."""
 
-WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, FigureTotal, TaskControl, TaskRate, Worker)
-"""Models of the fleet. A worker's `tenants` is the option that it was started with."""
+WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, TaskControl, TaskRate, Worker)
+"""The core's models of the fleet. A worker's `tenants` is the option that it was started with."""
 
 Ids = Sequence[int]
 
 TABLES: dict[type[Model], str] = {
-    IdempotencyKey: "tenant",
-    ApiToken: "tenant",  # first: they make jobs
-    Schedule: "tenant",  # so do these
     Job: "queue_id__in",
     UniqueKey: "key__startswith",
     MonitorAddition: "monitor__tenant",
@@ -69,21 +56,31 @@ TABLES: dict[type[Model], str] = {
     Session: "tenant",
     Figure: "queue_id__in",
     QueueRate: "queue_id__in",
-    FireworqQueue: "queue_id__in",
-    RetentionRule: "tenant",
-    Routing: "tenant",
-    StatusLinkRevocation: "tenant",
-    Alert: "tenant",
-    AlertRule: "tenant",
     Change: "tenant",
     TenantQueue: "tenant",
 }
-"""How the rows of a tenant are found in each table, in the order in which they are deleted."""
+"""How the rows of a tenant are found in each table of the core, in the order of deletion."""
+
+
+def tables() -> dict[type[Model], str]:
+    """Return the lookup of a tenant's rows in each table, in the order of deletion.
+
+    The tables of features come first: some of them make jobs.
+    """
+    found: dict[type[Model], str] = {}
+    for hook in hooks(Feature.tenant_tables):
+        found |= hook()
+    return found | TABLES
+
+
+def without_tenant() -> list[type[Model]]:
+    """Return the models that have no rows of a tenant: an erasure leaves them."""
+    return [*WITHOUT_TENANT, *(model for hook in hooks(Feature.fleet_tables) for model in hook())]
 
 
 def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[QuerySet[Any]]:
     """Return the rows of a tenant in a table that are deleted. `queues`: the ids of its queues."""
-    lookup = TABLES[model]
+    lookup = tables()[model]
     value = {"queue_id__in": queues, "key__startswith": gate_key(tenant, "")}.get(lookup, tenant)
     rows = model._default_manager.using(using).filter(**{lookup: value})
     if isinstance(rows, JobQuerySet):
@@ -97,7 +94,7 @@ def rows_of(using: str, model: type[Model], tenant: str, queues: Ids) -> list[Qu
 
 
 def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
-    """Pause and retire all queues of a tenant, disable its schedules and revoke its tokens.
+    """Pause and retire all queues of a tenant, and stop what makes jobs of it.
 
     `stop`: ask running jobs to stop. Raises TransitionRefused when jobs run and `stop` is false,
     and InvalidOption for no tenant.
@@ -114,9 +111,8 @@ def close_tenant(using: str, tenant: str, *, stop: bool = False) -> None:
                 "have not ended: wait for them, or stop them (--stop)"
             )
         queues.update(paused=True, retired=True)
-        tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
-        tokens.update(revoked_at=timezone.now())
-        Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
+        for hook in hooks(Feature.close_tenant):
+            hook(using, tenant)
 
 
 def _active(using: str, tenant: str, queue_ids: Ids) -> list[int]:
@@ -147,9 +143,10 @@ def erase_tenant(
     ids = list(queues.order_by("pk").values_list("pk", flat=True))
     _end_jobs(using, tenant, ids, time.monotonic() + wait_seconds if stop else 0.0)
     forget_elsewhere(using, tenant)
-    report = dict.fromkeys((model._meta.db_table for model in TABLES), 0)
+    models = [*tables()]
+    report = dict.fromkeys((model._meta.db_table for model in models), 0)
     # twice: jobs of other tenants enqueue what follows them until the queues are gone
-    for model in [*TABLES] * 2:
+    for model in models * 2:
         table = model._meta.db_table
         if model is TenantQueue:
             forget_follow_ups(using, ids)

@@ -12,7 +12,8 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast
 
 from ..batches import BATCH
-from ..models import AlertRule, Change, ConcurrentJobMonitor, Duty, Job, Schedule, Worker
+from ..features import Feature, hooks
+from ..models import Change, ConcurrentJobMonitor, Duty, Job, Worker
 from .bulk_actions import ACTIONS, TASK_PREFIX
 
 ERASED = "(erased)"
@@ -55,9 +56,8 @@ def forget_elsewhere(using: str, tenant: str) -> None:
             worker.save(using=using, update_fields=["tenants"])
     Duty.objects.using(using).exclude(error="").update(error="")
     Duty.objects.using(using).filter(outcome__contains=tenant).update(outcome="")
-    for model in (AlertRule, Schedule):
-        rows = model._default_manager.using(using).filter(tenant="").exclude(last_error="")
-        rows.update(last_error="")
+    for hook in hooks(Feature.forget_tenant):
+        hook(using, tenant)
 
 
 def _forget_in_changes(using: str, tenant: str) -> None:

@@ -10,8 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ..calls.arguments import size_of
-from ..calls.call import Call, check_follow_up
-from ..calls.callback_url import callback_of
+from ..calls.call import Call, check_follow_up, ending_calls
 from ..calls.options import Options
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
@@ -26,9 +25,7 @@ def encode_follow_ups(options: Options, target: Target) -> str | None:
     and InvalidArgument for what cannot be stored.
     """
     chosen = [("success", call) for call in options.then or ()]
-    chosen += [("end", call) for call in options.on_end or ()]
-    if options.callback_url is not None:
-        chosen.append(("end", callback_of(options.callback_url, target.tenant)))
+    chosen += [("end", call) for call in ending_calls(options, target.tenant)]
     if not chosen:
         return None
     try:

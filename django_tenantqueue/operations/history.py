@@ -24,7 +24,10 @@ from django.db import connections
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from ..conf import get_settings
+from ..features import Feature, hooks
 from ..queries.base import LOCK_MILLISECONDS, ready_connection
+from ..queries.history import Span, has_details_of_unfinished
 from ..queries.locks import KEY, LockKey
 
 HISTORY = "tenantqueue_job_history"
@@ -112,6 +115,38 @@ def list_stray_months(using: str) -> list[date]:
         ).format(sql.Identifier(DEFAULT_LEAF))
     )
     return [month for (month,) in rows]
+
+
+def oldest_kept(keep_months: int | None, now: datetime) -> datetime | None:
+    """Return the beginning of the oldest month that HISTORY_KEEP keeps; None: all are kept."""
+    if keep_months is None:
+        return None
+    month = now.year * 12 + now.month - 1 - keep_months
+    return datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC) if month >= 12 else None
+
+
+def span_of(leaf: Leaf) -> Span:
+    """Return the bounds of a month."""
+    return Span(*(_midnight(day) for day in (leaf.month, next_month(leaf.month))))
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
+    """Return the months in which no job is kept, the oldest first.
+
+    HISTORY_KEEP says so, unless a feature says otherwise. Unfinished monitors keep their details.
+    """
+    moment = now or datetime.now(UTC)
+    before = oldest_kept(get_settings().history_keep, moment)
+    for kept_from in hooks(Feature.history_kept_from):
+        before = kept_from(using, moment, before)
+    if before is None:
+        return []
+    old = [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
+    return [leaf for leaf in old if not has_details_of_unfinished(using, span_of(leaf))]
 
 
 def make_leaf(using: str, month: date) -> bool:

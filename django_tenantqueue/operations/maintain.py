@@ -12,15 +12,13 @@ from django.db import transaction
 from ..batches import BATCH
 from ..conf import get_settings
 from ..exceptions import Cancelled
-from ..models.worker import HEARTBEAT_SECONDS
-from ..queries import changes, control, enqueue, figures, statistics, totals
+from ..features import Feature, hooks
+from ..queries import changes, control, enqueue, figures, statistics
 from ..queries.base import Where
-from ..status.amounts import PAGE, PERIODS
 from ..stored_error import stored_error
 from . import history
 from .changes import Entry
 from .gates import cancel_waiting, keys_of, release_and_wake
-from .retention import dropped_whole
 
 logger = logging.getLogger("django_tenantqueue")
 
@@ -32,16 +30,6 @@ FIGURES_KEPT = (
 """Minutes of a row, minutes of the row that it is merged into (None: it is dropped), and when. Each
 is kept for longer than the range of a page that shows it. Halved: charts have gaps. Doubled: pages
 read twice as many rows."""
-SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
-"""Age from which a minute of the figures gets no further counts: workers write them with their
-heartbeats. A transaction that adds to one and commits later is missing in the counters of the
-metrics."""
-COUNTED_TASKS = PAGE
-"""Tasks with counters of their own in the metrics. Halved: a scrape is shorter. Doubled: it has
-about 3,500 more lines."""
-SILENT = timedelta(hours=max(PERIODS))
-"""A task that has not run for this time, the longest range of a page, loses its counters; the next
-run begins new ones at 0."""
 
 
 def promote(using: str) -> int:
@@ -101,14 +89,14 @@ def make_history(using: str, today: date | None = None) -> list[str]:
 
 
 def drop_history(using: str, today: date | None = None) -> list[str]:
-    """Drop the months in which neither HISTORY_KEEP nor a rule keeps a job; return their leaves.
+    """Drop the months in which no job is kept; return their leaves.
 
     A leaf is emptied first, which only its own readers can hold up, and dropped when that takes
     no waiting either; what is left over is tried at the next round.
     """
     now = None if today is None else datetime(today.year, today.month, today.day, tzinfo=UTC)
     dropped = []
-    for leaf in dropped_whole(using, now):
+    for leaf in history.dropped_whole(using, now):
         try:
             history.empty_leaf(using, leaf)
             if history.drop_leaf(using, leaf):
@@ -145,23 +133,20 @@ def relane(using: str, most: int = 5000, *, entry: Entry | None = None) -> int:
 def thin_figures(using: str, now: datetime | None = None) -> int:
     """Merge old minutes of the figures into hours, and old hours into days; drop old days.
 
-    Minutes are added to the totals of the metrics first. Return how many rows were merged or
-    dropped; a step is full with BATCH.
+    Features take what they need of the minutes first. Return how many rows were merged or dropped;
+    a step is full with BATCH.
     """
     moment = now or datetime.now(UTC)
-    counted, more = totals.add_to_totals(
-        using,
-        now=now,
-        settle=SETTLED.total_seconds(),
-        most=COUNTED_TASKS,
-        silent=SILENT.total_seconds(),
-    )
+    taken, more = moment, False
+    for take in hooks(Feature.before_thinning):
+        until, has_more = take(using, now)
+        taken, more = min(taken, until), more or has_more
     done = 0
     for minutes, into, keep in FIGURES_KEPT:
         whole = timedelta(minutes=into or minutes)
         old = moment - keep
         if minutes == 1:
-            old = min(old, counted)
+            old = min(old, taken)
         before = old - (old - datetime(1970, 1, 1, tzinfo=UTC)) % whole
         done += figures.thin_figures(
             using, minutes=minutes, into=into, before=before, most=BATCH - done

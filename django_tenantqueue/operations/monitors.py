@@ -33,8 +33,7 @@ from .follow_ups import encode_follow_ups
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
 from .new_job import SHARED, new_job
-from .queues import Target, lane_of, queue_id_of
-from .routes import chosen_queue
+from .queues import Target, chosen_queue, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
 

@@ -19,7 +19,6 @@ from ..features import Feature, hooks
 from ..models import TenantQueue
 from ..queries import enqueue as queries
 from .room import forget_rooms
-from .routes import chosen_queue, forget_routes
 
 _queue_ids: dict[tuple[str, str, str], int] = {}
 """(alias, tenant, queue) -> id. Rows are never deleted; a stale entry is noticed and replaced."""
@@ -40,6 +39,19 @@ def find_target(options: Options, name: str) -> Target:
     tenant = get_tenant() if options.tenant is None else options.tenant
     queue = chosen_queue(settings.database, options, tenant, name)
     return Target(settings.database, tenant, queue or settings.default_queue)
+
+
+def chosen_queue(using: str, options: Options, tenant: str, name: str) -> str | None:
+    """Return the queue of a new job: that of its call, of a feature, or of its task; None: none.
+
+    `name`: what the job is called, see Source.name.
+    """
+    if not options.queue_is_fixed:
+        for choose in hooks(Feature.choose_queue):
+            queue: str | None = choose(using, tenant, name)
+            if queue:
+                return queue
+    return options.queue
 
 
 def queue_id_of(target: Target, *, refresh: bool = False) -> int:
@@ -160,4 +172,5 @@ def forget_queues() -> None:
     """Forget what is known of queues, for tests that drop their rows."""
     _queue_ids.clear()
     forget_rooms()
-    forget_routes()
+    for forget in hooks(Feature.forget):
+        forget()

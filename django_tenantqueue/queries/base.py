@@ -15,7 +15,8 @@ from psycopg.pq import TransactionStatus
 
 from ..exceptions import Unsupported
 
-SQL_FOLDER = Path(__file__).parent.parent / "sql"
+PACKAGE = Path(__file__).parent.parent
+PARTS = PACKAGE / "sql/parts"
 _PARAMETER = re.compile(rb"%\((\w+)\)s")
 _INCLUDE = re.compile(rb"^-- include: (\w+)\n", re.MULTILINE)
 
@@ -24,15 +25,16 @@ _INCLUDE = re.compile(rb"^-- include: (\w+)\n", re.MULTILINE)
 def statement_files() -> dict[str, Path]:
     """Return the path of each statement; no two folders have one of the same name.
 
-    sql/parts/ holds parts that several statements include.
+    They are in sql/, and in the sql/ of each optional part. sql/parts/ holds parts that several
+    statements include.
     """
-    paths = sorted(SQL_FOLDER.rglob("*.sql"))
-    return {path.stem: path for path in paths if path.parent.name != "parts"}
+    paths = sorted(PACKAGE.rglob("*.sql"))
+    return {path.stem: path for path in paths if path.parent != PARTS}
 
 
 @cache
 def statement(name: str) -> bytes:
-    """Return the text of <name>.sql in any folder of sql/.
+    """Return the text of <name>.sql.
 
     Each line `-- include: <part>` is replaced by the text of parts/<part>.sql.
     """
@@ -54,8 +56,7 @@ def numbered(name: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _whole(path: Path) -> bytes:
-    parts = SQL_FOLDER / "parts"
-    return _INCLUDE.sub(lambda found: _whole(parts / f"{found[1].decode()}.sql"), path.read_bytes())
+    return _INCLUDE.sub(lambda found: _whole(PARTS / f"{found[1].decode()}.sql"), path.read_bytes())
 
 
 Where = str | psycopg.Connection[Any]

@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from ..conf import get_settings
 from ..execution.outcome import UNKNOWN_CLASS
+from ..features import Feature, Problem, hooks
 from ..models import Worker
-from ..models.alert import KINDS, AlertRule
+from ..models.figure import FAILING_SHARE
 from ..models.worker import SILENT, Role
 from ..queries import fleet as queries
 from ..queries.control import QueueLoad
@@ -25,12 +26,10 @@ from .deaths import list_deaths
 from .figures import counted_text
 from .held import count_held, read_held, read_held_of
 from .problems import (
-    Problem,
     problem_of_clocks,
     problem_of_connections,
     problem_of_deaths,
     problem_of_halted,
-    problem_of_routings,
     problem_of_unserved,
     problem_of_untaken,
     problems_of_claims,
@@ -38,13 +37,10 @@ from .problems import (
     problems_of_failures,
     problems_of_held,
     problems_of_lines,
-    problems_of_schedules,
     problems_of_tasks,
     problems_of_workers,
 )
 from .queue_loads import untaken_queues
-from .routings import read_retired_routings
-from .schedules import read_troubles
 from .stored_rows import columns_of
 from .takers import Takers
 from .workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
@@ -55,9 +51,6 @@ a page."""
 FAILING_LEAST = 10
 """Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
 failures. Doubled: later."""
-FAILING_SHARE = KINDS[AlertRule.Kind.FAILURE_RATE.value].threshold / 100
-"""Share of a task's runs that must have failed, as in an alert rule that names none. Halved: tasks
-that normally fail now and then are reported, too. Doubled: only those that never succeed."""
 
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 
@@ -134,7 +127,8 @@ class FleetReport:
 def read_report(using: str, *, jobs: int) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to sixteen statements, whose cost does not grow with the history or the backlog.
+    Up to thirteen statements, and those of features. Their cost does not grow with the history or
+    the backlog.
     """
     counts = queries.count_jobs(using, most=TOTAL_COUNTED_TO)
     # The claims first: the worker of a claim that is made in between is found all the same.
@@ -190,8 +184,7 @@ def read_report(using: str, *, jobs: int) -> FleetReport:
             *problems_of_lines(lines),
             *problems_of_held(held, lines),
             *problems_of_claims(strays),
-            *problems_of_schedules(read_troubles(using)),
-            *problem_of_routings(read_retired_routings(using)),
+            *_problems_of_features(using, None),
             *problems_of_duties(
                 duties, is_served=any(worker.state != WorkerState.SILENT for worker in workers)
             ),
@@ -230,11 +223,14 @@ def read_report_of(using: str, tenants: Collection[str], loads: Iterable[QueueLo
                 [line for line in lines if line.kind != "task" and line.tenant in tenants]
             ),
             *problems_of_held(held, lines),
-            *problems_of_schedules(read_troubles(using, tenants)),
-            *problem_of_routings(read_retired_routings(using, tenants)),
+            *_problems_of_features(using, tenants),
         ],
         whole=False,
     )
+
+
+def _problems_of_features(using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
+    return (problem for hook in hooks(Feature.problems) for problem in hook(using, tenants))
 
 
 def read_need(using: str) -> Need:

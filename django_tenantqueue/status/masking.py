@@ -11,10 +11,8 @@ from typing import Any
 
 from ..calls.known import known_secret, known_signature
 from ..calls.secret import KEY, Places, keyword_name, parameter_names, places_of, read_mark
-from ..calls.sources import describe_named
 from ..conf import get_settings
-from ..exceptions import TenantQueueError
-from ..models import Job, Schedule
+from ..models import Job
 
 MASK = "••••••"
 """What is shown in place of a secret value."""
@@ -98,21 +96,6 @@ def mask_of(source_type: str, source_id: str, source_method: str, stored: Any) -
 def mask_of_job(job: Job) -> Mask:
     """Return what is hidden of a job."""
     return mask_of(job.source_type, job.source_id, job.source_method, job.args)
-
-
-def masked_schedule(row: Schedule) -> dict[str, Any]:
-    """Return the arguments of a schedule without what is secret in them.
-
-    All are hidden when the task is not known here: its row does not say which of them are secret.
-    """
-    call = {"args": row.args, "kwargs": row.kwargs}
-    try:
-        source, _task = describe_named(row.task)
-        mask = mask_of(source.source_type, "", source.source_method, call)
-    except TenantQueueError:
-        mask = Mask(True, frozenset(), ())
-    hidden = mask.call(call)
-    return hidden if isinstance(hidden, dict) else {"args": MASK, "kwargs": MASK}
 
 
 def masked_columns(columns: Mapping[str, Any]) -> dict[str, Any]:

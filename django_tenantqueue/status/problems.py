@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from .. import gates
+from ..features import Problem
 from ..models.worker import SILENT
 from ..queries.figures import FailingTask
 from ..queries.fleet import HeldJobs, RunningClaim, StuckLine, StuckQueue, UnknownJobs
@@ -17,21 +17,7 @@ from .amounts import LATE_SECONDS, NAMED
 from .deaths import Death
 from .figures import rough_text
 from .held import held_text, is_late
-from .schedules import ScheduleTroubles
 from .workers import LEAVING, DutyReport, WorkerState
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong. `where` it is mended: workers, queues, jobs, failures, sessions, users, …
-
-    `task`: the one that fails. `filter`: what narrows the list to the rows in trouble.
-    """
-
-    text: str
-    where: str
-    task: str = ""
-    filter: str = ""
 
 
 def problems_of_workers(
@@ -85,7 +71,7 @@ def problem_of_deaths(deaths: Sequence[Death], now: datetime) -> list[Problem]:
         }
         for death in deaths
     ]
-    return _listing(text, "workers", names, "changes", narrowed="action__exact=die")
+    return listing(text, "workers", names, "changes", narrowed="action__exact=die")
 
 
 def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
@@ -94,7 +80,7 @@ def problem_of_clocks(ahead: Mapping[str, float]) -> list[Problem]:
         "clocks that differ from the database server's: %(hosts)s. Synchronize them with NTP"
     )
     hosts = [f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items())]
-    return _listing(text, "hosts", hosts, "workers")
+    return listing(text, "hosts", hosts, "workers")
 
 
 def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
@@ -104,14 +90,14 @@ def problem_of_untaken(stuck: Sequence[StuckQueue]) -> list[Problem]:
         "start one with manage.py runworker that takes them"
     )
     untaken = [_name(queue.tenant, queue.name) for queue in stuck if not queue.taken]
-    return _listing(text, "queues", untaken, "queues", narrowed="trouble=no-worker")
+    return listing(text, "queues", untaken, "queues", narrowed="trouble=no-worker")
 
 
 def problem_of_unserved(queues: Sequence[tuple[str | None, str]]) -> list[Problem]:
     """Return that no worker takes these queues, which have no ready jobs; tenant None: any."""
     text = gettext("queues that no running worker takes: %(queues)s")
     names = [name if tenant is None else _name(tenant, name) for tenant, name in queues]
-    return _listing(text, "queues", names, "queues")
+    return listing(text, "queues", names, "queues")
 
 
 def problem_of_connections(allowed: int, needed: int) -> list[Problem]:
@@ -129,7 +115,7 @@ def problem_of_halted(stuck: Sequence[StuckQueue]) -> list[Problem]:
     """Return that queues with ready jobs are paused or have no slots."""
     text = gettext("ready jobs in paused queues, or in queues without slots: %(queues)s")
     halted = [_name(queue.tenant, queue.name) for queue in stuck if queue.halted]
-    return _listing(text, "queues", halted, "queues")
+    return listing(text, "queues", halted, "queues")
 
 
 def problems_of_tasks(unknown: Sequence[UnknownJobs]) -> list[Problem]:
@@ -185,7 +171,7 @@ def problems_of_lines(lines: Sequence[StuckLine]) -> list[Problem]:
             if (line.kind, line.why) == (kind, why)
         ]
         narrowed = {"halted": "halted=yes", "paused": "paused__exact=1"}.get(why, "")
-        found += _listing(str(text), "names", sorted(names), f"{kind}s", narrowed=narrowed)
+        found += listing(str(text), "names", sorted(names), f"{kind}s", narrowed=narrowed)
     return found
 
 
@@ -216,7 +202,7 @@ def problems_of_held(held: Sequence[HeldJobs], stuck: Sequence[StuckLine]) -> li
             if one.gate == gate and is_late(one) and not is_told:
                 names.append(f"{_name(one.tenant, one.queue)} ({held_text([one])})")
         where, narrowed = HELD_LISTS[gate]
-        found += _listing(str(text), "held", names, where, narrowed=narrowed)
+        found += listing(str(text), "held", names, where, narrowed=narrowed)
     return found
 
 
@@ -250,21 +236,6 @@ def problems_of_duties(duties: Sequence[DutyReport], *, is_served: bool) -> list
     ]
 
 
-def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
-    """Return that schedules are late or failed at their last tick."""
-    late, failing = gettext("late schedules: %(names)s"), gettext("failing schedules: %(names)s")
-    return [
-        *_listing(late, "names", troubles.late, "schedules", narrowed="trouble=late"),
-        *_listing(failing, "names", troubles.failing, "schedules", narrowed="trouble=failing"),
-    ]
-
-
-def problem_of_routings(retired: Sequence[str]) -> list[Problem]:
-    """Return that routings send jobs to retired queues."""
-    text = gettext("routings to retired queues, whose jobs are rejected: %(names)s")
-    return _listing(text, "names", retired, "routings")
-
-
 def listed_text(names: Sequence[str]) -> str:
     """Return the first NAMED of some names, and how many more there are."""
     listed = ", ".join(names[:NAMED])
@@ -273,7 +244,7 @@ def listed_text(names: Sequence[str]) -> str:
     return gettext("%(names)s and %(count)d more") % {"names": listed, "count": len(names) - NAMED}
 
 
-def _listing(
+def listing(
     text: str, place: str, names: Sequence[str], where: str, *, narrowed: str = ""
 ) -> list[Problem]:
     """Return the problem of these names, which stand in a text at a place; none without names."""

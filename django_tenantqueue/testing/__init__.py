@@ -23,10 +23,10 @@ from ..execution.connection_state import open_blocks, status_of
 from ..execution.current_job import RunningJob
 from ..execution.outcome import UNKNOWN_CLASS, Outcome
 from ..execution.run import run_async, run_sync
+from ..features import Feature, hooks
 from ..gates import JobGates
 from ..models import Job, TenantQueue
 from ..operations.claim import Claimer, Filters, Verdict
-from ..operations.firing import fire_schedules
 from ..operations.gates import follow_later, keys_of, release
 from ..operations.maintain import expire
 from ..operations.task_gate import take
@@ -60,7 +60,7 @@ def run_pending(*, scheduled: bool = False, most: int = 1000) -> list[Job]:
     ran: list[int] = []
     executors = (None, *get_settings().executors)
     claimers = [Claimer(TEST_WORKER, Filters(executor=name)) for name in executors]
-    while fire_schedules(using) or expire(using):
+    while any(run_due(using) for run_due in hooks(Feature.run_due)) or expire(using):
         pass
     while True:
         _run_all_commit_hooks()

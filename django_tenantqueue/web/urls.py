@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from . import metrics, views
+from ..features import Feature, hooks
+from . import views
 
 app_name = "tenantqueue"
 
 urlpatterns = [
-    path("metrics", metrics.metrics, name="metrics"),
+    *(pattern for urls in hooks(Feature.urls) for pattern in urls()),
     path("status/", views.job_statuses, name="statuses"),
     path("<str:token>/status/", views.job_status, name="status"),
 ]

@@ -40,7 +40,6 @@ class WorkerConfig:
     heartbeat_file: str | None = None
     log_jobs: bool = False
     """Log each run that ends."""
-    metrics_port: int | None = None
     dispatch: str | None = None
     """The executor to which claimed jobs are sent; None: they run here."""
 

@@ -278,7 +278,7 @@ def state_diagram() -> str:
 
 def metrics_table() -> str:
     """Return a table of the metrics."""
-    from django_tenantqueue.metrics.families import FAMILIES
+    from django_tenantqueue.contrib.prometheus.families import FAMILIES
 
     lines = ["| metric | kind | labels | meaning |", "| --- | --- | --- | --- |"]
     for family in FAMILIES:

@@ -9,7 +9,7 @@ COLUMNS = "| request | what it does | scope | takes | statuses |\n| --- | --- | 
 
 def operations_tables() -> str:
     """Return a heading and a table for each kind of object."""
-    from django_tenantqueue.web.api.urls import api  # reads Django's settings
+    from django_tenantqueue.contrib.api.urls import api  # reads Django's settings
 
     document = api.get_openapi_schema(path_prefix="")
     parts = document["components"]["schemas"]

@@ -11,14 +11,15 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_tenantqueue.models import Alert, AlertRule, Change, Job, TenantQueue
-from django_tenantqueue.operations import control
-from django_tenantqueue.operations.alert_rules import (
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.alerts.rules import (
     disable_alert_rules,
     enable_alert_rules,
     make_alert_rule,
     tune_alert_rule,
 )
+from django_tenantqueue.models import Change, Job, TenantQueue
+from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues
 from tests.process.receivers import SECRET
 

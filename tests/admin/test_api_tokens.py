@@ -5,8 +5,9 @@ import re
 import pytest
 from django.test import Client, override_settings
 
-from django_tenantqueue.models import ApiToken, Change
-from django_tenantqueue.operations.tokens import authenticate, create_token
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.api.tokens import authenticate, create_token
+from django_tenantqueue.models import Change
 
 from .conftest import url_of
 from .forms import form_values, say_yes
@@ -127,3 +128,12 @@ def test_user_of_some_tenants_makes_no_token_for_others(operator, django_user_mo
         client.post(url, ADDED)
 
     assert ApiToken.objects.get().tenant == "acme"
+
+
+def test_date_and_time_have_names_of_their_own_when_they_are_two_inputs(
+    admin_client: Client,
+) -> None:
+    page = admin_client.get(url_of("apitoken", "add")).content.decode()
+
+    for number, label in enumerate(("Date:", "Time:")):
+        assert re.search(rf'<input[^>]*name="expires_at_{number}"[^>]*aria-label="{label}"', page)

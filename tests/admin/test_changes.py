@@ -15,7 +15,6 @@ from django_tenantqueue.admin import changes as page
 from django_tenantqueue.models import Change, TaskControl, TenantQueue
 from django_tenantqueue.operations import control, task_control, worker_control
 from django_tenantqueue.operations.actor import acting_as
-from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.states import State
 from tests.factories import made_changes, make_duty, make_jobs, make_queue, make_worker
 from tests.testapp.tasks import noop
@@ -334,10 +333,11 @@ def test_object_without_a_page_is_shown_without_a_link(admin_client: Client) -> 
     assert "app.tasks.send #17" in text_of(admin_client.get(LIST))
 
 
-def test_revocation_of_links_is_listed_with_its_kind(admin_client: Client) -> None:
-    revoke_status_links(tenant="acme", user="7")
+def test_old_change_of_a_kind_that_is_gone_is_listed_by_the_name_of_the_kind(
+    admin_client: Client,
+) -> None:
+    make_change(object_kind="status_links", object_label="acme / 7", after={"before": "2026"})
 
-    text = text_of(admin_client.get("/admin/tenantqueue/change/"))
+    text = text_of(admin_client.get(LIST))
 
-    assert "revoked" in text
-    assert "acme / 7" in text
+    assert "acme / 7 status_links" in text

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
+from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.models import Change, Worker
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.retention_rules import make_rule
 from tests.factories import make_duty, make_job, make_worker
 
 from .conftest import url_of

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from django_tenantqueue.models import Job, RetentionRule
-from django_tenantqueue.operations.retention_rules import make_rule
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.models import Job
 from tests.factories import made_changes, make_job
 
 from .conftest import text_of, url_of

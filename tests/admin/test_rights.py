@@ -17,7 +17,8 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from django_tenantqueue.admin.base import TenantQueueModelAdmin
-from django_tenantqueue.models import Duty, RetentionRule, TaskControl, Worker
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.models import Duty, TaskControl, Worker
 from tests.admin.test_visible_tenants import THEIRS, fill
 from tests.factories import make_duty, make_worker
 
@@ -82,7 +83,6 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
         "button:_run_now": CHANGE,
     },
     "session": PAUSED,
-    "statuslinkrevocation": {**READ_ONLY, "add": ADD},
     "taskcontrol": {**PAUSED, "add": ADD, "delete": DELETE, "action:delete_selected": DELETE},
     "tenantqueue": {
         **PAUSED,

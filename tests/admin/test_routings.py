@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from django_tenantqueue.models import Routing
-from django_tenantqueue.operations.routing import set_routing
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.features import Problem
 from django_tenantqueue.status.fleet_report import read_report
-from django_tenantqueue.status.problems import Problem
 from tests.factories import made_changes, make_queue
 from tests.testapp.tasks import noop
 

@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_tenantqueue import task
-from django_tenantqueue.models import Change, Job, Schedule
-from django_tenantqueue.operations.firing import fire_schedules
-from django_tenantqueue.operations.schedules import make_schedule
-from django_tenantqueue.status.problems import problems_of_schedules
-from django_tenantqueue.status.schedules import read_troubles
+from django_tenantqueue.contrib.schedules.firing import fire_schedules
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.contrib.schedules.troubles import problems_of_schedules, read_troubles
+from django_tenantqueue.models import Change, Job
 from tests.factories import made_changes, make_queue
 from tests.sample_tasks import keeps_all_secret, takes_any
 from tests.testapp.tasks import echo, noop

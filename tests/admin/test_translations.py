@@ -30,7 +30,7 @@ KANA = re.compile(r"[\u3040-\u30ff]{2}")
 
 def english_parts() -> set[str]:
     """Return the texts of the catalogue that are longer than LONGEST, cut at placeholders."""
-    texts = [t for m in read_catalogue(catalogue("en")) for t in (m.id, m.plural)]
+    texts = [t for m in read_catalogue(catalogue("ja")) for t in (m.id, m.plural)]
     parts = [part.strip() for text in texts for part in PLACEHOLDER.split(text)]
     return {part for part in parts if len(part) > LONGEST and part != "python manage.py runworker"}
 

@@ -18,31 +18,28 @@ from django.urls import reverse
 from django.utils import timezone
 
 from django_tenantqueue import bulk
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.api.models import ApiToken
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.retention.models import RetentionRule
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    ApiToken,
     Change,
     ConcurrentJobMonitor,
     Job,
-    RetentionRule,
-    Routing,
-    Schedule,
     Session,
-    StatusLinkRevocation,
     TaskControl,
     TenantQueue,
     UserCap,
     Worker,
 )
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.retention_rules import make_rule
-from django_tenantqueue.operations.routing import set_routing
-from django_tenantqueue.operations.schedules import make_schedule
-from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.operations.task_control import pause_task
-from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import Counts, add_figures, with_totals
 from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
@@ -59,14 +56,14 @@ Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "schedule"),
-    *("alertrule", "apitoken", "routing", "statuslinkrevocation", "alert", "change"),
+    *("alertrule", "apitoken", "routing", "alert", "change"),
 )
 FLEET = ("worker", "taskcontrol", "duty", "retentionrule")
 EVERYTHING = (
     *(f"{action}_{model}" for model in (*LISTS[:-2], *FLEET) for action in ("view", "change")),
     *("view_change", "view_alert", "add_tenantqueue", "add_usercap", "add_taskcontrol"),
     *("add_retentionrule", "delete_retentionrule", "add_routing", "delete_routing"),
-    *("add_schedule", "delete_schedule", "add_statuslinkrevocation"),
+    *("add_schedule", "delete_schedule"),
 )
 
 
@@ -102,7 +99,6 @@ class Rows:
     token: ApiToken
     alert: Alert
     routing: Routing
-    revocation: StatusLinkRevocation
     report: Report
 
     @property
@@ -119,7 +115,6 @@ class Rows:
             "alertrule": self.alert.rule.pk,
             "alert": self.alert.pk,
             "routing": self.routing.pk,
-            "statuslinkrevocation": self.revocation.pk,
         }
 
 
@@ -163,7 +158,6 @@ def fill(tenant: str) -> Rows:
         create_token(f"{tenant}-token", tenant=tenant)[0],
         make_alert(tenant),
         set_routing(f"{tenant}.task", queue.name, tenant=tenant),
-        revoke_status_links(tenant=tenant, user=f"{tenant}-user"),
         report,
     )
 
@@ -798,7 +792,6 @@ ADDED = {
         "min_priority": "0",
         "max_priority": "400",
     },
-    "statuslinkrevocation": {"user": "7"},
 }
 """What the forms post that add a row, but its tenant."""
 ADDING = (*EVERYTHING, "add_apitoken", "add_alertrule")
@@ -871,7 +864,7 @@ def test_row_is_not_given_to_another_tenant(
     assert apps.get_model("tenantqueue", model).objects.get(pk=pk).tenant == OURS
 
 
-@pytest.mark.parametrize("model", ["routing", "alertrule", "statuslinkrevocation"])
+@pytest.mark.parametrize("model", ["routing", "alertrule"])
 def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
     operator: Operator, both: tuple[Rows, Rows], settings: Any, model: str
 ) -> None:
@@ -886,18 +879,6 @@ def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
     assert "You are not allowed to see tenant “”." in text_of(answer)
     assert rows.count() == before
     assert "of-everybody" not in body(client.get(url_of("routing", "changelist")))
-
-
-def test_who_sees_jobs_without_a_tenant_revokes_links_to_one_of_them(
-    operator: Operator, settings: Any
-) -> None:
-    settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
-    client = operator(*ADDING)
-    job = make_job(make_queue(""))
-
-    client.post(url_of("statuslinkrevocation", "add"), {"job_id": job.pk})
-
-    assert StatusLinkRevocation.objects.get().job_id == job.pk
 
 
 def listed_models() -> list[str]:

@@ -11,13 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Alert, ConcurrentJobMonitor, Session, UserCap
+from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.contrib.routing.operations import set_routing
+from django_tenantqueue.models import ConcurrentJobMonitor, Session, UserCap
 from django_tenantqueue.operations import control, sessions
-from django_tenantqueue.operations.alert_rules import make_alert_rule
-from django_tenantqueue.operations.routing import set_routing
-from django_tenantqueue.operations.status_links import revoke_status_links
 from django_tenantqueue.operations.task_control import cap_task
-from django_tenantqueue.operations.tokens import create_token
 from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
@@ -30,7 +30,7 @@ ADMIN = "/admin/tenantqueue/"
 LISTS = (
     *("tenantqueue", "job", "session", "usercap", "concurrentjobmonitor", "worker"),
     *("taskcontrol", "duty", "alertrule", "alert", "routing", "change"),
-    *("apitoken", "statuslinkrevocation"),
+    "apitoken",
 )
 SERIOUS = ("serious", "critical")
 
@@ -92,7 +92,6 @@ def fill() -> list[str]:
         "alert": alert.pk,
         "routing": set_routing("reports.*", "reports", tenant="acme").pk,
         "apitoken": create_token("billing", tenant="acme")[0].pk,
-        "statuslinkrevocation": revoke_status_links(tenant="acme").pk,
     }
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [
@@ -101,7 +100,7 @@ def fill() -> list[str]:
         *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
-        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken", "statuslinkrevocation")),
+        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken")),
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",

@@ -10,8 +10,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Alert, AlertRule, Job
-from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.models import Job
 from tests.process.receivers import SECRET
 
 pytestmark = pytest.mark.django_db(transaction=True)

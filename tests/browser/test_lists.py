@@ -10,11 +10,12 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Alert, Job, TenantQueue
+from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule, tune_alert_rule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.actor import acting_as
-from django_tenantqueue.operations.alert_rules import make_alert_rule, tune_alert_rule
-from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.states import State
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker

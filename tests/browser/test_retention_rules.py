@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.operations.retention_rules import make_rule
+from django_tenantqueue.contrib.retention.operations import make_rule
 from tests.factories import make_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,9 +10,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from django_tenantqueue.models import Job, Schedule
-from django_tenantqueue.operations.firing import fire_schedules
-from django_tenantqueue.operations.schedules import make_schedule, run_schedules
+from django_tenantqueue.contrib.schedules.firing import fire_schedules
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule, run_schedules
+from django_tenantqueue.models import Job
 from tests.testapp.tasks import echo, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)

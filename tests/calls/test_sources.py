@@ -10,9 +10,9 @@ from django.test import override_settings
 
 from django_tenantqueue import delay
 from django_tenantqueue.calls.sources import describe_named, resolve
+from django_tenantqueue.contrib.schedules.operations import make_schedule, run_schedules
 from django_tenantqueue.exceptions import NotAllowed
 from django_tenantqueue.models import Job
-from django_tenantqueue.operations.schedules import make_schedule, run_schedules
 from django_tenantqueue.testing import run_pending
 from tests import listed_code
 

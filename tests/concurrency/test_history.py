@@ -11,11 +11,11 @@ import pytest
 from django.db import connection, transaction
 from django.test import override_settings
 
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import history, maintain
 from django_tenantqueue.operations.monitor_control import cancel_monitor
-from django_tenantqueue.operations.pruning import Pruner
-from django_tenantqueue.operations.retention_rules import make_rule
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.tables import empty_tables
 from tests.testapp.tasks import noop

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from django_tenantqueue.models import IdempotencyKey, Job
-from django_tenantqueue.operations.idempotency import Answer, do_once
-from django_tenantqueue.operations.tokens import create_token
+from django_tenantqueue.contrib.api.idempotency import Answer, do_once
+from django_tenantqueue.contrib.api.models import IdempotencyKey
+from django_tenantqueue.contrib.api.tokens import create_token
+from django_tenantqueue.models import Job
 from tests.process.workers import wait_until
 from tests.testapp.tasks import noop
 

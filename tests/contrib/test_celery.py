@@ -19,8 +19,9 @@ from django.utils import timezone
 from django_tenantqueue import Placeholder, current_job, delay, group, task
 from django_tenantqueue.contrib.celery.adopted import JobRetry
 from django_tenantqueue.contrib.celery.running import JobTimeLimit
+from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.exceptions import InvalidOption, TimeLimitExceeded
-from django_tenantqueue.models import Job, Routing
+from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
 from django_tenantqueue.worker.remote import known_as
 from tests.celeryapp.settings import EXECUTORS

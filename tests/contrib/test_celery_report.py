@@ -29,7 +29,7 @@ from django_tenantqueue.contrib.celery_report.options import read_settings
 from django_tenantqueue.contrib.celery_report.schedules import read_schedules
 from django_tenantqueue.contrib.celery_report.tasks import rate, read_tasks
 from django_tenantqueue.execution.current_job import RunningJob
-from tests.management.test_importbeat import Rows, beat, cron, row  # noqa: F401
+from tests.contrib.schedules.test_importbeat import Rows, beat, cron, row  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "tests/celery_project"

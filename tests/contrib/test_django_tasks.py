@@ -32,8 +32,9 @@ from django_tenantqueue.contrib.django_tasks.framework import (
     task_finished,
     task_started,
 )
+from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.exceptions import UnknownQueue, UnknownTask
-from django_tenantqueue.models import Job, Routing, TaskControl
+from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.again import enqueue_again
 from django_tenantqueue.operations.control import cancel
 from django_tenantqueue.states import State

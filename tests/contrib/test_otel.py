@@ -17,11 +17,13 @@ from django.utils import timezone
 
 from django_tenantqueue import Unique, current_job, task
 from django_tenantqueue.calls import tracing
+from django_tenantqueue.contrib.schedules import firing
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import QueueFull
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.run import run_async, run_sync
-from django_tenantqueue.models import ConcurrentJobMonitor, Job, Schedule, TenantQueue
-from django_tenantqueue.operations import again, control, firing
+from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
+from django_tenantqueue.operations import again, control
 from django_tenantqueue.queries.claim import ClaimedJob
 from django_tenantqueue.testing import run_pending
 from tests.testapp.tasks import add, async_add, fail, noop

@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.alerts.check import check_rules
-from django_tenantqueue.models import Alert, Change, Job, Worker
-from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.contrib.alerts.check import check_rules
+from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.models import Change, Job, Worker
 from django_tenantqueue.operations.rescue import DeathReport, rescue_worker
 from django_tenantqueue.states import State
 from django_tenantqueue.status.deaths import death_of

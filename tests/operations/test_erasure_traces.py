@@ -11,25 +11,24 @@ from django.db import connection
 from django.utils import timezone
 
 from django_tenantqueue import bulk
-from django_tenantqueue.alerts.check import check_rules
+from django_tenantqueue.contrib.alerts.check import check_rules
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.api.models import IdempotencyKey
+from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import TransitionRefused
 from django_tenantqueue.gates import gate_key
 from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
     Change,
     ConcurrentJobMonitor,
     Duty,
-    IdempotencyKey,
     Job,
-    Schedule,
     TaskControl,
     TenantQueue,
     UniqueKey,
     Worker,
 )
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.erasure import erase_tenant
 from django_tenantqueue.operations.erasure_elsewhere import ERASED
 from django_tenantqueue.operations.tuning import switch_rows

@@ -11,19 +11,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from django_tenantqueue.models import (
-    Alert,
-    AlertRule,
-    Change,
-    ConcurrentJobMonitor,
-    Job,
-    Schedule,
-    Session,
-)
+from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
+from django_tenantqueue.models import Change, ConcurrentJobMonitor, Job, Session
 from django_tenantqueue.operations import control
-from django_tenantqueue.operations.alert_rules import make_alert_rule
 from django_tenantqueue.operations.monitor_control import cancel_monitor
-from django_tenantqueue.operations.schedules import make_schedule
 from django_tenantqueue.operations.sessions import resume_sessions
 from django_tenantqueue.worker.connection import connect
 from tests.testapp.tasks import fail_for_good, noop

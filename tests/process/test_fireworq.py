@@ -14,8 +14,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from benchmarks.receiver import Received, Receiver, Reply
+from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.models import Job, TenantQueue
-from django_tenantqueue.operations.tokens import create_token
 
 from .test_http import SETTINGS
 from .workers import Workers, wait_until

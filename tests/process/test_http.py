@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from benchmarks.receiver import Received, Receiver, Reply
-from django_tenantqueue.http import http_job
+from django_tenantqueue.contrib.http import http_job
 from tests.timing import assert_within
 
 from .tasks import leave_open, postpone

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from django.db.models import Count, Sum
 
-from django_tenantqueue.metrics.collector import registry
-from django_tenantqueue.metrics.serve import render
+from django_tenantqueue.contrib.prometheus.collector import registry
+from django_tenantqueue.contrib.prometheus.serve import render
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.states import State

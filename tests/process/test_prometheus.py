@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from django_tenantqueue.operations import maintain
-from tests.metrics.test_pages import BLOCKS, DASHBOARD, expressions
+from tests.contrib.prometheus.test_pages import BLOCKS, DASHBOARD, expressions
 from tests.testapp.tasks import add, fail, noop
 
 from .test_metrics import free_port

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
+from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.models import Duty, Job
 from django_tenantqueue.operations import history
-from django_tenantqueue.operations.retention_rules import make_rule
 from tests.factories import make_jobs
 from tests.testapp.tasks import noop
 

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from django_tenantqueue.models import Job, Schedule
-from django_tenantqueue.operations.schedules import make_schedule, tune_schedule
+from django_tenantqueue.contrib.schedules.models import Schedule
+from django_tenantqueue.contrib.schedules.operations import make_schedule, tune_schedule
+from django_tenantqueue.models import Job
 from tests.testapp.tasks import echo
 
 from .workers import Workers, make_queue, wait_until

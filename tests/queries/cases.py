@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django_tenantqueue.contrib.retention import queries as retention
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
-from django_tenantqueue.queries import changes, lists, retention
+from django_tenantqueue.queries import changes, lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params

@@ -20,14 +20,13 @@ from django.db import connection, connections
 from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
-from django_tenantqueue.queries.base import SQL_FOLDER, statement, statement_files
+from django_tenantqueue.queries.base import PACKAGE, statement, statement_files
 from django_tenantqueue.worker.connection import connect
 from tests.queries.cases import CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
 
-PACKAGE = SQL_FOLDER.parent
 MOST_COLUMNS = 100
 MOST_HEAD_LINES = 8
 

@@ -10,13 +10,14 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.alerts.check import check_rules
+from django_tenantqueue.contrib.alerts.check import check_rules
+from django_tenantqueue.contrib.alerts.models import Alert
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.prometheus.reads import read_metrics
 from django_tenantqueue.gates import ORDER, gate_key
-from django_tenantqueue.models import Alert, TenantQueue
-from django_tenantqueue.operations.alert_rules import make_alert_rule
+from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.states import State
 from django_tenantqueue.status.fleet_report import read_report, read_report_of
-from django_tenantqueue.status.metrics import read_metrics
 from django_tenantqueue.status.queue_loads import loads
 from django_tenantqueue.status.queue_troubles import Trouble, held_queues, read_now
 from tests.admin.conftest import text_of, url_of

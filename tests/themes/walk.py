@@ -26,8 +26,8 @@ from django.http import HttpResponseBase
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from django_tenantqueue.operations.retention_rules import make_rule
-from django_tenantqueue.operations.schedules import make_schedule
+from django_tenantqueue.contrib.retention.operations import make_rule
+from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.testing import run_commit_hooks
 from tests.browser.test_accessibility import fill
 from tests.testapp.tasks import noop

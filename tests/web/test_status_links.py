@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, call_command
 from django.template import Context, Template
 from django.test import Client, RequestFactory, override_settings
-from django.utils import timezone
 
-from django_tenantqueue.exceptions import InvalidOption, JobNotFound
-from django_tenantqueue.link_tokens import sign_job_id
-from django_tenantqueue.models import Change, Job, StatusLinkRevocation
-from django_tenantqueue.operations import status_links as operations
-from django_tenantqueue.operations.status_links import revoke_status_links
-from tests.factories import made_changes, make_job, make_queue
+from django_tenantqueue.exceptions import InvalidOption
+from django_tenantqueue.link_tokens import read_job_token, sign_job_id
+from django_tenantqueue.models import Job
+from tests.factories import make_job
 from tests.testapp.tasks import noop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]
@@ -132,23 +126,28 @@ def test_links_that_are_not_bound_read_no_session_and_no_user(
     client.force_login(make_user("eve"))
     job = make_job()
 
-    with django_assert_num_queries(2):  # the job and the revocations
+    with django_assert_num_queries(1):  # the job
         client.get(f"/jobs/{sign_job_id(job.pk)}/status/")
 
 
-@pytest.mark.parametrize("bind", ["user", "session"])
-def test_tag_binds_its_jobs_to_the_one_who_sees_the_page(client: Client, bind: str) -> None:
-    eve = make_user("eve")
-    client.force_login(eve)
+def urls_of_tags(client: Client, user: Any, bind: str) -> list[str]:
+    """Render both tags as the user sees them; return the addresses of their jobs."""
     request = RequestFactory().get("/")
-    request.user, request.session = eve, client.session
+    request.user, request.session = user, client.session
     page = Template(
         "{% load tenantqueue %}{% job_progress job bind=bind %}{% jobs_progress jobs bind=bind %}"
     ).render(
         Context({"job": noop.delay(), "jobs": [noop.delay()], "bind": bind, "request": request})
     )
     tokens = [part.partition('"')[0] for part in page.split('data-token="')[1:]]
-    urls = [f"/jobs/{token}/status/" for token in tokens]
+    return [f"/jobs/{token}/status/" for token in tokens]
+
+
+@pytest.mark.parametrize("bind", ["user", "session"])
+def test_tag_binds_its_jobs_to_the_one_who_sees_the_page(client: Client, bind: str) -> None:
+    eve = make_user("eve")
+    client.force_login(eve)
+    urls = urls_of_tags(client, eve, bind)
 
     assert len(urls) == 2
     assert opens(client, *urls) == [True, True]
@@ -163,146 +162,92 @@ def test_tag_says_what_it_can_be_bound_to() -> None:
         page.render(Context({"job": noop.delay()}))
 
 
-# revoked
+# ended
 
 
-def test_links_of_a_job_are_revoked_and_new_ones_open(
+def with_salt(salt: str) -> override_settings:
+    return override_settings(TENANTQUEUE={"STATUS_SALT": salt})
+
+
+def test_links_of_every_kind_end_when_the_salt_is_changed(client: Client) -> None:
+    eve, job = make_user("eve"), noop.delay()
+    client.force_login(eve)
+    session = client.session
+
+    def make_links() -> list[str]:
+        bound = [job.status_url_for(user=eve), job.status_url_for(session=session)]
+        return [job.status_url, *bound]
+
+    default = make_links()
+    with with_salt("2026-11"):
+        assert opens(client, *default) == [False] * 3
+        first = make_links()
+        assert opens(client, *first) == [True] * 3
+    with with_salt("2026-12"):
+        assert opens(client, *default, *first) == [False] * 6
+    assert opens(client, *default, *first) == [True] * 3 + [False] * 3
+
+
+def test_link_of_an_earlier_salt_answers_like_a_forged_one_and_an_old_one(
     client: Client, later: Callable[[float], None]
 ) -> None:
-    ours, other = noop.using(tenant="acme").delay(), noop.using(tenant="acme").delay()
-    old = ours.status_url
+    url = noop.delay().status_url
 
-    revoke_status_links(job=ours)
-    assert opens(client, old, other.status_url) == [False, True]
-    later(2)
-    assert opens(client, ours.status_url) == [True]
-    assert opens(client, old) == [False]
+    def answers(path: str) -> tuple[int, bytes, Any]:
+        one = client.get(path)
+        many = client.post(STATUSES, {"token": token_of(path)})
+        return one.status_code, one.content, many.json()["jobs"][0]["error"]
 
-
-@pytest.mark.parametrize(
-    ("whose", "opened"),
-    [
-        ({}, [False, False, False]),
-        ({"tenant": "acme"}, [False, False, True]),
-        ({"user": "7"}, [False, True, False]),
-        ({"user": "7", "tenant": "acme"}, [False, True, True]),
-        ({"tenant": "none"}, [True, True, True]),
-        ({"user": "none"}, [True, True, True]),
-    ],
-)
-def test_links_of_users_and_tenants_are_revoked(
-    client: Client, whose: dict[str, str], opened: list[bool]
-) -> None:
-    urls = [
-        noop.using(tenant=tenant, created_by=user).delay().status_url
-        for tenant, user in (("acme", "7"), ("acme", "8"), ("globex", "7"))
-    ]
-
-    revoke_status_links(**whose)
-
-    assert opens(client, *urls) == opened
+    forged = answers("/jobs/forged/status/")
+    with with_salt("2026-11"):
+        assert answers(url) == forged
+    later(8 * 86400)
+    assert answers(url) == forged
+    assert forged[0] == 404
 
 
-def test_links_that_are_bound_to_a_user_are_revoked_with_the_user(client: Client) -> None:
+@pytest.mark.parametrize("bind", ["", "user", "session"])
+def test_links_of_the_tags_end_when_the_salt_is_changed(client: Client, bind: str) -> None:
     eve = make_user("eve")
     client.force_login(eve)
-    job = noop.using(created_by="someone").delay()
-    urls = job.status_url_for(user=eve), job.status_url
+    urls = urls_of_tags(client, eve, bind)
 
-    revoke_status_links(user=eve)
-
-    assert opens(client, *urls) == [False, True]
-
-
-def test_links_made_after_the_given_time_stay(
-    client: Client, later: Callable[[float], None]
-) -> None:
-    job = noop.delay()
-    later(-7200)
-    old = job.status_url
-    later(0)
-    new = job.status_url
-
-    revoke_status_links(job=job, before=timezone.now() - timedelta(hours=1))
-    revoke_status_links(job=job, before=timezone.now() - timedelta(hours=3))  # takes nothing back
-
-    assert opens(client, old, new) == [False, True]
-    assert StatusLinkRevocation.objects.count() == 1
+    with with_salt("2026-11"):
+        assert opens(client, *urls) == [False, False]
+        assert opens(client, *urls_of_tags(client, eve, bind)) == [True, True]
 
 
-def test_revocation_is_recorded_with_its_tenant() -> None:
-    job = make_job(make_queue("acme"))
+def test_salt_is_not_taken_for_a_part_of_the_key() -> None:
+    with with_salt("a"):
+        token = sign_job_id(1, "u", "b")
 
-    revoke_status_links(job=job)
-
-    (change,) = Change.objects.all()
-    assert (change.action, change.object_kind) == ("revoke", "status_links")
-    assert (change.tenant, change.object_label) == ("acme", f"acme / #{job.pk}")
-    assert list(made_changes()[0][2]) == ["before"]
-
-
-def test_revocations_are_forgotten_long_after_their_links(monkeypatch: Any) -> None:
-    for days in (69, 71):
-        before = timezone.now() - timedelta(days=days)
-        StatusLinkRevocation.objects.create(user=str(days), before=before)
-
-    revoke_status_links(tenant="acme")
-
-    assert set(StatusLinkRevocation.objects.values_list("user", flat=True)) == {"", "69"}
-    assert operations.KEPT == 10
+    for salt, key in (("a.b", ""), ("", "a.b"), ("", "ab"), ("ab", "")):
+        with with_salt(salt):
+            assert read_job_token(token, lambda bound, key=key: key) is None
+    with with_salt("a"):
+        assert read_job_token(token, lambda bound: "b") == 1
 
 
-def test_wrong_revocations_are_errors() -> None:
-    with pytest.raises(InvalidOption):
-        revoke_status_links(before=timezone.now() + timedelta(hours=1))
-    with pytest.raises(InvalidOption):
-        revoke_status_links(before=timezone.now().replace(tzinfo=None))
-    with pytest.raises(JobNotFound):
-        revoke_status_links(job=987_654_321)
-    assert not StatusLinkRevocation.objects.exists()
+def test_link_ends_with_its_job(client: Client) -> None:
+    job = make_job(state="success")
+    url = job.status_url
+    assert opens(client, url) == [True]
+
+    Job.objects.filter(pk=job.pk).delete()
+
+    assert opens(client, url) == [False]
 
 
 def test_statement_count_does_not_grow_with_the_links(
     client: Client, django_assert_num_queries: Any
 ) -> None:
-    jobs = [noop.using(tenant=f"t{number}").delay() for number in range(50)]
+    jobs = [make_job(state=state) for state in ("created", "success") * 25]
     tokens = [token_of(job.status_url) for job in jobs]
-    revoke_status_links(tenant="t7")
 
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):  # unfinished jobs, the history
         found = client.post(STATUSES, {"token": tokens}).json()["jobs"]
 
-    assert [number for number, entry in enumerate(found) if entry["job"] is None] == [7]
-
-
-def test_command_revokes_links(client: Client) -> None:
-    job = noop.using(tenant="acme").delay()
-    url = job.status_url
-    out = io.StringIO()
-
-    call_command("revokelinks", tenant="acme", before="2020-01-01T00:00", stdout=out)
-    assert opens(client, url) == [True]
-    call_command("revokelinks", job=job.pk, stdout=out)
-
-    assert opens(client, url) == [False]
-    assert out.getvalue() == "revoked\nrevoked\n"
-    assert set(Change.objects.values_list("source", flat=True)) == {"command"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "or else --all"),
-        ({"all": True, "tenant": "x"}, "or else --all"),
-        ({"tenant": "x", "before": "soon"}, "'soon' is no time"),
-        ({"tenant": "x", "before": "2026-13-01T00:00"}, "is no time"),
-        ({"tenant": "x" * 201}, "at most 200"),
-        ({"job": 987654321}, "there is no job"),
-    ],
-)
-def test_wrong_command_is_an_error(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(CommandError, match=message):
-        call_command("revokelinks", **options)
+    assert [entry["job"]["id"] for entry in found] == [job.pk for job in jobs]
 
 
 # errors

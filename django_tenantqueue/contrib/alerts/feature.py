@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from django.db.models import Model
+from django.http import HttpRequest
+
+from ...batches import BATCH
 from ...conf import settings_of
-from ...features import Feature
+from ...duties import WhenDue
+from ...features import Duty, Feature
+from ...models import Change
+from .models import Alert, AlertRule
 from .settings import AlertSettings
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
 
 
 class Alerts(Feature):
@@ -15,7 +26,33 @@ class Alerts(Feature):
     settings = AlertSettings
 
     def ready(self) -> None:
-        from ...alerts import delivery  # noqa: F401 - workers must know its task
+        from . import delivery  # noqa: F401 - workers must know its task
 
     def queue_names(self) -> Iterable[str]:
         return [settings_of(AlertSettings).alert_queue]
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        from . import check  # it declares a task, for which features are asked
+
+        due = WhenDue(check.seconds_to_next_check, check.check_rules)
+        yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
+        yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
+
+    def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
+        """Yield that alerts are open."""
+        from .open_alerts import open_alerts  # a worker may have no admin
+
+        return open_alerts(request)
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the model of alert rules."""
+        return {Change.Kind.ALERT_RULE: AlertRule}
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the tables of alerts and of their rules."""
+        return {Alert: "tenant", AlertRule: "tenant"}
+
+    def forget_tenant(self, using: str, tenant: str) -> None:
+        """Remove the errors of rules of no tenant, which may quote a job's values."""
+        rows = AlertRule.objects.using(using).filter(tenant="")
+        rows.exclude(last_error="").update(last_error="")

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from ...features import Feature
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from django.db.models import Model
+from django.utils import timezone
+
+from ...batches import BATCH
+from ...features import Duty, Feature
+from ...models import Change
+from .idempotency import prune_idempotency_keys
+from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
 
 
 class Api(Feature):
     """See features.py for when each method is called."""
 
     settings = ApiSettings
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the model of tokens."""
+        return {Change.Kind.API_TOKEN: ApiToken}
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the tables of idempotency keys and tokens."""
+        return {IdempotencyKey: "tenant", ApiToken: "tenant"}
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Revoke the tokens of a tenant."""
+        tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
+        tokens.update(revoked_at=timezone.now())

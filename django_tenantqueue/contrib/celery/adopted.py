@@ -20,7 +20,7 @@ from celery.exceptions import Retry as CeleryRetry
 from celery.fixups.django import DjangoWorkerFixup
 from django.utils import timezone
 
-from ...calls.sources import register_adopter, register_finder
+from ...calls.sources import register_finder
 from ...exceptions import Cancelled, InvalidOption, NotAllowed, Postpone, Retry
 from ...execution.current_job import RunningJob, running_or_none
 from ...execution.outcome import log_error
@@ -299,4 +299,3 @@ def _update_state(
 
 
 register_finder(find_adopted)
-register_adopter(adopt)

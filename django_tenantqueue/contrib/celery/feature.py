@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...features import Feature
+
+if TYPE_CHECKING:
+    from .adopted import AdoptedTask
 
 
 class Celery(Feature):
@@ -13,3 +18,15 @@ class Celery(Feature):
     def ready(self) -> None:
         if "celery" in sys.modules:  # the project uses it
             from . import adopted, executor  # noqa: F401 - our workers, and Celery's, find tasks
+
+    def adopt(self, target: object, options: Mapping[str, Any]) -> AdoptedTask | None:
+        if not _is_of_celery(target):
+            return None
+        from .adopted import adopt
+
+        return adopt(target, **options)
+
+
+def _is_of_celery(target: object) -> bool:
+    """Whether an object is a task of Celery, or stands for one."""
+    return any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__)

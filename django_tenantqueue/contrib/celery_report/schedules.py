@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError
 
 from ...exceptions import TenantQueueError
-from ...operations.beat import PERIODIC_TASK, read_periodic_task
+from ..schedules.beat import PERIODIC_TASK, read_periodic_task
 
 ONCE = (
     "the task has several entries: run this once in a shell, add it in the admin, or declare a "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import wraps
 from traceback import format_exception
@@ -33,7 +33,6 @@ from .framework import (
 from .results import alias_of, change, new_result, result_of, worker_ids
 
 if TYPE_CHECKING:
-    from ...calls.recurrence import Cron, Every
     from ...execution.current_job import RunningJob
 
 
@@ -42,8 +41,8 @@ class DeclaredTask:
 
     atomic = False
     hooks: object | None = None
-    schedule: Cron | Every | None = None
     rate: tuple[float, int | None] | None = None
+    extra: Mapping[str, Any] = {}
 
     def __init__(self, task: Task[..., Any]) -> None:
         self.task = task

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from django.db.models import Model
+
 from ...features import Feature
+from .models import FireworqQueue
 from .settings import FireworqSettings
 
 
@@ -10,3 +15,7 @@ class Fireworq(Feature):
     """See features.py for when each method is called."""
 
     settings = FireworqSettings
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the table of Fireworq's columns of queues."""
+        return {FireworqQueue: "queue_id__in"}

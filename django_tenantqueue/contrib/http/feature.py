@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ...calls.call import Call
+from ...calls.options import Options
 from ...features import Feature
+from .end import end_call
 from .settings import HttpSettings
 
 
@@ -12,4 +17,7 @@ class Http(Feature):
     settings = HttpSettings
 
     def ready(self) -> None:
-        from ... import http  # noqa: F401 - workers must know its task
+        from .. import http  # noqa: F401 - workers must know its tasks
+
+    def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
+        return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

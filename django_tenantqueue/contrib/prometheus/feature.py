@@ -2,11 +2,60 @@
 
 from __future__ import annotations
 
-from ...features import Feature
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db.models import Model
+from django.urls import URLPattern, path
+
+from ...exceptions import Unsupported
+from ...features import Feature, Service
+from ...management.numbers import whole_number
+from .models import FigureTotal
+from .serve import MetricsPort
 from .settings import PrometheusSettings
+from .totals import add_to_totals
+from .views import metrics
 
 
 class Prometheus(Feature):
     """See features.py for when each method is called."""
 
     settings = PrometheusSettings
+
+    def worker_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--metrics-port",
+            type=whole_number(1, 65_535),
+            metavar="PORT",
+            help="serve metrics for Prometheus at this port (needs the extra `prometheus`)",
+        )
+
+    def services(self, using: str, options: Mapping[str, Any]) -> Iterable[Service]:
+        port = options["metrics_port"]
+        if port is None:
+            return
+        try:
+            served = MetricsPort(using, port)
+        except Unsupported as error:
+            raise CommandError(str(error), returncode=2) from None
+        except OSError as error:
+            raise CommandError(
+                f"--metrics-port={port} cannot be opened: {error.strerror}. Does another worker of "
+                "this machine use it?",
+                returncode=2,
+            ) from None
+        yield served
+
+    def before_thinning(self, using: str, now: datetime | None) -> tuple[datetime, bool]:
+        return add_to_totals(using, now)
+
+    def fleet_tables(self) -> Sequence[type[Model]]:
+        """Return the table of totals."""
+        return (FigureTotal,)
+
+    def urls(self) -> Sequence[URLPattern]:
+        return [path("metrics", metrics, name="metrics")]

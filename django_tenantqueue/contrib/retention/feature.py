@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
-from ...features import Feature
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db.models import Model
+
+from ...features import Duty, Feature
+from ...models import Change
+from .models import RetentionRule
+from .pruning import Pruner
+from .rules import Rules
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
 
 
 class Retention(Feature):
     """See features.py for when each method is called."""
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        pruner = Pruner()
+        yield Duty("prune_history", pruner.step, 60.0, pause_after=pruner.rest)
+
+    def history_kept_from(
+        self, using: str, now: datetime, before: datetime | None
+    ) -> datetime | None:
+        return Rules.read(using, now).forgotten
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the model of retention rules."""
+        return {Change.Kind.RETENTION: RetentionRule}
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the table of retention rules."""
+        return {RetentionRule: "tenant"}

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from django.core.checks import register
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ...checks import check_schedules
-from ...features import Feature
+from django.core.checks import register
+from django.db.models import Model
+
+from ...duties import WhenDue
+from ...features import Duty, Feature, Problem
+from ...models import Change
+from . import firing
+from .checks import check_schedules
+from .declared import sync_schedules
+from .models import Schedule
+from .recurrence import Cron, Every, read_when
+from .troubles import problems_of_schedules, read_troubles
+
+if TYPE_CHECKING:
+    from ...queries.base import Where
+    from ...tasks import Task
 
 
 class Schedules(Feature):
@@ -13,3 +28,49 @@ class Schedules(Feature):
 
     def ready(self) -> None:
         register(check_schedules, "tenantqueue")
+
+    def task_options(self) -> Mapping[str, Callable[[Task[..., Any], Any], Any]]:
+        return {"schedule": _read_schedule}
+
+    def worker_started(self, using: str) -> None:
+        sync_schedules(using)
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        due = WhenDue(
+            lambda alias: firing.seconds_to_next_schedule(look() or alias), firing.fire_schedules
+        )
+        yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
+
+    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
+        """Yield that schedules are late or failing."""
+        return problems_of_schedules(read_troubles(using, tenants))
+
+    def lists(self) -> Mapping[str, type[Model]]:
+        """Return the list of schedules."""
+        return {"schedules": Schedule}
+
+    def audited(self) -> Mapping[str, type[Model]]:
+        """Return the model of schedules."""
+        return {Change.Kind.SCHEDULE: Schedule}
+
+    def tenant_tables(self) -> Mapping[type[Model], str]:
+        """Return the table of schedules."""
+        return {Schedule: "tenant"}
+
+    def close_tenant(self, using: str, tenant: str) -> None:
+        """Disable the schedules of a tenant."""
+        Schedule.objects.using(using).filter(tenant=tenant).update(enabled=False)
+
+    def forget_tenant(self, using: str, tenant: str) -> None:
+        """Remove the errors of schedules of no tenant, which may quote a job's values."""
+        rows = Schedule.objects.using(using).filter(tenant="")
+        rows.exclude(last_error="").update(last_error="")
+
+    def run_due(self, using: str) -> bool:
+        return firing.fire_schedules(using) > 0
+
+
+def _read_schedule(task: Task[..., Any], value: Any) -> Cron | Every:
+    when = read_when(task.name, value)
+    task.check_call(when.args, when.kwargs)
+    return when

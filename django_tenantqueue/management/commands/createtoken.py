@@ -9,9 +9,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ...models import ApiToken
-from ...models.api_token import HIGHEST_NUMBER, LOWEST_NUMBER
-from ...operations.tokens import create_token
+from ...contrib.api.models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
+from ...contrib.api.tokens import create_token
 from ...settings import MOST_DAYS
 from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand

@@ -9,10 +9,10 @@ from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from ...contrib.schedules.beat import PERIODIC_TASK, read_periodic_task
+from ...contrib.schedules.models import Schedule
+from ...contrib.schedules.operations import add_schedule
 from ...exceptions import TenantQueueError
-from ...models import Schedule
-from ...operations.beat import PERIODIC_TASK, read_periodic_task
-from ...operations.schedules import add_schedule
 from ..database import acting_as_shell_user, jobs_database
 
 

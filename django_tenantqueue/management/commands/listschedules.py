@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from ...models import Schedule
+from ...contrib.schedules.models import Schedule
 from ...status.figures import duration_text
 from ..database import jobs_database
 from ..printing import PrintingCommand

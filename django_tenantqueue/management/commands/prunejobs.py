@@ -8,12 +8,12 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from ...models import RetentionRule
-from ...models.retention_rule import DAYS
+from ...contrib.retention.models import DAYS, RetentionRule
+from ...contrib.retention.pruning import Pruner
+from ...contrib.retention.queries import measure_leaf
+from ...contrib.retention.rules import SETTING
+from ...operations.history import dropped_whole
 from ...operations.maintain import drop_history
-from ...operations.pruning import Pruner
-from ...operations.retention import SETTING, dropped_whole
-from ...queries.retention import measure_leaf
 from ...text import number_of
 from ..database import jobs_database
 from ..printing import PrintingCommand

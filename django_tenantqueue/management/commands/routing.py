@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...models import Routing
-from ...operations import routing as operations
+from ...contrib.routing import operations
+from ...contrib.routing.models import Routing
 from ..database import acting_as_shell_user, jobs_database
 from ..printing import PrintingCommand
 

@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django import get_version
@@ -18,11 +18,11 @@ from ... import __version__
 from ...calls.sources import registered_tasks
 from ...checks import check_database
 from ...conf import get_settings
-from ...exceptions import InvalidOption, Unsupported
+from ...exceptions import InvalidOption
 from ...executors import load_executor
-from ...metrics.serve import MetricsPort
+from ...features import Feature, Service, hooks
 from ...models.worker import THREADS
-from ...operations.declared import add_rates, sync_schedules
+from ...operations.declared import add_rates
 from ...queries.base import ready_connection
 from ...queries.workers import connection_budget, read_clock_ahead
 from ...status.clock import CLOCK_SECONDS, clock_text
@@ -184,12 +184,8 @@ class Command(BaseCommand):
             action="store_true",
             help="log one line for each run that ends, to the logger django_tenantqueue",
         )
-        add(
-            "--metrics-port",
-            type=whole_number(1, 65_535),
-            metavar="PORT",
-            help="serve metrics for Prometheus at this port (needs the extra `prometheus`)",
-        )
+        for add_own in hooks(Feature.worker_arguments):
+            add_own(parser)
         add(
             "--reload",
             action="store_true",
@@ -249,7 +245,12 @@ class Command(BaseCommand):
             self.stderr.write(
                 self.style.WARNING(f"no queue is named {name!r} yet; it may be made later")
             )
-        self._warn_of_connections(config)
+        services = [
+            service
+            for of_feature in hooks(Feature.services)
+            for service in of_feature(config.database, options)
+        ]
+        self._warn_of_connections(config, services)
         self._warn_of_clock(config)
         self._warn_of_log(config)
         self._sync_declared(config)
@@ -260,33 +261,19 @@ class Command(BaseCommand):
         connections.close_all()  # children would share them
         supervisor = Supervisor(
             config,
-            metrics=self._metrics_port(config),
+            services=services,
             say=lambda text: self.stderr.write(text) if verbose else None,
         )
         code = supervisor.run()
         if code:
             raise SystemExit(code)
 
-    def _metrics_port(self, config: WorkerConfig) -> MetricsPort | None:
-        if config.metrics_port is None:
-            return None
-        try:
-            return MetricsPort(config.database, config.metrics_port)
-        except Unsupported as error:
-            raise CommandError(str(error), returncode=2) from None
-        except OSError as error:
-            raise CommandError(
-                f"--metrics-port={config.metrics_port} cannot be opened: {error.strerror}. Does "
-                "another worker of this machine use it?",
-                returncode=2,
-            ) from None
-
-    def _warn_of_connections(self, config: WorkerConfig) -> None:
+    def _warn_of_connections(self, config: WorkerConfig, services: Sequence[Service] = ()) -> None:
         if get_settings().pooler:
             return  # what it allows is not known
         allowed, fleet = connection_budget(config.database)
         threads = 0 if config.dispatch is not None else config.threads
-        own = config.processes * (threads + 1) + 2 + bool(config.metrics_port)
+        own = config.processes * (threads + 1) + 2 + len(services)
         if own + fleet > allowed:
             others = f" and the other workers {fleet}" if fleet else ""
             self.stderr.write(
@@ -315,7 +302,8 @@ class Command(BaseCommand):
     def _sync_declared(self, config: WorkerConfig) -> None:
         """Write the schedules and rates that code declares; a worker runs without them, too."""
         try:
-            sync_schedules(config.database)
+            for bring_in_line in hooks(Feature.worker_started):
+                bring_in_line(config.database)
             add_rates(config.database)
         except DatabaseError as error:
             text = f"schedules and rates of the code are not synchronised: {str(error).strip()}"
@@ -340,7 +328,6 @@ class Command(BaseCommand):
             kill_rss=_bytes(options["kill_rss"] or (options["max_rss"] or 0) * 2),
             heartbeat_file=options["heartbeat_file"],
             log_jobs=options["log_jobs"],
-            metrics_port=options["metrics_port"],
             dispatch=options["dispatch"],
         )
 

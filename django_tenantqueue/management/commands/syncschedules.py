@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ...operations.declared import sync_schedules
+from ...contrib.schedules.declared import sync_schedules
 from ..database import acting_as_shell_user, jobs_database
 
 

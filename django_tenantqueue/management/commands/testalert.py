@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 from django.utils import timezone
 
-from ...alerts.channels import CHANNELS
-from ...alerts.messages import make_message
-from ...models import AlertRule
+from ...contrib.alerts.channels import CHANNELS
+from ...contrib.alerts.messages import make_message
+from ...contrib.alerts.models import AlertRule
 from ...text import read_number
 from ..database import jobs_database
 

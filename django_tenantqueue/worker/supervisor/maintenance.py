@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -14,12 +13,12 @@ import psycopg
 from django.db import Error as DjangoError
 from django.db import OperationalError, connections, transaction
 
-from ...alerts import check as alerts
 from ...batches import BATCH
-from ...operations import firing, idempotency, maintain
+from ...duties import WhenDue
+from ...features import Duty, Feature, hooks
+from ...operations import maintain
 from ...operations.gates import Sweep
 from ...operations.monitor_control import Feeder
-from ...operations.pruning import Pruner
 from ...operations.rescue import SETTLE_SECONDS, DeadWorkerFinder
 from ...operations.sessions import Pruning
 from ...operations.unique import KeyPruning
@@ -36,57 +35,8 @@ logger = logging.getLogger("django_tenantqueue")
 STANDBY_SECONDS = PROBE_SECONDS
 """How often the other supervisors try to take the lock. Doubled: a dead leader is replaced a second
 later. Halved: an idle fleet costs the server about a third more."""
-LOCKED_SECONDS = LOCK_MILLISECONDS / 1000
-"""How often due jobs are tried again while their rows are locked."""
 DUTY_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 10
 """Longest wait of a duty for a lock: the same thread looks after the children."""
-
-
-@dataclass(slots=True)
-class Duty:
-    """One duty for the whole fleet, done in bounded steps at an interval."""
-
-    name: str
-    step: Callable[[str], object]
-    """Does one step. The result is true when it found something to do."""
-    interval: float
-    full_step: int | None = None
-    """The result of a step that has left something to do: the next one follows at once."""
-    pause_after: Callable[[object], float] | None = None
-    """Returns the seconds to wait after a step with this result, at most `interval`."""
-    due_at: float = 0.0
-    runs: int = 0
-    """Runs that are not recorded yet."""
-    record_at: float = 0.0
-
-
-class WhenDue:
-    """A step that is done when something is due for it, and the pause until then."""
-
-    def __init__(
-        self, seconds_to_next: Callable[[str], float | None], step: Callable[[str], int]
-    ) -> None:
-        """`seconds_to_next`: until something is due; None: nothing is waited for."""
-        self._seconds_to_next = seconds_to_next
-        self._step = step
-        self._due_in: float | None = None
-
-    def step(self, alias: str) -> int:
-        """Do the step if something is due; return how much it has done."""
-        self._due_in = self._seconds_to_next(alias)
-        if self._due_in is None or self._due_in > 0.0:
-            return 0
-        done = self._step(alias)
-        self._due_in = self._seconds_to_next(alias)
-        return done
-
-    def pause_after(self, done: object) -> float:
-        """Return the pause after a step that has done something, or nothing."""
-        if self._due_in is None:
-            return inf
-        if self._due_in > 0.0:
-            return self._due_in
-        return 0.0 if done else LOCKED_SECONDS  # the other rows that are due are locked
 
 
 class Maintenance:
@@ -113,16 +63,9 @@ class Maintenance:
         jobs = WhenDue(
             lambda alias: maintain.seconds_to_next_due(self._look or alias), maintain.promote
         )
-        schedules = WhenDue(
-            lambda alias: firing.seconds_to_next_schedule(self._look or alias),
-            firing.fire_schedules,
-        )
-        rules = WhenDue(alerts.seconds_to_next_check, alerts.check_rules)
-        sweep, feeder, pruner = Sweep(), Feeder(), Pruner()
+        sweep, feeder = Sweep(), Feeder()
         self._duties = [
             Duty("promote", jobs.step, 0.5, pause_after=jobs.pause_after),
-            Duty("fire_schedules", schedules.step, 1.0, pause_after=schedules.pause_after),
-            Duty("check_alerts", rules.step, 5.0, pause_after=rules.pause_after),
             Duty("expire", lambda alias: maintain.expire(alias, self._look), 1.0, BATCH),
             Duty("let_through", lambda alias: sweep.step(alias, self._look), 0.5, BATCH),
             Duty("feed", lambda alias: feeder.step(alias, self._look), 0.5),
@@ -130,14 +73,13 @@ class Maintenance:
             Duty("prune_sessions", Pruning().step, 30.0),
             Duty("prune_keys", KeyPruning().step, 5.0, BATCH),
             Duty("prune_changes", maintain.prune_changes, 60.0, BATCH),
-            Duty("prune_requests", idempotency.prune_idempotency_keys, 60.0, BATCH),
-            Duty("prune_alerts", alerts.prune_alerts, 600.0, BATCH),
             Duty("refresh_statistics", maintain.refresh_statistics, 1.0),
             Duty("thin_figures", maintain.thin_figures, 60.0, BATCH),
             Duty("make_history", maintain.make_history, 60.0),
             Duty("drop_history", maintain.drop_history, 600.0),
-            Duty("prune_history", pruner.step, 60.0, pause_after=pruner.rest),
         ]
+        for duties in hooks(Feature.duties):
+            self._duties += duties(lambda: self._look)
 
     def run_once(self) -> float:
         """Do what is due; return the seconds until the next look."""

@@ -9,13 +9,13 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import psycopg
 from django.db import DatabaseError, connections
 
-from ...metrics.serve import MetricsPort
+from ...features import Service
 from ...models.worker import SILENT
 from ...operations.rescue import DeathReport, rescue_worker
 from ...queries.workers import Orders
@@ -43,11 +43,11 @@ class Supervisor:
         config: WorkerConfig,
         *,
         say: Callable[[str], None],
-        metrics: MetricsPort | None = None,
+        services: Sequence[Service] = (),
     ) -> None:
         self.config = config
         self._say = say
-        self._metrics = metrics
+        self._services = services
         self._lease = Lease(config.database, config.name)
         self._maintenance = Maintenance(self._lease, config.name) if config.maintenance else None
         self._process_limits = ProcessLimits(config.kill_rss)
@@ -72,8 +72,8 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._children.start_due()
         self._lease_watch.start()
-        if self._metrics is not None:
-            self._metrics.start()
+        for service in self._services:
+            service.start()
         while not self._children.are_gone:
             self._obey(self._lease.check(at_once=self._lease_spoke))
             self._kill_condemned()
@@ -92,8 +92,8 @@ class Supervisor:
         self._rescue_last()
         self._lease_watch.close()
         self._heartbeat_file.remove()
-        if self._metrics is not None:
-            self._metrics.close()
+        for service in self._services:
+            service.close()
         if self._maintenance is not None:
             self._maintenance.close()
         connections.close_all()
@@ -135,8 +135,8 @@ class Supervisor:
     def _close_inherited(self) -> None:
         os.close(self._wake_read)
         os.close(self._wake_write)
-        if self._metrics is not None:
-            self._metrics.close_in_child()
+        for service in self._services:
+            service.close_in_child()
 
     def _sleep(self, seconds: float) -> None:
         lease = self._lease.fileno()

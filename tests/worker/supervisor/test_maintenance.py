@@ -11,6 +11,8 @@ from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
+from django_tenantqueue.duties import LOCKED_SECONDS, WhenDue
+from django_tenantqueue.features import Duty
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries import control as queries
@@ -18,13 +20,7 @@ from django_tenantqueue.queries.locks import KEY, LockKey
 from django_tenantqueue.worker.connection import connect
 from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
-from django_tenantqueue.worker.supervisor.maintenance import (
-    LOCKED_SECONDS,
-    STANDBY_SECONDS,
-    Duty,
-    Maintenance,
-    WhenDue,
-)
+from django_tenantqueue.worker.supervisor.maintenance import STANDBY_SECONDS, Maintenance
 from tests.factories import make_job, make_queue, state_of, states_of
 from tests.process.workers import wait_until
 from tests.timing import assert_within

@@ -1,1 +1,0 @@
-"""Alerts: what rules find wrong, and the messages that tell it."""

@@ -1,0 +1,297 @@
+"""Alert rules, and the alerts that they have opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_lazy as _
+
+from ...admin.base import EmptyList, TenantQueueModelAdmin
+from ...admin.filters import TenantFilter
+from ...admin.formats import NOTHING, badge, badges, duration_text, failure_text, moment, unbroken
+from ...admin.links import link_to
+from ...admin.live_admin import TunedAdmin
+from ...admin.live_forms import SingleTuneForm
+from ...exceptions import TenantQueueError
+from ...models import Job
+from ...status.masking import MASK
+from . import rules as operations
+from .delivery import enqueue_test
+from .models import Alert, AlertRule
+from .open_alerts import rule_of, visible_alerts
+
+
+class AlertRuleForm(SingleTuneForm):
+    """A rule. Its secret is never shown: an empty input leaves it, a dash removes it."""
+
+    class Meta:
+        widgets = {"emails": forms.Textarea({"rows": 2, "cols": 60})}
+
+    webhook_secret = forms.CharField(
+        label=_("Signing secret"),
+        required=False,
+        max_length=200,
+        widget=forms.PasswordInput({"autocomplete": "off", "class": "vTextField"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "webhook_secret" not in self.fields:
+            return
+        field = self.fields["webhook_secret"]
+        field.show_hidden_initial = False
+        self.initial["webhook_secret"] = ""
+        text = gettext("“whsec_” and 24 to 64 bytes in Base64. Empty: requests are not signed.")
+        if getattr(self.instance, "webhook_secret", ""):
+            field.widget.attrs["placeholder"] = MASK
+            text = gettext("One is set. Empty leaves it as it is; “-” removes it.")
+        field.help_text = text
+
+    def clean_webhook_secret(self) -> str:
+        """Return the secret that the rule will have."""
+        given = str(self.cleaned_data["webhook_secret"]).strip()
+        return "" if given == "-" else given or str(getattr(self.instance, "webhook_secret", ""))
+
+    def clean(self) -> dict[str, Any] | None:
+        """Check what belongs together."""
+        cleaned = super().clean()
+        if not self.errors and not self.is_switch:
+            self.wanted_row().clean()
+        return cleaned
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(TunedAdmin[AlertRule]):
+    """What is watched, and who is told."""
+
+    form = AlertRuleForm
+    change_form_template = "admin/tenantqueue/alertrule/change_form.html"
+    buttons = {"_send_test": "send_test"}
+    export_name = "alert-rules"
+    not_exported = ("webhook_url", "webhook_secret")
+    of_all_tenants = Q(tenant="")
+    empty_list = EmptyList(
+        _("There are no alert rules."),
+        _("Add one here. It tells a chat, an address or a log what goes wrong."),
+    )
+    list_display = ("title", "now", "limit", "to", "checked", "enabled")
+    list_display_links = ("title",)
+    list_editable = ("enabled",)
+    list_filter = ("kind", "enabled", TenantFilter)
+    search_fields = ("name",)
+    search_help_text = _("A part of the name.")
+    ordering = ("tenant", "name")
+    actions = ("enable_selected", "disable_selected")
+    tunable = operations.TUNABLE
+    add = staticmethod(operations.add_alert_rule)
+    masked = {"webhook_url": "url_shown", "webhook_secret": "secret_shown"}
+    operation = staticmethod(operations.tune_alert_rule)
+    delete = staticmethod(operations.delete_alert_rules)
+    readonly_fields = ("now", "checked", "failure", "created_at")
+    fieldsets = (
+        (None, {"fields": ("name", "enabled")}),
+        (_("Condition"), {"fields": ("kind", ("threshold", "range_minutes"))}),
+        (
+            _("Where"),
+            {
+                "fields": (("tenant", "queue"), "task"),
+                "description": _("Sessions and monitors have a tenant alone."),
+            },
+        ),
+        (
+            _("Whom to tell"),
+            {"fields": ("webhook_url", "webhook_format", "webhook_secret", "emails", "log")},
+        ),
+        (
+            _("How often"),
+            {
+                "fields": (
+                    "tell_resolved",
+                    ("repeat_minutes", "max_per_hour"),
+                    ("quiet_from", "quiet_until"),
+                    "time_zone",
+                )
+            },
+        ),
+        (_("Now"), {"fields": ("now", "checked", "failure", "created_at")}),
+    )
+
+    def load(self, rows: Any) -> None:
+        """Give each rule its open alerts: one statement."""
+        ids = [row.pk for row in rows]
+        found = Alert.objects.using(self.using).filter(rule__in=ids, resolved_at__isnull=True)
+        counts = dict(found.order_by().values_list("rule").annotate(Count("pk")))
+        for row in rows:
+            row.open = counts.get(row.pk, 0)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return what is deleted: the rules, with their alerts, which need no permission."""
+        return [str(obj) for obj in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
+
+    def send_test(self, request: HttpRequest, rules: QuerySet[AlertRule]) -> None:
+        """Send a message to each receiver of a rule."""
+        try:
+            with transaction.atomic(using=self.using):
+                jobs = enqueue_test(self.using, rules.get())
+        except TenantQueueError as error:
+            text = gettext("Nothing was enqueued: %s") % error
+            self.message_user(request, text, messages.ERROR)
+            return
+        if not jobs:
+            text = gettext("The rule has no receiver: set a webhook, an address or the log.")
+            self.message_user(request, text, messages.WARNING)
+            return
+        shown = [link_to(self.admin_site, request, Job, job.pk, f"#{job.pk}") for job in jobs]
+        links = format_html_join(", ", "{}", ((link,) for link in shown))
+        told = gettext("Test messages are on their way. Jobs:")
+        self.message_user(request, format_html("{} {}", told, links), messages.SUCCESS)
+
+    @admin.action(permissions=["change"], description=_("Enable selected alert rules"))
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        """Let rules be checked."""
+        self.switch(request, queryset, "enabled", True, operations.enable_alert_rules)
+
+    @admin.action(permissions=["change"], description=_("Disable selected alert rules"))
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet[AlertRule]) -> None:
+        """Let rules be checked no more."""
+        self.switch(request, queryset, "enabled", False, operations.disable_alert_rules)
+
+    @admin.display(description=_("alert rule"), ordering="name")
+    def title(self, row: AlertRule) -> SafeString:
+        """Return its name, its kind, and where it looks."""
+        where = " / ".join(part for part in (row.tenant, row.queue, row.task) if part)
+        text = f"{row.get_kind_display()} · {where or gettext('everywhere')}"
+        return format_html("{}<br><small>{}</small>", row.name, text)
+
+    @admin.display(description=_("now"))
+    def now(self, row: AlertRule) -> SafeString | str:
+        """Return how many alerts are open, and whether the rule cannot be checked."""
+        labels = []
+        count = getattr(row, "open", 0)
+        if count:
+            labels.append(badge("error", gettext("%d open") % count))
+        if row.last_error:
+            labels.append(badge("error", gettext("cannot be checked")))
+        return badges(labels) or NOTHING
+
+    @admin.display(description=_("threshold"))
+    def limit(self, row: AlertRule) -> str:
+        """Return the threshold with its unit."""
+        kind = AlertRule.Kind
+        match row.kind:
+            case kind.WAIT | kind.NO_WORKER | kind.LATE_SCHEDULE:
+                return duration_text(row.least)
+            case kind.FAILURE_RATE:
+                return f"{row.least:g} %"
+            case kind.WAITING | kind.FAILED_JOB | kind.FAILING_SCHEDULE:
+                return f"{row.least:,.0f}"
+        return NOTHING
+
+    @admin.display(description=_("tells"))
+    def to(self, row: AlertRule) -> str:
+        """Return whom it tells."""
+        parts = [row.shown_url, ", ".join(row.addresses), gettext("log") if row.log else ""]
+        return "; ".join(part for part in parts if part) or NOTHING
+
+    @admin.display(description=_("last check"), ordering="-checked_at")
+    def checked(self, row: AlertRule) -> SafeString | str:
+        """Return when it was checked."""
+        return moment(row.checked_at)
+
+    @admin.display(description=_("error"))
+    def failure(self, row: AlertRule) -> SafeString | str:
+        """Return why it cannot be checked."""
+        return failure_text(row.last_error, row.checked_at)
+
+    @admin.display(description=_("webhook"))
+    def url_shown(self, row: AlertRule) -> str:
+        """Return the address without its path."""
+        return row.shown_url or NOTHING
+
+    @admin.display(description=_("signing secret"))
+    def secret_shown(self, row: AlertRule) -> str:
+        """Return whether there is one."""
+        return MASK if row.webhook_secret else NOTHING
+
+
+class OpenFilter(admin.SimpleListFilter):
+    """Alerts that are open, or resolved."""
+
+    title = _("state")
+    parameter_name = "open"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("yes", pgettext("alert", "open")), ("no", _("resolved"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
+        """Return the alerts of the choice."""
+        if self.value() in ("yes", "no"):
+            return queryset.filter(resolved_at__isnull=self.value() == "yes")
+        return queryset
+
+
+@admin.register(Alert)
+class AlertAdmin(TenantQueueModelAdmin[Alert]):
+    """Shows what rules have found; nothing can be set."""
+
+    addable = changeable = False
+    export_name = "alerts"
+    refreshes = True
+    empty_list = EmptyList(
+        _("No rule has found anything."), _("Add a rule to the list of alert rules.")
+    )
+    list_display = ("state", "label", "text", "rule_link", "opened", "lasted", "told")
+    list_display_links = ("label",)
+    list_filter = (OpenFilter, "rule__kind")
+    list_select_related = ("rule",)
+    list_per_page = 100
+    sortable_by = ()
+    fields = ("state", "label", "text", "rule_link", "opened", "lasted", "seen", "told")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
+        """Return the alerts that the user may see."""
+        return visible_alerts(request, super().get_queryset(request))
+
+    @admin.display(description=_("state"))
+    def state(self, alert: Alert) -> SafeString:
+        """Return whether it is open."""
+        if alert.resolved_at:
+            return badge("held", gettext("resolved"))
+        return badge("error", pgettext("alert", "open"))
+
+    @admin.display(description=_("rule"))
+    def rule_link(self, alert: Alert) -> str:
+        """Return the rule."""
+        return rule_of(alert)
+
+    @admin.display(description=_("opened"))
+    def opened(self, alert: Alert) -> SafeString | str:
+        """Return when it began."""
+        return moment(alert.opened_at)
+
+    @admin.display(description=_("duration"))
+    def lasted(self, alert: Alert) -> SafeString:
+        """Return how long it has lasted."""
+        end = alert.resolved_at or timezone.now()
+        return unbroken(duration_text(end - alert.opened_at))
+
+    @admin.display(description=_("last seen"))
+    def seen(self, alert: Alert) -> SafeString | str:
+        """Return when it was seen last."""
+        return moment(alert.seen_at)
+
+    @admin.display(description=_("told"))
+    def told(self, alert: Alert) -> SafeString | str:
+        """Return when the last message told of it."""
+        return moment(alert.told_at)

@@ -1,0 +1,175 @@
+"""Checks alert rules: the part of the leader's maintenance.
+
+What a check opens and resolves, and the jobs that tell it, are in one transaction. So each is told
+once, whoever leads, also when the leader dies before or after.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+from itertools import islice
+
+from django.db import connections, transaction
+from django.db.models import Min
+from django.utils import timezone
+
+from ...batches import BATCH, SMALL_BATCH, STAMP_SECONDS
+from ...conf import get_settings, settings_of
+from ...status.amounts import LISTED, MESSAGE
+from ...text import clean_text
+from .conditions import find
+from .delivery import enqueue_message
+from .fleet import Fleet
+from .messages import make_message
+from .models import Alert, AlertRule
+from .settings import AlertSettings
+
+logger = logging.getLogger("django_tenantqueue")
+
+CHECK_RULES = SMALL_BATCH // 5
+"""Rules of one step. Halved: more commits. Doubled: the supervisor looks after its children
+later."""
+MOST_OPEN = 100
+"""Open alerts of one rule. Further objects open theirs when others are resolved. Halved: more of
+them wait. Doubled: the page of a rule that is too strict is twice as long."""
+SHARE = 0.02
+"""The share of its time that a leader spends on one rule at most: an expensive one is checked less
+often. Halved: half as often. Doubled: a few expensive rules delay other duties."""
+SEEN_EVERY = timedelta(seconds=STAMP_SECONDS)
+"""How often `seen_at` and the text of an open alert are written."""
+HOUR = timedelta(hours=1)
+
+
+def seconds_to_next_check(using: str) -> float | None:
+    """Return the seconds until a rule is due; None: there is none."""
+    rules = AlertRule.objects.using(using).filter(enabled=True)
+    next_at = rules.aggregate(first=Min("next_at"))["first"]
+    return None if next_at is None else float((next_at - timezone.now()).total_seconds())
+
+
+def check_rules(using: str, now: datetime | None = None) -> int:
+    """Check up to CHECK_RULES due rules; return how many there were.
+
+    Locks the rules, those that another session has locked are left. Rules that are due soon are
+    checked along, so that they share the reads. A rule whose check fails keeps its error; the
+    others go on. `now` is this process's clock if None.
+    """
+    moment = now or timezone.now()
+    soon = moment + timedelta(seconds=settings_of(AlertSettings).alert_interval / 2)
+    with transaction.atomic(using=using):
+        due = AlertRule.objects.using(using).filter(enabled=True, next_at__lte=soon)
+        rules = list(
+            due.order_by("next_at").select_for_update(no_key=True, skip_locked=True)[:CHECK_RULES]
+        )
+        fleet = Fleet(using, moment)
+        for rule in rules:
+            _check_alone(fleet, rule)
+        written = ("next_at", "checked_at", "last_error", "hour_at", "hour_sent", "left_out")
+        AlertRule.objects.using(using).bulk_update(rules, written)
+    return len(rules)
+
+
+def _check_alone(fleet: Fleet, rule: AlertRule) -> None:
+    began = time.monotonic()
+    error = ""
+    try:
+        with transaction.atomic(using=fleet.using):
+            _check(fleet, rule)
+    except Exception as failure:
+        raw = connections[fleet.using].connection
+        if raw is None or raw.closed:
+            raise
+        rule.refresh_from_db(fields=["hour_at", "hour_sent", "left_out"])
+        error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
+        logger.warning("alert rule %s (%s) cannot be checked: %s", rule.pk, rule, error)
+    interval = settings_of(AlertSettings).alert_interval
+    pause = max(interval, (time.monotonic() - began) / SHARE)
+    rule.last_error = error
+    rule.checked_at = fleet.now
+    rule.next_at = fleet.now + timedelta(seconds=pause)
+
+
+def _check(fleet: Fleet, rule: AlertRule) -> None:
+    """Open, keep and resolve the alerts of a rule, and enqueue the message that tells it."""
+    now, alerts = fleet.now, Alert.objects.using(fleet.using)
+    stored = {alert.key: alert for alert in alerts.filter(rule=rule, resolved_at__isnull=True)}
+    first = islice(find(fleet, rule, stored), MOST_OPEN)
+    found = {sighting.key: sighting for sighting in first}
+    quiet = rule.is_quiet(now)
+    changed = []
+    for key, alert in stored.items():
+        if key not in found:
+            _resolve(rule, alert, now, quiet=quiet)
+            changed.append(alert)
+            continue
+        repeat = _is_repeated(rule, alert, now)
+        if repeat or now - alert.seen_at >= SEEN_EVERY:
+            alert.seen_at, alert.text = now, found[key].text
+            alert.pending = alert.pending or repeat
+            changed.append(alert)
+    if changed:
+        alerts.bulk_update(changed, ("resolved_at", "seen_at", "text", "pending"))
+    alerts.bulk_create(
+        Alert(
+            rule=rule,
+            tenant=s.tenant or rule.tenant,
+            key=key,
+            label=s.label,
+            text=s.text,
+            opened_at=now,
+            seen_at=now,
+        )
+        for key, s in found.items()
+        if key not in stored
+    )
+    if not quiet:
+        _tell(fleet, rule)
+
+
+def _resolve(rule: AlertRule, alert: Alert, now: datetime, *, quiet: bool) -> None:
+    """Resolve an alert. One that is not told yet is told after the quiet hours, else left out."""
+    alert.resolved_at = now
+    if alert.told_at is not None:
+        alert.pending = rule.tell_resolved
+    elif not quiet:  # the limit of messages is reached
+        alert.pending = False
+        rule.left_out += 1
+
+
+def _is_repeated(rule: AlertRule, alert: Alert, now: datetime) -> bool:
+    if rule.repeat_minutes is None or alert.told_at is None:
+        return False
+    return now - alert.told_at >= timedelta(minutes=rule.repeat_minutes)
+
+
+def _tell(fleet: Fleet, rule: AlertRule) -> None:
+    """Enqueue one message of all that is to tell, unless the limit of the hour is reached."""
+    now = fleet.now
+    if rule.hour_at is None or now - rule.hour_at >= HOUR:
+        rule.hour_at, rule.hour_sent = now, 0
+    if rule.hour_sent >= rule.max_per_hour:
+        return
+    pending = Alert.objects.using(fleet.using).filter(rule=rule, pending=True)
+    told = list(pending.order_by("id")[:LISTED])
+    if not told and not rule.left_out:
+        return
+    more = pending.count() - len(told)
+    message = make_message(rule, told, now=now, more=more, left_out=rule.left_out)
+    enqueue_message(fleet.using, rule, message)
+    pending.update(pending=False, told_at=now)
+    rule.hour_sent += 1
+    rule.left_out = 0
+
+
+def prune_alerts(using: str, now: datetime | None = None) -> int:
+    """Delete alerts that were resolved before TENANTQUEUE["CHANGES_KEEP"] days; return how many."""
+    keep = get_settings().changes_keep
+    if keep is None:
+        return 0
+    alerts = Alert.objects.using(using)
+    before = (now or timezone.now()) - timedelta(days=keep)
+    old = alerts.filter(resolved_at__lt=before).order_by("resolved_at").values("pk")[:BATCH]
+    count, _ = alerts.filter(pk__in=old).delete()
+    return count

@@ -1,0 +1,75 @@
+"""What the rules of one check look at. Each read is bounded, and shared by the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+
+from ...queries.fleet import HeldJobs, StuckLine, list_held, list_stuck_lines
+from ...queries.tasks import TaskWait, list_ready_tasks
+from ...status.amounts import COUNTED_TO, VISITED
+from ...status.queue_troubles import Busy, walk_busy
+from ...status.takers import Takers, read_takers
+from .models import COUNTED_JOBS
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Something wrong: the object, by a key that stays and a label to read, and what it is.
+
+    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
+    """
+
+    key: str
+    label: str
+    text: str
+    tenant: str = ""
+
+
+class Fleet:
+    """What the rules of one check look at, each part read at most once."""
+
+    def __init__(self, using: str, now: datetime) -> None:
+        self.using = using
+        self.now = now
+        self.busy = cache(self._busy)
+        self.ready_tasks = cache(self._ready_tasks)
+
+    def _busy(self, tenant: str) -> Busy:
+        """Return the queues with jobs: of a tenant, or of all ("")."""
+        return walk_busy(self.using, [tenant] if tenant else None)
+
+    def _ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
+        """Return the ready jobs by task in the queues of a tenant, or of a name ("": all).
+
+        COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
+        """
+        ids = [q.id for q in self.busy(tenant).queues if q.name == (queue or q.name)]
+        found: dict[int, list[TaskWait]] = {}
+        left, read = COUNTED_JOBS, 0
+        # those with fewer jobs than their share leave the rest to the others
+        while ids and (most := left // len(ids)) > read:
+            found |= {queue_id: [] for queue_id in ids}
+            for row in list_ready_tasks(self.using, ids, most=most):
+                found[row.queue_id].append(row)
+            counts = {queue_id: sum(row.jobs for row in found[queue_id]) for queue_id in ids}
+            left -= sum(counts.values())
+            read = most
+            ids = [queue_id for queue_id in ids if counts[queue_id] >= most]
+        return [row for rows in found.values() for row in rows]
+
+    @cached_property
+    def takers(self) -> Takers:
+        """The queues that workers serve."""
+        return read_takers(self.using)
+
+    @cached_property
+    def held(self) -> list[HeldJobs]:
+        """What gates hold, by queues: of each gate those of the longest waits. Not counted."""
+        return list_held(self.using, listed=COUNTED_TO, visits=VISITED, most=1)
+
+    @cached_property
+    def lines(self) -> list[StuckLine]:
+        """Lines of held jobs that move no more."""
+        return list_stuck_lines(self.using, most=VISITED)

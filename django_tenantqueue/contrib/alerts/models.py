@@ -1,0 +1,346 @@
+"""Alert rules, and the alerts that they have opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, validate_email
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...exceptions import InvalidOption
+from ...models import columns
+from ...models.figure import FAILING_SHARE
+from ...webhooks import SECRET_PREFIX, read_secret
+from ..schedules.recurrence import read_zone
+
+COUNTED_JOBS = 100_000
+"""Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
+shorter waits are found later. Doubled: the leader counts for twice as long."""
+
+
+class AlertRule(models.Model):
+    """When to tell whom that something is wrong. The leader's maintenance checks it."""
+
+    class Kind(models.TextChoices):
+        """What is watched."""
+
+        WAITING = "waiting", _("too many waiting jobs")
+        WAIT = "wait", _("long wait")
+        FAILURE_RATE = "failure_rate", _("high failure rate")
+        NO_WORKER = "no_worker", _("no worker")
+        LATE_SCHEDULE = "late_schedule", _("late schedule")
+        HALTED_SESSION = "halted_session", _("halted session")
+        STOPPED_MONITOR = "stopped_monitor", _("stopped monitor")
+        FAILED_JOB = "failed_job", _("failed jobs")
+        HELD = "held", _("held jobs")
+        DEAD_WORKER = "dead_worker", _("dead worker")
+        FAILING_SCHEDULE = "failing_schedule", _("failing schedule")
+
+    class Format(models.TextChoices):
+        """What is posted to a webhook."""
+
+        JSON = "json", _("JSON")
+        SLACK = "slack", _("Slack")
+
+    name = models.CharField(_("name"), max_length=200)
+    kind = models.CharField(_("alert on"), max_length=20, choices=Kind.choices)
+    threshold = models.FloatField(
+        _("threshold"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
+        help_text=_(
+            "Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a "
+            "schedule in a row; for a long wait, held jobs, no worker and a late schedule: "
+            "seconds. Empty: the default of the kind."
+        ),
+    )
+    range_minutes = models.IntegerField(
+        _("range"),
+        default=60,
+        db_default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text=_("Failures and deaths of workers in this number of minutes count."),
+    )
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: all.")
+    )
+    queue = models.CharField(
+        _("queue"), max_length=100, blank=True, default="", help_text=_("Empty: all.")
+    )
+    task = models.CharField(
+        _("task"), max_length=500, blank=True, default="", help_text=_("Empty: all.")
+    )
+    webhook_url = models.CharField(
+        _("webhook"), max_length=2000, blank=True, default="", help_text=_("https://…")
+    )
+    webhook_format = models.CharField(
+        _("format"), max_length=10, choices=Format.choices, default=Format.JSON
+    )
+    webhook_secret = models.CharField(
+        _("signing secret"),
+        max_length=200,
+        blank=True,
+        default="",
+        help_text=_("“whsec_” and 24 to 64 bytes in Base64. Empty: requests are not signed."),
+    )
+    emails = models.TextField(
+        _("e-mail to"), blank=True, default="", help_text=_("Addresses, separated by commas.")
+    )
+    log = models.BooleanField(
+        _("write to the log"),
+        default=False,
+        db_default=False,
+        help_text=_("Of the worker that delivers: the logger django_tenantqueue.alerts."),
+    )
+    tell_resolved = models.BooleanField(_("tell what is resolved"), default=True, db_default=True)
+    repeat_minutes = models.IntegerField(
+        _("repeat after"),
+        null=True,
+        blank=True,
+        default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(525_600)],
+        help_text=_("Minutes until an open alert is told again. Empty: it is told once."),
+    )
+    max_per_hour = models.IntegerField(
+        _("messages per hour"),
+        default=12,
+        db_default=12,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+        help_text=_("At most. The first message after it says how many alerts were left out."),
+    )
+    quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
+    quiet_until = models.TimeField(
+        _("quiet until"),
+        null=True,
+        blank=True,
+        help_text=_("What opens in quiet hours is told after them."),
+    )
+    time_zone = columns.time_zone()
+    enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+    next_at = models.DateTimeField(_("next check"), db_default=Now(), editable=False)
+    hour_at = models.DateTimeField(null=True, editable=False)
+    """When the first message of the counted hour was sent."""
+    hour_sent = models.IntegerField(default=0, db_default=0, editable=False)
+    left_out = models.IntegerField(default=0, db_default=0, editable=False)
+    """Alerts that opened and were resolved while no message was allowed."""
+    checked_at = models.DateTimeField(_("last check"), null=True, editable=False)
+    last_error = models.TextField(_("error"), default="", db_default="", editable=False)
+
+    class Meta:
+        verbose_name = _("alert rule")
+        verbose_name_plural = _("alert rules")
+        ordering = ("tenant", "name")
+        indexes = (
+            models.Index(
+                fields=("next_at",), condition=Q(enabled=True), name="tenantqueue_alertrule_due"
+            ),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_alertrule_unique"),
+            models.CheckConstraint(
+                condition=Q(
+                    kind__in=(
+                        *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
+                        *("halted_session", "stopped_monitor", "failed_job", "held", "dead_worker"),
+                        "failing_schedule",
+                    )
+                ),
+                name="tenantqueue_alertrule_kind",
+            ),
+            models.CheckConstraint(
+                condition=Q(webhook_format__in=("json", "slack")),
+                name="tenantqueue_alertrule_format",
+            ),
+            models.CheckConstraint(
+                condition=Q(threshold__isnull=True) | Q(threshold__gte=0.0),
+                name="tenantqueue_alertrule_threshold",
+            ),
+            models.CheckConstraint(
+                condition=Q(range_minutes__gte=1, max_per_hour__gte=1)
+                & (Q(repeat_minutes__isnull=True) | Q(repeat_minutes__gte=1)),
+                name="tenantqueue_alertrule_times",
+            ),
+            models.CheckConstraint(
+                condition=Q(quiet_from__isnull=True, quiet_until__isnull=True)
+                | Q(quiet_from__isnull=False, quiet_until__isnull=False),
+                name="tenantqueue_alertrule_quiet",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant} / {self.name}" if self.tenant else self.name
+
+    @property
+    def least(self) -> float:
+        """The threshold, or that of the kind."""
+        return KINDS[self.kind].threshold if self.threshold is None else self.threshold
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where e-mails go."""
+        return [part.strip() for part in self.emails.split(",") if part.strip()]
+
+    @property
+    def channels(self) -> list[str]:
+        """The ways on which its messages go."""
+        used = {"webhook": self.webhook_url, "email": self.addresses, "log": self.log}
+        return [name for name, is_used in used.items() if is_used]
+
+    @property
+    def shown_url(self) -> str:
+        """The address of the webhook without its path, which may be secret."""
+        if not self.webhook_url:
+            return ""
+        parts = urlsplit(self.webhook_url)
+        return f"{parts.scheme}://{parts.hostname}/…"
+
+    @property
+    def signing_key(self) -> bytes:
+        """The bytes of the secret."""
+        return read_secret(self.webhook_secret)
+
+    def is_quiet(self, now: datetime) -> bool:
+        """Return whether a moment is in the quiet hours. Raises InvalidOption for a wrong zone."""
+        start, end = self.quiet_from, self.quiet_until
+        if start is None or end is None:
+            return False
+        local: time = now.astimezone(read_zone(self.time_zone)).time()
+        return start <= local < end if start <= end else local >= start or local < end
+
+    def clean(self) -> None:
+        """Check what belongs together; raise ValidationError."""
+        errors: dict[str, Any] = {}
+        if kind := KINDS.get(self.kind):
+            for name in ("queue", "task"):
+                if getattr(self, name) and name not in kind.scopes:
+                    errors[name] = gettext("Leave it empty: alerts of this kind have none.")
+            if self.tenant and not kind.of_tenants:
+                errors["tenant"] = gettext("Leave it empty: alerts of this kind have none.")
+        if self.kind == self.Kind.WAITING and self.task and self.least >= COUNTED_JOBS:
+            text = gettext("At most %s jobs are counted when a task is named: give fewer.")
+            errors["threshold"] = text % f"{COUNTED_JOBS:,}"
+        if self.webhook_url and not is_address(self.webhook_url):
+            errors["webhook_url"] = gettext("Give an address that begins with https:// or http://.")
+        if self.webhook_secret:
+            try:
+                is_long = 24 <= len(self.signing_key) <= 64
+            except ValueError:
+                is_long = False
+            if not is_long or not self.webhook_secret.startswith(SECRET_PREFIX):
+                errors["webhook_secret"] = gettext(
+                    "Give “whsec_” and 24 to 64 random bytes in Base64."
+                )
+        try:
+            for address in self.addresses:
+                validate_email(address)
+        except ValidationError as error:
+            errors["emails"] = error
+        if (self.quiet_from is None) != (self.quiet_until is None):
+            errors["quiet_until"] = gettext("Give both times, or none.")
+        try:
+            read_zone(self.time_zone)
+        except InvalidOption as error:
+            errors["time_zone"] = str(error)
+        if errors:
+            raise ValidationError(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfAlert:
+    """What rules of one kind may name besides a tenant, and their threshold if they name none."""
+
+    scopes: Sequence[str]
+    threshold: float = 0.0
+    of_tenants: bool = True
+    """Whether a rule may name a tenant: workers have none."""
+
+
+KINDS: Final = {
+    AlertRule.Kind.WAITING.value: KindOfAlert(("queue", "task"), 1000.0),
+    AlertRule.Kind.WAIT.value: KindOfAlert(("queue", "task"), 300.0),
+    AlertRule.Kind.FAILURE_RATE.value: KindOfAlert(("queue", "task"), 100 * FAILING_SHARE),
+    AlertRule.Kind.NO_WORKER.value: KindOfAlert(("queue", "task"), 60.0),
+    AlertRule.Kind.LATE_SCHEDULE.value: KindOfAlert(("queue", "task"), 60.0),
+    AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
+    AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),
+    AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
+    AlertRule.Kind.HELD.value: KindOfAlert(("queue",), 300.0),
+    AlertRule.Kind.DEAD_WORKER.value: KindOfAlert((), of_tenants=False),
+    AlertRule.Kind.FAILING_SCHEDULE.value: KindOfAlert(("queue", "task"), 3.0),
+}
+"""What each kind takes."""
+
+
+def is_address(url: str) -> bool:
+    """Return whether messages can be posted to an address."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return (
+        parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and parts.username is None
+        and port != 0
+    )
+
+
+class Alert(models.Model):
+    """Something that a rule has found, from when it began until it is over.
+
+    A rule has one open alert of an object. `pending`: there is something to tell that no message
+    has told yet.
+    """
+
+    rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, verbose_name=_("rule"))
+    tenant = models.TextField(default="", editable=False)
+    """Whose object it is; "" is no tenant, or all of them."""
+    key = models.TextField(editable=False)
+    """The object, as the rule finds it again."""
+    label = models.TextField(_("object"))
+    text = models.TextField(_("what is wrong"))
+    opened_at = models.DateTimeField(_("opened"))
+    seen_at = models.DateTimeField(_("last seen"))
+    resolved_at = models.DateTimeField(_("resolved"), null=True)
+    told_at = models.DateTimeField(_("told"), null=True)
+    pending = models.BooleanField(_("not told yet"), default=True)
+
+    class Meta:
+        verbose_name = _("alert")
+        verbose_name_plural = _("alerts")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        indexes = (
+            models.Index(
+                fields=("rule", "id"), condition=Q(pending=True), name="tenantqueue_alert_pending"
+            ),
+            models.Index(
+                fields=("resolved_at",),
+                condition=Q(resolved_at__isnull=False),
+                name="tenantqueue_alert_resolved",
+            ),
+        )
+        constraints = (
+            models.UniqueConstraint(
+                fields=("rule", "key"),
+                condition=Q(resolved_at__isnull=True),
+                name="tenantqueue_alert_open",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.label} #{self.pk}"

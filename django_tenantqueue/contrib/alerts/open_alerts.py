@@ -1,0 +1,53 @@
+"""The alerts that a user may see, and the line about open ones on the first page."""
+
+from __future__ import annotations
+
+from django.db.models import Case, F, QuerySet, Value, When
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext
+
+from ...admin.formats import counted
+from ...admin.visible import is_limited, may, only_visible
+from ...conf import get_settings
+from ...status.amounts import PAGE
+from ...status.problems import listed_text
+from .models import Alert
+
+
+def visible_alerts(request: HttpRequest, rows: QuerySet[Alert]) -> QuerySet[Alert]:
+    """Return the alerts that the user of a request may see, also those of rules of all tenants.
+
+    An alert without a tenant is about all of them: those who see some tenants do not see it.
+    """
+    if not is_limited(request):
+        return rows
+    own_rule = When(rule__tenant=F("tenant"), then=Value(False))
+    rows = only_visible(request, rows, "tenant").exclude(tenant="")
+    return rows.annotate(hides_rule=Case(own_rule, default=Value(True)))
+
+
+def rule_of(alert: Alert) -> str:
+    """Return the rule of an alert; its kind alone where it is of tenants that the user may not see.
+
+    The alert is one of visible_alerts().
+    """
+    if getattr(alert, "hides_rule", False):
+        return str(alert.rule.get_kind_display())
+    return str(alert.rule)
+
+
+def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
+    """Return that alerts are open, to those who may view them."""
+    if not may(request, "view", Alert):
+        return []
+    rows = Alert.objects.using(get_settings().database).filter(resolved_at__isnull=True)
+    rows = visible_alerts(request, rows).select_related("rule")
+    names = [rule_of(alert) for alert in rows.order_by("rule_id", "key")[:PAGE]]
+    if not names:
+        return []
+    rules = listed_text(list(dict.fromkeys(names)))
+    text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
+    url = reverse("admin:tenantqueue_alert_changelist")
+    values = {"count": counted(len(names), PAGE), "rules": rules}
+    return [{"text": text % values, "url": f"{url}?open=yes"}]

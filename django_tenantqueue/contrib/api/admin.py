@@ -1,0 +1,176 @@
+"""API tokens: made, revoked, and shown without what is secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import DateTimeField, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ...admin.base import EmptyList
+from ...admin.confirmation import confirm
+from ...admin.filters import TenantFilter
+from ...admin.formats import badge, moment
+from ...admin.live_admin import TunedAdmin
+from ...admin.live_forms import SingleTuneForm, SplitDateTime
+from . import tokens as operations
+from .models import ApiToken
+
+
+class ApiTokenForm(SingleTuneForm):
+    """A new token, or what can be tuned of one."""
+
+    scopes = forms.MultipleChoiceField(
+        label=_("Allows to"),
+        choices=ApiToken.Scope.choices,
+        initial=[ApiToken.Scope.READ.value, ApiToken.Scope.SUBMIT.value],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def clean_scopes(self) -> str:
+        """Return them as the row has them."""
+        return operations.ordered_scopes(self.cleaned_data["scopes"])
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse priorities that go from a higher number to a lower one."""
+        cleaned = super().clean()
+        first, last = (self.cleaned_data.get(name) for name in ("min_priority", "max_priority"))
+        if first is not None and last is not None and first > last and self.instance.pk is not None:
+            self.add_error("max_priority", gettext("The maximum must not be below the minimum."))
+        return cleaned
+
+
+class ValidFilter(admin.SimpleListFilter):
+    """Tokens that are valid, expired or revoked."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the choices."""
+        return [("valid", _("valid")), ("expired", _("expired")), ("revoked", _("revoked"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        """Return the tokens of the choice."""
+        is_over = Q(expires_at__lte=timezone.now())
+        match self.value():
+            case "valid":
+                return queryset.filter(revoked_at__isnull=True).exclude(is_over)
+            case "expired":
+                return queryset.filter(is_over, revoked_at__isnull=True)
+            case "revoked":
+                return queryset.filter(revoked_at__isnull=False)
+        return queryset
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(TunedAdmin[ApiToken]):
+    """Who may use the HTTP API. A token itself is shown once, when it is made."""
+
+    form = ApiTokenForm
+    change_form_template = "admin/tenantqueue/apitoken/change_form.html"
+    buttons = {"_revoke": "revoke_selected"}
+    export_name = "api-tokens"
+    not_exported = ("digest",)
+    of_all_tenants = Q(all_tenants=True)
+    empty_list = EmptyList(
+        _("There are no API tokens."),
+        _("Add one here, or on the command line:"),
+        "python manage.py createtoken billing --tenant acme --scope submit",
+    )
+    formfield_overrides = {DateTimeField: {"widget": SplitDateTime}}
+    list_display = ("title", "state", "scopes", "used", "expiry", "requests_per_minute")
+    list_display_links = ("title",)
+    list_editable = ("requests_per_minute",)
+    list_filter = (ValidFilter, TenantFilter)
+    search_fields = ("name", "start")
+    search_help_text = _("A part of the name, or the beginning of the token.")
+    ordering = ("tenant", "name")
+    actions = ("revoke_selected",)
+    fixed = ("name", "tenant", "all_tenants", "scopes")
+    tunable = operations.TUNABLE
+    operation = staticmethod(operations.tune_token)
+    readonly_fields = ("state", "start", "used", "created_at", "created_by")
+    fieldsets = (
+        (None, {"fields": ("name", ("tenant", "all_tenants"))}),
+        (
+            _("What it may do"),
+            {
+                "fields": (
+                    *("scopes", "queues", ("min_priority", "max_priority")),
+                    *("requests_per_minute", "expires_at"),
+                )
+            },
+        ),
+        (_("Now"), {"fields": ("state", "start", "used", "created_at", "created_by")}),
+    )
+
+    def form_values(self, request: HttpRequest, obj: ApiToken | None) -> dict[str, Any]:
+        """Return attributes of the form; the scopes of a token that is there are a text."""
+        values = super().form_values(request, obj)
+        return values if obj is None else {**values, "scopes": None}
+
+    def insert(self, row: ApiToken) -> None:
+        """Write a new token, and keep it for the page that shows it once."""
+        row.secret = operations.add_token(row, using=self.using)  # type: ignore[attr-defined]
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the token. No other page does, and none keeps it."""
+        page = self.page(
+            request,
+            "apitoken/made.html",
+            gettext("The API token %s") % obj,
+            secret=obj.secret,  # type: ignore[attr-defined]
+            list_url=self.list_url,
+        )
+        page["Cache-Control"] = "no-store"
+        return page
+
+    @admin.action(permissions=["change"], description=_("Revoke selected API tokens…"))
+    def revoke_selected(
+        self, request: HttpRequest, queryset: QuerySet[ApiToken]
+    ) -> HttpResponse | None:
+        """Ask, then revoke tokens."""
+        text = gettext("Requests with them are refused from now on. This cannot be undone.")
+        if page := confirm(self, request, queryset, gettext("Revoke"), text):
+            return page
+        count = operations.revoke_tokens(queryset.values_list("pk", flat=True), using=self.using)
+        told = ngettext("%d API token was revoked.", "%d API tokens were revoked.", count) % count
+        self.message_user(request, told, messages.SUCCESS if count else messages.WARNING)
+        return None
+
+    @admin.display(description=_("API token"), ordering="name")
+    def title(self, row: ApiToken) -> SafeString:
+        """Return its name, and whose it is."""
+        whose = gettext("all tenants") if row.all_tenants else row.tenant or gettext("no tenant")
+        return format_html("{}<br><small>{} · {}…</small>", row.name, whose, row.start)
+
+    @admin.display(description=_("state"))
+    def state(self, row: ApiToken) -> SafeString:
+        """Return whether it is valid."""
+        if row.revoked_at is not None:
+            return badge("error", gettext("revoked"))
+        return (
+            badge("success", gettext("valid"))
+            if row.is_valid()
+            else badge("held", gettext("expired"))
+        )
+
+    @admin.display(description=_("last use"), ordering="-last_used_at")
+    def used(self, row: ApiToken) -> SafeString | str:
+        """Return when it was used last, to the minute."""
+        return moment(row.last_used_at)
+
+    @admin.display(description=_("expires"), ordering="expires_at")
+    def expiry(self, row: ApiToken) -> SafeString | str:
+        """Return when it expires."""
+        return moment(row.expires_at)

@@ -1,0 +1,72 @@
+"""Does a request once, however often it is sent with the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from ...batches import BATCH
+from ...exceptions import IdempotencyKeyReused
+from . import queries
+from .models import ApiToken, IdempotencyKey
+
+KEEP_SECONDS = 86_400.0
+"""For how long the answer to a key is kept. Twice as long: twice as many rows. Half as long: a
+client that repeats a request later submits a second job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered."""
+
+    status: int
+    body: Any
+
+
+def do_once(
+    using: str,
+    token: ApiToken,
+    tenant: str,
+    key: str,
+    digest: str,
+    act: Callable[[], Answer],
+) -> Answer:
+    """Return the answer to the first request with this key of this token, doing it if this is it.
+
+    The key, the answer and what `act` writes are one transaction: nothing of it is there when `act`
+    raises. A request that comes meanwhile waits for its end. `digest`: what tells this request from
+    others. Raises IdempotencyKeyReused when the first one had another.
+    """
+    while True:
+        with transaction.atomic(using=using):
+            taken = queries.take_idempotency_key(
+                using,
+                token_id=token.pk,
+                key=key,
+                tenant=tenant,
+                digest=digest,
+                keep_seconds=KEEP_SECONDS,
+            )
+            rows = IdempotencyKey.objects.using(using)
+            if taken is not None:
+                answer = act()
+                rows.filter(pk=taken).update(status=answer.status, answer=answer.body)
+                return answer
+            first = rows.filter(token=token, key=key).first()
+        if first is None:  # pruned between the two statements
+            continue
+        if first.digest != digest:
+            raise IdempotencyKeyReused(
+                f"Idempotency-Key {key!r} was used for another request: give each request a key of "
+                "its own"
+            )
+        assert first.status is not None, "it was committed with its answer"
+        return Answer(first.status, first.answer)
+
+
+def prune_idempotency_keys(using: str) -> int:
+    """Delete keys whose answers are kept no longer; return how many."""
+    return queries.prune_idempotency_keys(using, keep_seconds=KEEP_SECONDS, most=BATCH)

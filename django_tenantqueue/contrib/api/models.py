@@ -1,0 +1,182 @@
+"""Tokens with which other programs use the HTTP API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.serializers.json import DjangoJSONEncoder
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...text import matches
+from .settings import MOST_REQUESTS
+
+LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400
+"""Priorities that a new token may give: those around all named ones."""
+
+
+class ApiToken(models.Model):
+    """The right of another program to act for one tenant, or for all of them.
+
+    The token itself is not stored: `digest` is its SHA-256 hash. A token has at least 256 random
+    bits, so that a slow hash would protect nothing more.
+    """
+
+    class Scope(models.TextChoices):
+        """What a token allows."""
+
+        READ = "read", _("read jobs, queues, sessions, monitors and schedules")
+        SUBMIT = "submit", _("submit, cancel and retry jobs")
+        HTTP = "http", _("submit HTTP jobs")
+        TUNE = "tune", _("tune queues, sessions, monitors, schedules and waiting jobs")
+
+    name = models.CharField(
+        _("name"), max_length=200, help_text=_("The program that uses it. Changes name it.")
+    )
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: no tenant.")
+    )
+    all_tenants = models.BooleanField(
+        _("all tenants"),
+        default=False,
+        db_default=False,
+        help_text=_("Each request names the tenant that it is about."),
+    )
+    scopes = models.CharField(_("scopes"), max_length=100)
+    """Separated by one space, in the order of Scope."""
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    start = models.CharField(_("begins with"), max_length=20, editable=False)
+    queues = models.CharField(
+        _("queues"),
+        max_length=1000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_(
+            "Queues that the token may name, separated by commas. * stands for any text. Empty: "
+            "queues that the tenant has, and those that a task or the settings name."
+        ),
+    )
+    min_priority = models.SmallIntegerField(
+        _("priorities from"),
+        default=LOWEST_NUMBER,
+        db_default=LOWEST_NUMBER,
+        help_text=_("Priorities that the token may give. Lower numbers run first."),
+    )
+    max_priority = models.SmallIntegerField(
+        _("priorities to"), default=HIGHEST_NUMBER, db_default=HIGHEST_NUMBER
+    )
+    requests_per_minute = models.IntegerField(
+        _("requests/min"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_REQUESTS)],
+        help_text=_("At most. Empty: as API_REQUESTS_PER_MINUTE says."),
+    )
+    expires_at = models.DateTimeField(
+        _("expires"), null=True, blank=True, help_text=_("Empty: never.")
+    )
+    revoked_at = models.DateTimeField(_("revoked"), null=True, editable=False)
+    last_used_at = models.DateTimeField(_("last use"), null=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+    created_by = models.CharField(
+        _("created by"), max_length=200, default="", db_default="", editable=False
+    )
+
+    class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
+        ordering = ("tenant", "name")
+        default_permissions = ("add", "change", "view")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("tenant", "name"),
+                condition=Q(revoked_at__isnull=True),
+                name="tenantqueue_apitoken_unique",
+            ),
+            models.CheckConstraint(
+                condition=Q(all_tenants=False) | Q(tenant=""), name="tenantqueue_apitoken_tenant"
+            ),
+            models.CheckConstraint(
+                condition=Q(scopes__regex=r"^(read|submit|http|tune)( (read|submit|http|tune))*$"),
+                name="tenantqueue_apitoken_scopes",
+            ),
+            models.CheckConstraint(
+                condition=Q(min_priority__lte=F("max_priority")),
+                name="tenantqueue_apitoken_priorities",
+            ),
+            models.CheckConstraint(
+                condition=Q(requests_per_minute__isnull=True) | Q(requests_per_minute__gte=1),
+                name="tenantqueue_apitoken_rate",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant} / {self.name}" if self.tenant else self.name
+
+    @property
+    def scope_names(self) -> frozenset[str]:
+        """What it allows."""
+        return frozenset(self.scopes.split())
+
+    @property
+    def queue_patterns(self) -> list[str]:
+        """The queues that it names, if any."""
+        return [part.strip() for part in self.queues.split(",") if part.strip()]
+
+    def names_queue(self, name: str) -> bool:
+        """Return whether one of its queues is this one."""
+        return any(matches(name, pattern) for pattern in self.queue_patterns)
+
+    def is_valid(self, now: datetime | None = None) -> bool:
+        """Return whether it is neither revoked nor expired."""
+        return self.revoked_at is None and (
+            self.expires_at is None or self.expires_at > (now or timezone.now())
+        )
+
+    def clean(self) -> None:
+        """Refuse a tenant beside all tenants, and scopes that do not exist or do nothing alone."""
+        errors: dict[str, Any] = {}
+        if self.all_tenants and self.tenant:
+            errors["tenant"] = gettext("Leave it empty: the token is for all tenants.")
+        unknown = self.scope_names - set(ApiToken.Scope.values)
+        if unknown or not self.scope_names:
+            errors["scopes"] = gettext("Choose one or more of: %s.") % ", ".join(
+                ApiToken.Scope.values
+            )
+        if self.min_priority > self.max_priority:
+            errors["max_priority"] = gettext("The maximum must not be below the minimum.")
+        if errors:
+            raise ValidationError(errors)
+
+
+class IdempotencyKey(models.Model):
+    """The answer to a request that came with `Idempotency-Key`, written with what it has done.
+
+    `digest` is the SHA-256 hash of the request. `status` is NULL in the transaction of the request
+    alone.
+    """
+
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=255)
+    tenant = models.CharField(max_length=200, blank=True)
+    digest = models.CharField(max_length=64)
+    status = models.SmallIntegerField(null=True)
+    answer = models.JSONField(null=True, encoder=DjangoJSONEncoder)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = (
+            models.UniqueConstraint(
+                fields=("token", "key"), name="tenantqueue_idempotencykey_unique"
+            ),
+        )
+        indexes = (models.Index(fields=("created_at",), name="tenantqueue_idempotency_due"),)

@@ -1,0 +1,69 @@
+"""Routings of a tenant: which queue takes the jobs of a task or a category."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Path, Router
+
+from ...exceptions import RequestRefused
+from ..routing import operations
+from ..routing.models import Routing
+from . import schemas
+from .access import READ, TUNE, Needs, caller_of
+from .bearer import check_queue
+from .documents import operation
+from .jobs import answer
+
+router = Router(tags=["routings"])
+Pattern = Annotated[str, Path(min_length=1, max_length=500)]
+
+
+def _shown(row: Routing) -> dict[str, Any]:
+    return {"pattern": row.pattern, "queue": row.queue}
+
+
+@operation(router.get, "/routings", Needs(READ), {200: schemas.RoutingList})
+def list_routings(request: HttpRequest) -> HttpResponse:
+    """List routings of the tenant; those of every tenant are not among them."""
+    rows = operations.list_routings(tenant=caller_of(request).tenant)
+    return answer({"items": [_shown(row) for row in rows], "next": None})
+
+
+@operation(
+    router.put,
+    "/routings/{path:pattern}",
+    Needs(TUNE),
+    {200: schemas.RoutingDetails},
+    problems=(409,),
+)
+def set_routing(
+    request: HttpRequest, pattern: Pattern, changes: schemas.RoutingChanges
+) -> HttpResponse:
+    """Route new jobs whose name fits a pattern to a queue. `*` stands for any text."""
+    caller = caller_of(request)
+    _check_tenant(caller.tenant)
+    check_queue(caller.token, changes.queue)
+    with caller.acting():
+        row = operations.set_routing(pattern, changes.queue, tenant=caller.tenant)
+    return answer(_shown(row))
+
+
+@operation(router.delete, "/routings/{path:pattern}", Needs(TUNE), {200: schemas.RoutingDetails})
+def delete_routing(request: HttpRequest, pattern: Pattern) -> HttpResponse:
+    """Delete a routing, and return what it was."""
+    caller = caller_of(request)
+    _check_tenant(caller.tenant)
+    rows = operations.list_routings(tenant=caller.tenant)
+    found = next((row for row in rows if row.pattern == pattern), None)
+    with caller.acting():
+        if found is None or not operations.delete_routings([found.pk]):
+            raise RequestRefused(404, f"There is no routing of {pattern!r}.")
+    return answer(_shown(found))
+
+
+def _check_tenant(tenant: str) -> None:
+    """Refuse a token without a tenant: its routings would be those of every tenant."""
+    if not tenant:
+        raise RequestRefused(403, "Routings of every tenant are edited in the admin.")

@@ -1,0 +1,156 @@
+"""Tokens of the HTTP API: made, revoked, and recognised."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
+from ...conf import alias_of
+from ...operations.actor import current_actor
+from ...operations.tuning import Ids, add_row, check_columns, ids_of, row_of, switch_rows, tune_row
+from .models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
+from .queries import touch_token
+
+PREFIX = "tq_"
+"""What each token begins with, so that people and scanners of code recognise one."""
+SHOWN = 11
+"""Characters of a token that its row keeps, for those who look for it."""
+TUNABLE = ("queues", "min_priority", "max_priority", "requests_per_minute", "expires_at")
+"""Columns of a token that operators change."""
+SETTABLE = ("name", "tenant", "all_tenants", "scopes", *TUNABLE)
+"""Columns of a new token."""
+
+_known: dict[tuple[str, str], tuple[ApiToken, float]] = {}
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def create_token(
+    name: str,
+    *,
+    tenant: str = "",
+    all_tenants: bool = False,
+    scopes: Iterable[str] = (ApiToken.Scope.READ, ApiToken.Scope.SUBMIT),
+    expires_at: datetime | None = None,
+    requests_per_minute: int | None = None,
+    queues: Iterable[str] = (),
+    priorities: tuple[int, int] = (LOWEST_NUMBER, HIGHEST_NUMBER),
+    using: str | None = None,
+) -> tuple[ApiToken, str]:
+    """Make a token; return its row and the token itself, which cannot be read again.
+
+    `tenant`: "" is for jobs without a tenant. `scopes`: any of ApiToken.Scope. `queues`:
+    those that it may name, as patterns; none: those that exist or are declared. `priorities`: the
+    lowest and the highest number that it may give. Raises Django's ValidationError, also when the
+    tenant has a valid token of this name.
+    """
+    row = ApiToken(
+        name=name,
+        tenant=tenant,
+        all_tenants=all_tenants,
+        scopes=ordered_scopes(scopes),
+        expires_at=expires_at,
+        requests_per_minute=requests_per_minute,
+        queues=", ".join(queues),
+        min_priority=priorities[0],
+        max_priority=priorities[1],
+    )
+    return row, add_token(row, using=using)
+
+
+def ordered_scopes(scopes: Iterable[str]) -> str:
+    """Return scopes as a row has them: in the order of Scope, unknown ones last."""
+    given = dict.fromkeys(str(scope) for scope in scopes)
+    known = [scope for scope in ApiToken.Scope.values if scope in given]
+    return " ".join([*known, *(scope for scope in given if scope not in known)])
+
+
+def add_token(row: ApiToken, *, using: str | None = None) -> str:
+    """Check a new row, write it, and return its token. Raises Django's ValidationError."""
+    alias = alias_of(using)
+    secret = PREFIX + secrets.token_urlsafe(32)
+    row.digest, row.start = _digest(secret), secret[:SHOWN]
+    row.created_by = current_actor().name
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    add_row(alias, row, (*SETTABLE, "start"))
+    return secret
+
+
+def tune_token(token_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a token, which are TUNABLE. It acts within a second.
+
+    Raises InvalidOption for another column and Django's ValidationError for a bad value;
+    ApiToken.DoesNotExist.
+    """
+    alias = alias_of(using)
+    check_columns(changes, TUNABLE)
+    with transaction.atomic(using=alias):
+        wanted = row_of(ApiToken.objects.using(alias).select_for_update(no_key=True), token_id)
+        for name, value in changes.items():
+            setattr(wanted, name, value)
+        wanted.clean_fields()
+        wanted.clean()
+        tune_row(alias, ApiToken, token_id, changes, TUNABLE)
+    _known.clear()
+
+
+def revoke_token(token_id: int, *, using: str | None = None) -> bool:
+    """See revoke_tokens(). Return False when the token was revoked already, or does not exist."""
+    return bool(revoke_tokens([token_id], using=using))
+
+
+def revoke_tokens(ids: Ids, *, using: str | None = None) -> int:
+    """Let tokens be valid no more, for good; return how many were not revoked before.
+
+    This process refuses them at once, others within a second of the commit.
+    """
+    tokens = ApiToken.objects.filter(pk__in=ids_of(ids, ApiToken), revoked_at=None)
+    found = switch_rows(alias_of(using), tokens, {"revoked_at": timezone.now()})
+    _known.clear()
+    return len(found)
+
+
+def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
+    """Return the valid token that this is; None when there is none. Notes its use.
+
+    A process remembers a token for a second. The last use is written at most once a minute, in the
+    caller's transaction, and without waiting for a lock.
+    """
+    if not secret.startswith(PREFIX):
+        return None
+    alias = alias_of(using)
+    key, now = (alias, _digest(secret)), time.monotonic()
+    found = _known.get(key)
+    if found is None or found[1] < now:
+        token = ApiToken.objects.using(alias).filter(digest=key[1]).first()
+        if token is None:
+            return None
+        if len(_known) >= REMEMBERED:
+            _known.clear()
+        _known[key] = (token, now + REMEMBERED_SECONDS)
+    else:
+        token = found[0]
+    moment = timezone.now()
+    if not token.is_valid(moment):
+        return None
+    used = token.last_used_at
+    if used is None or (moment - used).total_seconds() > STAMP_SECONDS:
+        touch_token(alias, token.pk, STAMP_SECONDS)
+        token.last_used_at = moment
+    return token
+
+
+def allowed(token: ApiToken, scope: str, tenant: str) -> bool:
+    """Return whether a valid token has a scope for a tenant."""
+    return scope in token.scope_names and (token.all_tenants or token.tenant == tenant)

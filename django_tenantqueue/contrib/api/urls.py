@@ -1,0 +1,109 @@
+"""Include these: `path("api/", include("django_tenantqueue.contrib.api.urls"))`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import URLPattern, re_path
+from django.views.decorators.csrf import csrf_exempt
+
+from ...exceptions import Unsupported
+
+try:
+    import ninja  # noqa: F401
+except ImportError as error:
+    raise Unsupported(
+        f"the HTTP API needs a package that is missing here ({error.name}): "
+        "pip install 'django-tenantqueue[api]'"
+    ) from None
+
+from ninja.openapi.docs import Swagger
+from ninja.parser import Parser
+
+from . import follow, jobs, routings, tuning
+from .documents import DocumentedAPI
+from .problems import HANDLED, problem, problem_of
+
+app_name = "tenantqueue_api"
+
+
+class StrictParser(Parser):
+    """Reads what JSON has, and no NaN or Infinity, which Python reads, too."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Return the value of the body. Raises ValueError."""
+        return json.loads(request.body, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+api = DocumentedAPI(
+    title="django_tenantqueue",
+    version="1",
+    description="Submit jobs, follow them, and tune what a tenant has.",
+    urls_namespace=app_name,
+    docs=Swagger(),
+    parser=StrictParser(),
+)
+for kind in HANDLED:
+    api.add_exception_handler(kind, problem_of)
+for router in (
+    *(jobs.router, follow.router, tuning.queues, tuning.session_router),
+    *(tuning.monitors, tuning.schedule_router, routings.router),
+):
+    api.add_router("", router)
+
+
+def _as_problem(response: HttpResponseBase) -> HttpResponseBase:
+    """Return a problem in place of Django's answer to a method that there is not."""
+    if response.status_code != 405:
+        return response
+    allow = ", ".join(sorted(response.headers.get("Allow", "").split(", ")))
+    return problem(405, f"Use one of: {allow}.", {"Allow": allow})
+
+
+def _wrapped(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a view whose answers are all problems or successes, outside of ATOMIC_REQUESTS.
+
+    The operations have transactions of their own, and coroutines cannot be in one.
+    """
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return _as_problem(await view(request, *args, **kwargs))
+
+        wrapped: Callable[..., Any] = awaited
+    else:
+
+        @wraps(view)
+        def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return _as_problem(view(request, *args, **kwargs))
+
+        wrapped = called
+    for alias in settings.DATABASES:
+        wrapped = transaction.non_atomic_requests(using=alias)(wrapped)
+    return csrf_exempt(wrapped)
+
+
+@csrf_exempt
+def not_found(request: HttpRequest) -> HttpResponse:
+    """Answer 404 below the path of the API."""
+    return problem(404, f"There is no {request.path}.")
+
+
+urlpatterns: list[URLPattern] = []
+for pattern in api.urls[0]:
+    assert isinstance(pattern, URLPattern), "ninja makes no others"
+    pattern.callback = _wrapped(pattern.callback)
+    urlpatterns.append(pattern)
+urlpatterns.append(re_path(r"^.*$", not_found))

@@ -1,0 +1,178 @@
+"""Requests that wait for jobs: one thread of the process looks at the jobs of all of them.
+
+A request that waits holds no database connection, and under ASGI no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from asgiref.sync import SyncToAsync
+from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+
+from ...conf import get_settings, settings_of
+from ...exceptions import RequestRefused
+from ...models import Job
+from ...models.job import FIRST_PAUSE, LONGEST_PAUSE
+from ...status.callback_progress import show_details
+from . import shown
+from .access import Caller
+from .models import ApiToken
+from .settings import ApiSettings
+
+ASGI_WAITS, WSGI_WAITS = 100, 2
+"""Requests of one token that wait at once in a process, unless API_WAITS_PER_TOKEN has another
+number. Under WSGI each of them occupies one of the few threads of the server."""
+BUSY_SECONDS = 5
+"""`Retry-After` for a token with too many waiting requests."""
+
+
+class Wait:
+    """A request that waits. Its attributes are what the last look has found."""
+
+    def __init__(self, request: HttpRequest, caller: Caller, job_id: int, *, each: bool) -> None:
+        """`each`: wake the request at each look, not only when the job has ended."""
+        self.token_id, self.job_id, self.each = caller.token.pk, job_id, each
+        self.is_async = isinstance(request, ASGIRequest)
+        self.began = time.monotonic()
+        self.job: Job | None = None
+        self.is_refused = self.is_over = False
+        self.error: Exception | None = None
+        self._wake: Callable[[], object] = lambda: None
+
+    def tell(self, job: Job | None, *, is_refused: bool, error: Exception | None = None) -> None:
+        """Take what a look has found, in the thread that looks."""
+        self.job, self.is_refused, self.error = job, is_refused, error
+        self.is_over = job is None or job.is_final or is_refused
+        if self.each or self.is_over:
+            with suppress(RuntimeError):  # its event loop has ended
+                self._wake()
+
+    def change(self, seconds: float) -> None:
+        """Sleep until a look has found something. Raises its error."""
+        event = threading.Event()
+        self._wake = event.set
+        event.wait(seconds)
+        self._raise()
+
+    async def achange(self, seconds: float) -> None:
+        """See change()."""
+        loop, event = asyncio.get_running_loop(), asyncio.Event()
+        self._wake = lambda: loop.call_soon_threadsafe(event.set)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(event.wait(), seconds)
+        self._raise()
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+class Watcher:
+    """Looks at the jobs of all waits, in a thread that ends with the last of them."""
+
+    def __init__(self) -> None:
+        self.waits: set[Wait] = set()
+        self._lock = threading.Lock()
+        self._joined = threading.Event()
+        self.is_looking = False
+
+    def join(self, wait: Wait) -> None:
+        """Look at its job from now on. Raises RequestRefused, 429, when its token has too many."""
+        own = settings_of(ApiSettings).api_waits_per_token
+        most = own or (ASGI_WAITS if wait.is_async else WSGI_WAITS)
+        with self._lock:
+            if sum(other.token_id == wait.token_id for other in list(self.waits)) >= most:
+                raise RequestRefused(
+                    429,
+                    f"{most} requests of the token are waiting in this process already, which is "
+                    "the limit (API_WAITS_PER_TOKEN).",
+                    {"Retry-After": str(BUSY_SECONDS)},
+                )
+            self.waits.add(wait)
+            if not self.is_looking:
+                self.is_looking = True
+                threading.Thread(target=self._run, name="tenantqueue-waits", daemon=True).start()
+        self._joined.set()
+
+    def leave(self, wait: Wait) -> None:
+        """Look at it no more. Takes no lock: the garbage collector calls it at any time."""
+        self.waits.discard(wait)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._joined.clear()
+                with self._lock:
+                    waits = list(self.waits)
+                    if not waits:
+                        self.is_looking = False
+                        return
+                self._look(waits)
+                time.sleep(FIRST_PAUSE)
+                age = time.monotonic() - max(wait.began for wait in waits)
+                self._joined.wait(min(LONGEST_PAUSE - FIRST_PAUSE, age / 3))
+        finally:
+            connections.close_all()
+
+    def _look(self, waits: list[Wait]) -> None:
+        try:
+            using = get_settings().database
+            jobs = _read_jobs(using, waits)
+            valid = _valid_tokens(using, {wait.token_id for wait in waits})
+            if getattr(connections[using], "pool", None) is not None:
+                connections[using].close()  # gives it back; without a pool all waits share one
+        except Exception as error:  # noqa: BLE001 - each request answers with it
+            connections.close_all()
+            for wait in waits:
+                wait.tell(None, is_refused=False, error=error)
+            return
+        for wait in waits:
+            wait.tell(jobs.get(wait.job_id), is_refused=wait.token_id not in valid)
+
+
+def _read_jobs(using: str, waits: list[Wait]) -> dict[int, Job]:
+    rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
+    jobs = rows.find_many(wait.job_id for wait in waits)
+    followed = {wait.job_id for wait in waits if wait.each}
+    show_details(using, [job for pk, job in jobs.items() if pk in followed])
+    return jobs
+
+
+def _valid_tokens(using: str, ids: set[int]) -> set[int]:
+    tokens = ApiToken.objects.using(using).filter(pk__in=ids, revoked_at__isnull=True)
+    is_valid = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    return set(tokens.filter(is_valid).order_by().values_list("pk", flat=True))
+
+
+watcher = Watcher()
+
+
+def close_connections() -> None:
+    """Close the connections of this thread before a wait; the next statement opens another.
+
+    One inside a transaction is that of a test.
+    """
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()
+
+
+def end_thread() -> None:
+    """End the thread that Django keeps for a request under ASGI; sync code later gets another.
+
+    asgiref ends it like this after the request. One that was given to it stays.
+    """
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    if context is not None and getattr(context, "_executor", None) is None:
+        executor = SyncToAsync.context_to_thread_executor.pop(context, None)
+        if executor is not None:
+            executor.shutdown(wait=False)

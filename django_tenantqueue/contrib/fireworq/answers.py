@@ -1,0 +1,222 @@
+"""Who asks, and how it is answered: tokens, bodies, and errors in the form of Fireworq."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Concatenate, NoReturn, ParamSpec
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+
+from ...conf import get_settings, settings_of
+from ...exceptions import RequestRefused
+from ...models import Change, TenantQueue
+from ...operations.actor import acting_as
+from ...text import clean_text, is_storable
+from ..api.bearer import check_queue, seconds_to_wait
+from ..api.models import ApiToken
+from ..api.tokens import allowed, authenticate
+from .reads import find_queue
+from .settings import FireworqSettings
+
+P = ParamSpec("P")
+PLAIN = {"content_type": "text/plain; charset=utf-8"}
+LARGEST = 2**63 - 1
+"""Of a number in a body."""
+LONGEST_CATEGORY = 255
+"""Characters of a category, as in Fireworq. Indexes have it."""
+NETWORK = "the network"
+"""Who changes something without a token: see FIREWORQ_TENANT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, for which tenant. `token`: None where none is needed."""
+
+    using: str
+    tenant: str
+    token: ApiToken | None
+
+    def check(self, scope: str) -> None:
+        """Raise RequestRefused unless it may do what the scope says."""
+        if self.token is not None and not allowed(self.token, scope, self.tenant):
+            raise RequestRefused(
+                HTTPStatus.FORBIDDEN, f"The token {self.token.name!r} has no scope {scope!r}"
+            )
+
+    def check_queue(self, name: str) -> None:
+        """Raise RequestRefused when its token does not allow the queue."""
+        if self.token is not None:
+            check_queue(self.token, name)
+
+    def find_queue(self, name: str) -> TenantQueue:
+        """Return a queue of the tenant. Raises RequestRefused."""
+        found = find_queue(self.using, self.tenant, name) if is_storable(name) else None
+        if found is None:
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
+        return found
+
+
+View = Callable[Concatenate[HttpRequest, Caller, P], HttpResponse]
+
+
+def answers(**scopes: str) -> Callable[[View[P]], Callable[..., HttpResponse]]:
+    """Make a view of a function: `scopes` has the scope that each method needs.
+
+    HEAD is answered as GET. Another method is 405, a request without a valid token 401.
+    """
+
+    def wrap(view: View[P]) -> Callable[..., HttpResponse]:
+        @csrf_exempt  # a token is needed, and browsers are kept out: see _check_browser()
+        @never_cache
+        @wraps(view)
+        def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            try:
+                _check_browser(request)
+                caller = _caller(request)
+                method = "GET" if request.method == "HEAD" else str(request.method)
+                if method not in scopes:
+                    raise RequestRefused(
+                        HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(scopes)}
+                    )
+                caller.check(scopes[method])
+                name = NETWORK if caller.token is None else f"token {caller.token.name}"
+                with acting_as(name, Change.Source.API):
+                    return view(request, caller, *args, **kwargs)
+            except RequestRefused as refused:
+                return _refused(refused)
+
+        return answer
+
+    return wrap
+
+
+def _refused(error: RequestRefused) -> HttpResponse:
+    """Return the answer to a request: the status as text, and what is wrong."""
+    status = HTTPStatus(error.status)
+    content = f"{status.value} {status.phrase}"
+    if error.detail:
+        content += f"\n\n{clean_text(error.detail, 2000)}"
+    return HttpResponse(f"{content}\n", status=status, headers=error.headers, **PLAIN)
+
+
+def _check_browser(request: HttpRequest) -> None:
+    """Keep out what another site makes a browser send, with its network or stored password.
+
+    Browsers send Sec-Fetch-Site by HTTPS alone, and Origin always when they POST.
+    """
+    site, origin = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Origin")
+    is_other = origin is not None and origin.partition("://")[2] != request.get_host()
+    if is_other or site not in ("none", "same-origin"):
+        raise RequestRefused(HTTPStatus.FORBIDDEN, "Requests of other sites are not answered")
+
+
+def _caller(request: HttpRequest) -> Caller:
+    using, trusted = get_settings().database, settings_of(FireworqSettings).fireworq_tenant
+    tenant, secret = _credentials(request)
+    if secret is None and trusted is not None:
+        return Caller(using, trusted, None)
+    token = None if secret is None else authenticate(secret)
+    if token is not None and token.all_tenants and is_storable(tenant or ""):
+        named = tenant or ""
+    elif token is not None and not token.all_tenants and tenant in (None, "", token.tenant):
+        named = token.tenant
+    else:
+        raise RequestRefused(
+            HTTPStatus.UNAUTHORIZED, headers={"WWW-Authenticate": 'Basic realm="fireworq"'}
+        )
+    if seconds := seconds_to_wait(token):
+        raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, headers={"Retry-After": str(seconds)})
+    return Caller(using, named, token)
+
+
+def _credentials(request: HttpRequest) -> tuple[str | None, str | None]:
+    """Return the tenant and the token that a request names: None where it names none."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return None, value.strip()
+    if kind.lower() != "basic":
+        return None, None
+    try:
+        text = base64.b64decode(value.strip(), validate=True).decode()
+    except ValueError:
+        return None, ""
+    tenant, _, secret = text.rpartition(":")  # a token has no colon, but a tenant may have
+    return tenant, secret
+
+
+@csrf_exempt
+def unknown(request: HttpRequest) -> HttpResponse:
+    """Answer for an address that Fireworq does not have."""
+    return HttpResponse("404 page not found\n", status=HTTPStatus.NOT_FOUND, **PLAIN)
+
+
+def as_json(content: Any) -> HttpResponse:
+    """Return content as JSON."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return HttpResponse(text, content_type="application/json")
+
+
+# bodies
+
+
+def bad_request(detail: str) -> RequestRefused:
+    """Return the error for a parameter that is missing or wrong."""
+    return RequestRefused(HTTPStatus.BAD_REQUEST, detail)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def read_body(request: HttpRequest, fields: Collection[str]) -> dict[str, Any]:
+    """Return these fields of the JSON object in a body; those without a value are left out.
+
+    As in Fireworq, upper case in their names does not count, and null is no value.
+    """
+    try:
+        content = json.loads(request.body.decode(), parse_constant=_no_constant)
+    except (RequestDataTooBig, UnreadablePostError) as error:
+        raise bad_request(f"The body cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"The body is no JSON: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise bad_request("The body must be a JSON object")
+    found = {name.lower(): value for name, value in content.items()}
+    return {name: found[name] for name in fields if found.get(name) is not None}
+
+
+def whole(body: Mapping[str, Any], name: str, most: int = LARGEST) -> int:
+    """Return a whole number of a body, 0 when it is not there."""
+    value = body.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise bad_request(f"{name}: it must be a whole number from 0 to {most}")
+    return value
+
+
+def text(body: Mapping[str, Any], name: str) -> str:
+    """Return a text of a body."""
+    value = body.get(name, "")
+    if not isinstance(value, str):
+        raise bad_request(f"{name}: it must be a string")
+    if not value:
+        raise bad_request(f"Missing field: {name}")
+    return value
+
+
+def check_category(category: str) -> str:
+    """Return a job category that can be the name of a job."""
+    if len(category) > LONGEST_CATEGORY or not is_storable(category):
+        raise bad_request(
+            f"job_category: it must have at most {LONGEST_CATEGORY} characters, and no NUL"
+        )
+    return category

@@ -1,0 +1,176 @@
+"""Jobs: pushed, listed, deleted."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from django.http import HttpRequest, HttpResponse
+
+from ...batches import BATCH
+from ...calls.options import Options
+from ...calls.sources import INTERNAL, known_task
+from ...exceptions import InvalidArgument, InvalidOption, QueueFull, QueueRetired, RequestRefused
+from ...models import Job
+from ...operations import control
+from ...operations.enqueue import enqueue
+from ...operations.queues import find_target
+from ...states import MOST_ATTEMPTS
+from ...text import is_storable, read_number
+from ..http import http_job
+from ..http.settings import LONGEST_REQUEST
+from . import operations
+from . import reads as status
+from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text, whole
+from .queries import ListedJob, find_of_queue
+
+FIELDS = ("url", "payload", "run_after", "max_retries", "retry_delay", "timeout")
+USUAL_JOBS = 100
+SPARE_SECONDS = 60
+"""Time that a run has besides its request, before it is told to stop. Halved: a run whose result is
+stored slowly is stopped. Doubled: one that hangs keeps its slot for a minute more."""
+
+
+@answers(POST="http")
+def push(request: HttpRequest, caller: Caller, category: str) -> HttpResponse:
+    """Enqueue a job that POSTs to a URL."""
+    body = read_body(request, FIELDS)
+    check_category(category)
+    if known_task(INTERNAL, category):
+        raise bad_request(f"job_category: {category!r} is a task of the package itself")
+    url = text(body, "url")
+    if not is_storable(url):
+        raise bad_request("url: it must have no NUL and no lone surrogates")
+    call = {
+        "url": url,
+        "payload": body.get("payload"),
+        "run_after": whole(body, "run_after"),
+        "timeout": whole(body, "timeout", LONGEST_REQUEST),
+        "retry_delay": whole(body, "retry_delay"),
+        "max_retries": whole(body, "max_retries", MOST_ATTEMPTS - 1),
+    }
+    try:
+        job, queue_name = _enqueue(caller, category, call)
+    except QueueFull as error:
+        raise RequestRefused(
+            HTTPStatus.TOO_MANY_REQUESTS, str(error), {"Retry-After": "1"}
+        ) from None
+    except (InvalidArgument, InvalidOption, QueueRetired) as error:
+        raise bad_request(str(error)) from None
+    return as_json({"id": job.pk, "queue_name": queue_name, "category": category, **call})
+
+
+def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Job, str]:
+    """Enqueue a job in the queue to which its category is routed; return it and the queue."""
+    seconds = call["timeout"] or LONGEST_REQUEST
+    url, headers = without_user(call["url"])
+    kwargs = {
+        "rule": "fireworq",
+        "timeout": seconds,
+        "retry_delay": call["retry_delay"],
+        **({"headers": headers} if headers else {}),
+    }
+    options = Options().merged(
+        {
+            "tenant": caller.tenant,
+            "run_at": call["run_after"] or None,
+            "max_attempts": call["max_retries"] + 1,
+            "timeout": seconds + SPARE_SECONDS,
+        }
+    )
+    args = (url, call["payload"])
+    http_job.check_call(args, kwargs)
+    target = find_target(options, category)
+    source = replace(http_job.source, name=category)
+    job = enqueue(source, options.merged({"queue": target.queue}), args, kwargs, task=http_job)
+    operations.count_push(job.queue_id, using=caller.using)
+    return job, target.queue
+
+
+def without_user(url: str) -> tuple[str, dict[str, str]]:
+    """Return a URL without a user and a password, and the header that Fireworq makes of them."""
+    head, slashes, rest = url.partition("://")
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    user, at, host = authority.rpartition("@")
+    if not at:
+        return url, {}
+    name, _, password = user.partition(":")
+    text = f"{unquote(name)}:{unquote(password)}"
+    header = f"Basic {base64.b64encode(text.encode()).decode()}"
+    path = rest.removeprefix(authority)
+    return f"{head}{slashes}{host}{path}", {"Authorization": header}
+
+
+# lists
+
+
+@answers(GET="read")
+def job_list(request: HttpRequest, caller: Caller, name: str, what: str) -> HttpResponse:
+    """Answer with a page of the waiting, deferred or grabbed jobs of a queue."""
+    order = "asc" if request.GET.get("order") == "asc" else "desc"
+    return _page(request, caller, name, what, order, "jobs", status.describe_job)
+
+
+@answers(GET="read")
+def failed_list(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
+    """Answer with a page of the jobs of a queue that ended in error."""
+    order = "created" if request.GET.get("order") == "created" else "failed"
+    return _page(request, caller, name, "failed", order, "failed_jobs", status.describe_failure)
+
+
+def _page(
+    request: HttpRequest,
+    caller: Caller,
+    name: str,
+    what: str,
+    order: str,
+    key: str,
+    describe: Callable[[ListedJob], dict[str, Any]],
+) -> HttpResponse:
+    queue = caller.find_queue(name)
+    given = request.GET.get("limit", "")
+    limit = USUAL_JOBS
+    if given.isascii() and given.isdecimal():
+        limit = min(int(given[:10]), BATCH)
+    cursor = request.GET.get("cursor", "")
+    page = status.read_page(caller.using, queue.pk, what, order, limit=limit, cursor=cursor)
+    return as_json({key: [describe(job) for job in page.jobs], "next_cursor": page.next_cursor})
+
+
+# one job
+
+
+@answers(GET="read", DELETE="submit")
+def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
+    """Answer with an unfinished job; cancel it before."""
+    found = _find(caller, name, job_id, failed=False)
+    if request.method == "DELETE" and not any(control.cancel([found.id], using=caller.using)):
+        raise bad_request(f"Job {job_id} has ended, or is the callback of a monitor and waits")
+    return as_json(status.describe_job(found))
+
+
+@answers(GET="read", DELETE="submit")
+def failed(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpResponse:
+    """Answer with a job that ended in error; delete it before."""
+    found = _find(caller, name, job_id, failed=True)
+    if request.method == "DELETE" and not control.delete_finished([found.id], using=caller.using):
+        raise bad_request(f"Job {job_id} was deleted already, or a monitor counts it")
+    return as_json(status.describe_failure(found))
+
+
+def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:
+    if not job_id.isascii() or not job_id.isdecimal():
+        raise bad_request(f"{job_id!r} is no id of a job")
+    queue = caller.find_queue(name)
+    number = read_number(job_id)
+    found = None
+    if number is not None:
+        found = find_of_queue(caller.using, queue.pk, number, failed=failed)
+    if found is None or known_task(INTERNAL, found.source_method):
+        raise RequestRefused(HTTPStatus.NOT_FOUND)
+    return found

@@ -1,0 +1,137 @@
+"""What an answer means for its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from http import HTTPStatus
+from time import time
+from typing import Any
+
+from django.utils.http import parse_http_date_safe
+
+from ...calls.arguments import encode_result
+from ...conf import get_settings, settings_of
+from ...exceptions import RequestFailed, RequestRejected, ResultRefused
+from ...status.amounts import MESSAGE
+from ...text import clean_text
+from .settings import HttpSettings
+
+SHOWN = MESSAGE // 4
+"""Characters of a body in the message of an error."""
+SPARE_LEVELS = 200
+"""Levels that Python could still read below the deepest of a body that is kept as JSON: pages read
+it from deeper in the call stack, as a part of more. Halved: they may fail with Python 3.11.
+Doubled: fewer bodies are kept as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of an endpoint. `body` is cut off after HTTP_MAX_BODY bytes."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_cut: bool = False
+
+    @property
+    def is_of_a_healthy_endpoint(self) -> bool:
+        """Whether the endpoint works, whatever it says of this job."""
+        return self.status < 500 and self.status != HTTPStatus.TOO_MANY_REQUESTS
+
+    def result(self) -> dict[str, Any]:
+        """Return what is kept as the job's result."""
+        kept: dict[str, Any] = {"status": self.status, "body": self._content()}
+        return {**kept, "body_is_cut": True} if self.is_cut else kept
+
+    def _content(self) -> Any:
+        """Return the body: as JSON, which can be masked and queried, if it is that."""
+        text = self.body.decode(errors="replace")
+        if not text:
+            return None
+        try:
+            content = json.loads(text)
+            may_be_deep = text.count("[") + text.count("{") > SPARE_LEVELS
+            spare = SPARE_LEVELS if may_be_deep else 0
+            encode_result(reduce(lambda inner, _: [inner], range(spare), content))
+        except (ValueError, RecursionError, ResultRefused):
+            return clean_text(text, 4 * len(text))
+        return content
+
+    def kept(self, said: str = "") -> dict[str, Any]:
+        """Return what is kept with the error of a job. `said`: the message of the body."""
+        return {"status": self.status, "message": clean_text(said, SHOWN)}
+
+    def excerpt(self) -> str:
+        """Return the first characters of the body."""
+        text = " ".join(self.body[: 4 * SHOWN].decode(errors="replace").split())
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def judge(rule: str, answer: Answer, where: str) -> dict[str, Any]:
+    """Return the result of a job that has succeeded. `where`: the URL, for messages.
+
+    Raises RequestFailed when it is to be tried again, RequestRejected when not.
+    """
+    return _by_body(answer, where) if rule == "fireworq" else _by_status(answer, where)
+
+
+def _by_status(answer: Answer, where: str) -> dict[str, Any]:
+    status = answer.status
+    if 200 <= status < 300:
+        return answer.result()
+    message = f"{where} answered {_named(status)}"
+    if excerpt := answer.excerpt():
+        message += f": {excerpt}"
+    if status in settings_of(HttpSettings).http_permanent_statuses:
+        raise RequestRejected(message, answer=answer.kept())
+    if 300 <= status < 400:
+        message += " (the redirect is not followed: see HTTP_REDIRECTS)"
+    raise RequestFailed(message, after=retry_after(answer), answer=answer.kept())
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def retry_after(answer: Answer) -> float | None:
+    """Return the seconds that a busy endpoint asks for, at most BACKOFF_MAX; None: it does not.
+
+    A time that has passed, by the clock of this machine, asks for nothing.
+    """
+    text = answer.headers.get("Retry-After", "")
+    if answer.status not in (429, 503) or not text:
+        return None
+    if text.isdecimal():
+        seconds = float(text[:9])
+    elif (moment := parse_http_date_safe(text)) is not None:
+        seconds = moment - time()
+    else:
+        return None
+    return min(seconds, get_settings().backoff_max) if seconds > 0 else None
+
+
+def _by_body(answer: Answer, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        content = None
+    status = content.get("status") if isinstance(content, dict) else None
+    if status == "success":
+        return answer.result()
+    if status not in ("failure", "permanent-failure"):
+        cut = f", which is longer than the {len(answer.body):,} bytes that are read (HTTP_MAX_BODY)"
+        raise RequestFailed(
+            f"{where} answered {_named(answer.status)} without a status of success, failure or "
+            f"permanent-failure in its body{cut if answer.is_cut else ''}: {answer.excerpt()}",
+            answer=answer.kept(),
+        )
+    said = str(content.get("message") or "")[:SHOWN]
+    message = f"{where} answered {status}" + (f": {said}" if said else "")
+    failure = RequestRejected if status == "permanent-failure" else RequestFailed
+    raise failure(message, answer=answer.kept(said))

@@ -1,0 +1,83 @@
+"""The circuit breaker: an endpoint that fails again and again is tried by one job at a time.
+
+Each process has its own. The jobs that do not try are postponed, which counts no attempt.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...batches import REMEMBERED
+from ...conf import settings_of
+from ...exceptions import Postpone
+from .settings import HttpSettings
+
+TRY_SECONDS = 5
+"""Time from a failed try to the next. Halved: twice as many attempts are spent on an endpoint that
+is down. Doubled: one that works again is noticed later."""
+POSTPONED_SECONDS = (2 * TRY_SECONDS, 4 * TRY_SECONDS)
+"""Whole seconds, so that the worker postpones many jobs with one statement."""
+
+Endpoint = tuple[str, str]
+"""Tenant, and origin of the URL: one tenant's failures do not stop the jobs of another."""
+
+
+@dataclass(slots=True)
+class _Trouble:
+    failures: int = 0
+    is_tried: bool = False
+    next_at: float = 0.0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One request. `is_healthy`: what it says of the endpoint; None: nothing."""
+
+    is_healthy: bool | None = None
+
+
+class Breaker:
+    """Counts the failures in a row of each endpoint."""
+
+    def __init__(self) -> None:
+        self._troubles: dict[Endpoint, _Trouble] = {}
+
+    @contextmanager
+    def attempt(self, endpoint: Endpoint) -> Iterator[Attempt]:
+        """Surround one request. Raises Postpone when it is another job's turn to try."""
+        tried = self._admit(endpoint)
+        attempt = Attempt()
+        try:
+            yield attempt
+        finally:
+            if tried is not None:
+                tried.is_tried = False
+            if attempt.is_healthy:
+                self._troubles.pop(endpoint, None)
+            elif attempt.is_healthy is False:
+                self._count(endpoint)
+
+    def _admit(self, endpoint: Endpoint) -> _Trouble | None:
+        trouble = self._troubles.get(endpoint)
+        most = settings_of(HttpSettings).http_breaker_failures
+        if trouble is None or most is None or trouble.failures < most:
+            return None
+        if trouble.is_tried or time.monotonic() < trouble.next_at:
+            raise Postpone(
+                f"{endpoint[1]} has failed {trouble.failures} times in a row, so this worker tries "
+                "it with one job at a time. This run counts as no attempt.",
+                after=random.randint(*POSTPONED_SECONDS),
+            )
+        trouble.is_tried = True
+        return trouble
+
+    def _count(self, endpoint: Endpoint) -> None:
+        if len(self._troubles) >= REMEMBERED and endpoint not in self._troubles:
+            self._troubles.pop(next(iter(self._troubles)))
+        trouble = self._troubles.setdefault(endpoint, _Trouble())
+        trouble.failures += 1
+        trouble.next_at = time.monotonic() + TRY_SECONDS

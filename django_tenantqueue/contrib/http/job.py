@@ -1,0 +1,109 @@
+"""`http_job`: a task that POSTs JSON to an endpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from ...conf import settings_of
+from ...exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
+from ...execution.current_job import current_job
+from ...tasks import Task
+from ...webhooks import read_secret, signed_headers
+from .addresses import read_hosts
+from .answer import judge
+from .request import check_call, check_request, encode_payload, shown
+from .settings import LONGEST_REQUEST, HttpSettings
+
+if TYPE_CHECKING:
+    from .client import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class HTTPTask(Task[P, R]):
+    """A task whose arguments are a request: they are checked where it is enqueued."""
+
+    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise TypeError, or InvalidArgument for a request that cannot be sent."""
+        super().check_call(args, kwargs)
+        check_call(*args, **kwargs)
+
+
+async def post(
+    url: str,
+    payload: Any = None,
+    *,
+    rule: str = "status",
+    headers: dict[str, str] | None = None,
+    timeout: float | None = None,
+    retry_delay: float | None = None,
+) -> dict[str, Any]:
+    """POST `payload` as JSON to `url`. Return the status and the body of the answer.
+
+    `rule`: "status" (2xx is success) or "fireworq" (the body's `status` decides; a str is posted
+    as it is, and None as an empty body). `headers` are sent, too. `timeout`: seconds for the whole
+    request; default: HTTP_TIMEOUT. `retry_delay`: seconds from a failed request to the next one,
+    unless the answer names others; default: the backoff of the settings.
+    """
+    running, settings = current_job(), settings_of(HttpSettings)
+    # the value of a placeholder may be an int
+    headers = {name.lower(): str(value) for name, value in (headers or {}).items()}
+    try:
+        check_request(url, rule=rule, headers=headers, timeout=timeout, retry_delay=retry_delay)
+        body = encode_payload(payload, rule)
+    except InvalidArgument as error:
+        raise Permanent(str(error)) from None
+    client = await _client()
+    entries = await client.ask(settings.http_tenant_hosts, running.tenant)
+    hosts = read_hosts(tuple(settings.http_allowed_hosts if entries is None else entries))
+    secrets = await client.ask(settings.http_secrets, running.tenant) or ()
+    keys = [_key(secret) for secret in secrets]
+    sent = {**headers, **signed_headers(f"job_{running.id}", body, int(time.time()), keys)}
+    limit = running.claimed.timeout_seconds or LONGEST_REQUEST
+    seconds = min(timeout or settings.http_timeout, limit)
+    origin = "/".join(url.split("/", 3)[:3]).partition("?")[0].lower()
+    try:
+        with client.breaker.attempt((running.tenant, origin)) as attempt:
+            try:
+                answer = await client.post(url, body, sent, hosts, seconds)
+            except RequestFailed:
+                attempt.is_healthy = False
+                raise
+            attempt.is_healthy = answer.is_of_a_healthy_endpoint
+            result = judge(rule, answer, shown(url))
+            attempt.is_healthy = True
+            return result
+    except RequestFailed as error:
+        if error.after_seconds is None:
+            error.after_seconds = retry_delay
+        raise
+
+
+def _key(secret: object) -> bytes:
+    try:
+        key = read_secret(secret) if isinstance(secret, str) else b""
+    except ValueError:
+        key = b""
+    if not key:
+        raise InvalidOption(  # without the secret: the message is kept with the job
+            "HTTP_SECRETS gave something that is no secret: it must be base64 after 'whsec_'"
+        )
+    return key
+
+
+async def _client() -> Client:
+    try:
+        from .client import get_client
+    except ImportError as error:
+        raise Unsupported(
+            f"HTTP jobs need a package that is missing here ({error.name}): "
+            "pip install 'django-tenantqueue[http]'"
+        ) from None
+    return await get_client()
+
+
+http_job = HTTPTask(post, name="django_tenantqueue.http.http_job")
+"""The task: `http_job.using(tenant="acme").delay("https://example.com/hook", {"order": 7})`."""

@@ -1,0 +1,126 @@
+"""What a request of an HTTP job may be: checked at the enqueue, and again in the worker."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from ...calls.arguments import Placeholder
+from ...exceptions import InvalidArgument
+from ...settings import TEN_YEARS
+from .settings import LONGEST_REQUEST
+
+RULES = ("status", "fireworq")
+"""What tells whether a job has succeeded: the HTTP status, or `status` in the body (JSON)."""
+OWN_HEADERS = (
+    *("connection", "content-length", "expect", "host", "keep-alive", "te", "trailer"),
+    *("transfer-encoding", "upgrade"),
+)
+"""Headers of the request itself and its connection, besides all of Standard Webhooks (`webhook-…`).
+
+A client that sends `Expect` waits for an answer that many servers never send."""
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+def check_call(url: object, payload: object = None, **rest: object) -> None:
+    """Raise InvalidArgument for a call whose placeholders have no values yet."""
+    check_request(url, **rest)
+    encode_payload(payload, encoder=_Checking)
+
+
+def check_request(
+    url: object,
+    *,
+    rule: object = "status",
+    headers: object = None,
+    timeout: object = None,
+    retry_delay: object = None,
+) -> None:
+    """Raise InvalidArgument, which names what cannot be sent. Messages show no credentials."""
+    _check_url(url)
+    if rule not in RULES:
+        raise InvalidArgument(f"rule={rule!r}: it must be {' or '.join(map(repr, RULES))}")
+    if headers is not None and not isinstance(headers, Mapping):
+        raise InvalidArgument("headers: it must be a dict of str")
+    for name, value in (headers or {}).items():
+        _check_header(name, value)
+    if timeout is not None and (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 < timeout <= LONGEST_REQUEST
+    ):
+        raise InvalidArgument(f"timeout={timeout!r}: it must be seconds, above 0 and at most a day")
+    if retry_delay is not None and (
+        isinstance(retry_delay, bool)
+        or not isinstance(retry_delay, int | float)
+        or not 0 <= retry_delay < TEN_YEARS
+    ):
+        raise InvalidArgument(
+            f"retry_delay={retry_delay!r}: it must be seconds, 0 or more and below ten years"
+        )
+
+
+def _check_url(url: object) -> None:
+    if not isinstance(url, str) or _FORBIDDEN.search(url):
+        raise InvalidArgument("url: it must be a str without spaces, backslashes and controls")
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidArgument("url: its host or port is malformed") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise InvalidArgument("url: it must begin with https:// or http:// and a host")
+    if "@" in parts.netloc:
+        raise InvalidArgument(
+            f"the url of {host!r} has a user or a password: send an Authorization header, whose "
+            "value is masked wherever jobs are shown"
+        )
+
+
+def _check_header(name: object, value: object) -> None:
+    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        raise InvalidArgument(f"headers: {name!r} cannot be the name of a header")
+    if name.lower() in OWN_HEADERS or name.lower().startswith("webhook-"):
+        raise InvalidArgument(f"headers: {name!r} is set by the worker, or not sent")
+    text = "" if isinstance(value, Placeholder) else value
+    if not isinstance(text, str) or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+        raise InvalidArgument(f"headers: the value of {name!r} must be a str without line breaks")
+
+
+class _Checking(DjangoJSONEncoder):
+    """Takes placeholders, whose values are known only when the job runs."""
+
+    def default(self, o: Any) -> Any:
+        return None if isinstance(o, Placeholder) else super().default(o)
+
+
+def encode_payload(
+    payload: object,
+    rule: object = "status",
+    *,
+    encoder: type[DjangoJSONEncoder] = DjangoJSONEncoder,
+) -> bytes:
+    """Return the body of a request. Raises InvalidArgument for what JSON cannot carry.
+
+    By the rule "fireworq" a str is the body itself, and None is an empty one.
+    """
+    try:
+        if rule == "fireworq" and (payload is None or isinstance(payload, str)):
+            return (payload or "").encode()
+        return json.dumps(
+            payload, cls=encoder, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"payload: it cannot be sent as JSON: {error}") from None
+
+
+def shown(url: str) -> str:
+    """Return a URL for messages: without its query, which may hold a secret."""
+    text = url.partition("?")[0].partition("#")[0]
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,34 @@
+"""Totals of the figures, from which counters of metrics are read."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from ...models.fields import NumberListField
+
+
+class FigureTotal(models.Model):
+    """What has happened to the jobs of one task since it got this row, up to a minute.
+
+    The row "" is all tasks, without those whose rows were dropped again. Its `at` is the minute up
+    to which the minute figures are in these rows. Numbers may be negative: with the later minutes
+    added, a new task's counter begins at 0. See `contrib/prometheus/sql/add_to_totals.sql`.
+    """
+
+    name = models.TextField(_("task"), primary_key=True)
+    at = models.DateTimeField(_("up to"))
+    started = models.BigIntegerField(_("started"))
+    succeeded = models.BigIntegerField(_("succeeded"))
+    failed = models.BigIntegerField(_("failed"))
+    retried = models.BigIntegerField(_("retried"))
+    cancelled = models.BigIntegerField(_("cancelled"))
+    wait_micros = models.BigIntegerField(_("wait"))
+    """Microseconds as a whole number: a sum of floats could go back in its last digit."""
+    run_micros = models.BigIntegerField(_("run time"))
+    waits = NumberListField(_("waits"))
+    runs = NumberListField(_("run times"))
+
+    class Meta:
+        verbose_name = _("total of figures")
+        verbose_name_plural = _("totals of figures")

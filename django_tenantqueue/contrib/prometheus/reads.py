@@ -1,0 +1,86 @@
+"""What one scrape of the metrics reads. No statement walks the history or the whole backlog."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from ...conf import get_settings
+from ...models.worker import THREADS
+from ...queries.control import QueueLoad
+from ...queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, list_held, read_backlog
+from ...queries.lists import read_in_order
+from ...status.amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
+from ...status.fleet_report import Need, need_of, read_states
+from ...status.held import oldest_of_gates
+from ...status.queue_loads import loads, sum_of_slots
+from ...status.workers import WorkerState
+from .queries import Total, read_totals
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The fleet at one moment, and the totals since counting began.
+
+    Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` are empty when figures are off,
+    and before the first round of the maintenance. `slots`: those of all queues that are not paused
+    and have a limit. `held_wait_seconds`: by gate.
+    """
+
+    counts: JobCounts
+    held_wait_seconds: Mapping[str, float]
+    blocked: Sequence[Blocked]
+    need: Need
+    workers: Mapping[WorkerState, int]
+    slots: int
+    queues: Sequence[BusyQueue]
+    loads: Mapping[int, QueueLoad]
+    totals: Sequence[Total]
+
+    @property
+    def oldest_wait_seconds(self) -> float:
+        """How long the ready job has waited that waits longest; 0 without any."""
+        return max((queue.wait_seconds or 0.0 for queue in self.queues), default=0.0)
+
+    @property
+    def wanted_threads(self) -> int:
+        """Threads (or coroutine slots) that would have a job now. Capped jobs do not count."""
+        return self.need.running + self.need.startable
+
+    @property
+    def wanted_workers(self) -> int:
+        """Worker processes of the size of those that go on which would have jobs now."""
+        going_on = self.workers[WorkerState.WORKING] + self.workers[WorkerState.IDLE]
+        each = self.need.threads / going_on if going_on else THREADS
+        return ceil(self.wanted_threads / each)
+
+
+def read_metrics(using: str) -> Metrics:
+    """Read all that a scrape shows."""
+    with read_in_order(using):
+        counts = count_jobs(using, most=TOTAL_COUNTED_TO)
+        states = read_states(using)
+        backlog = read_backlog(
+            using,
+            most=TOTAL_COUNTED_TO,
+            startable=COUNTED_TO,
+            listed=LISTED,
+            visits=VISITED,
+            active=TOTAL_COUNTED_TO,
+        )
+        held = list_held(using, listed=1, visits=VISITED, most=1)
+        found = loads(using, [queue.id for queue in backlog.queues])
+    by_state = Counter(state for state, _ in states)
+    return Metrics(
+        counts=counts,
+        held_wait_seconds=oldest_of_gates(held),
+        blocked=backlog.blocked,
+        need=need_of(states, backlog.startable),
+        workers={state: by_state[state] for state in WorkerState},
+        slots=sum_of_slots(using),
+        queues=backlog.queues,
+        loads=found,
+        totals=read_totals(using) if get_settings().figures else [],
+    )

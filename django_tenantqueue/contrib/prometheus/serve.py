@@ -1,0 +1,136 @@
+"""The metrics over HTTP: who may read them, and the port of a worker."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import psycopg
+from django.db import DatabaseError, connections, transaction
+from django.utils.crypto import constant_time_compare
+
+from ...conf import settings_of
+from .collector import registry
+from .settings import PrometheusSettings
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+logger = logging.getLogger("django_tenantqueue")
+
+PATHS = ("/", "/metrics", "/metrics/")
+WAIT_SECONDS = 10.0
+"""Longest wait of a scrape for another one, and of one for the server: Prometheus waits as long.
+Halved: a busy server leaves gaps in charts. Doubled: scrapes are made that nothing waits for."""
+
+
+def may_read(authorization: str) -> bool:
+    """Whether the value of a header Authorization has METRICS_TOKEN. Takes equally long for all."""
+    scheme, _, token = authorization.partition(" ")
+    wanted = settings_of(PrometheusSettings).metrics_token or ""
+    return constant_time_compare(token.strip(), wanted) and scheme.lower() == "bearer"
+
+
+def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """Return what a scraper that accepts these types gets, and its type."""
+    from prometheus_client.exposition import choose_encoder
+
+    encode, content_type = choose_encoder(accept)
+    return encode(found), content_type
+
+
+class QuietHandler(WSGIRequestHandler):
+    """Logs no requests, and waits for one as long as a scrape does."""
+
+    timeout = WAIT_SECONDS
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Log nothing."""
+
+
+class MetricsPort:
+    """Answers scrapes of a worker in threads of its own; forked children close it.
+
+    One scrape at a time has a connection to the database, which is closed after it. Raises OSError
+    when the port is in use.
+    """
+
+    def __init__(self, using: str, port: int) -> None:
+        from prometheus_client.exposition import ThreadingWSGIServer
+
+        self._using = using
+        self._registry = registry(using)
+        self._one_at_a_time = threading.Lock()
+        self._server: WSGIServer = make_server(
+            "", port, self.answer, ThreadingWSGIServer, handler_class=QuietHandler
+        )
+
+    @property
+    def port(self) -> int:
+        """The port; a free one was chosen for 0."""
+        return int(self._server.server_port)
+
+    def start(self) -> None:
+        """Begin to answer. Signals are left to the calling thread."""
+        thread = threading.Thread(
+            target=self._server.serve_forever, name="tenantqueue-metrics", daemon=True
+        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def close_in_child(self) -> None:
+        """Close the port in a forked child, which has no thread that answers."""
+        self._server.socket.close()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(
+        self, environ: dict[str, Any], start_response: Callable[..., object]
+    ) -> Iterable[bytes]:
+        """Answer one request, as a WSGI application."""
+        status, headers, body = self._answer(environ)
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
+        return [body] if environ.get("REQUEST_METHOD") == "GET" else [b""]
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+        text = [("Content-Type", "text/plain; charset=utf-8")]
+        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+            return "405 Method Not Allowed", [*text, ("Allow", "GET, HEAD")], b"GET only\n"
+        if environ.get("PATH_INFO") not in PATHS:
+            return "404 Not Found", text, b"look at /metrics\n"
+        if settings_of(PrometheusSettings).metrics_token is not None:
+            given = environ.get("HTTP_AUTHORIZATION", "")
+            if not given:
+                return "401 Unauthorized", [*text, ("WWW-Authenticate", "Bearer")], b"no token\n"
+            if not may_read(given):
+                return "403 Forbidden", text, b"wrong token\n"
+        if not self._one_at_a_time.acquire(timeout=WAIT_SECONDS):
+            return "503 Service Unavailable", text, b"another scrape takes too long\n"
+        try:
+            body, kind = self._read(environ.get("HTTP_ACCEPT", ""))
+        except (psycopg.Error, DatabaseError) as error:
+            logger.warning("the metrics cannot be read: %s", error)
+            return "503 Service Unavailable", text, b"the database cannot be read\n"
+        finally:
+            with suppress(Exception):
+                connections.close_all()
+            self._one_at_a_time.release()
+        return "200 OK", [("Content-Type", kind)], body
+
+    def _read(self, accept: str) -> tuple[bytes, str]:
+        limit = f"{WAIT_SECONDS:.0f}s"
+        # for the transaction alone: a pooler gives the connection to others
+        with transaction.atomic(using=self._using), connections[self._using].cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
+            return render(self._registry, accept)

@@ -1,0 +1,73 @@
+"""Rules of retention: for how long ended jobs are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...admin.base import EmptyList
+from ...admin.filters import TenantFilter
+from ...admin.formats import breakable
+from ...admin.live_admin import TunedAdmin
+from . import operations
+from .models import RetentionRule
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
+    """What is removed from the history, and when."""
+
+    export_name = "retention-rules"
+    empty_list = EmptyList(
+        _("There are no rules of retention."),
+        _(
+            "Ended jobs are kept for as many months as HISTORY_KEEP says. Add a rule to keep those "
+            "of a tenant, a task or a state for another time, or to remove their arguments, "
+            "results and errors earlier. This tells what it would remove:"
+        ),
+        "python manage.py prunejobs --dry-run",
+    )
+    list_display = ("title", *operations.TUNABLE)
+    list_display_links = ("title",)
+    list_editable = operations.TUNABLE
+    list_filter = ("state", TenantFilter)
+    search_fields = ("tenant", "task")
+    search_help_text = _("A part of the tenant or of the task.")
+    ordering = ("tenant", "task", "state")
+    actions = ()
+    fixed = ("tenant", "task", "state")
+    tunable = operations.TUNABLE
+    add = staticmethod(operations.add_rule)
+    operation = staticmethod(operations.tune_rule)
+    delete = staticmethod(operations.delete_rules)
+    readonly_fields = ("created_at",)
+    fieldsets = (
+        (
+            _("Which jobs"),
+            {
+                "fields": ("tenant", "task", "state"),
+                "description": _(
+                    "Each number of days comes from the most specific rule that gives it: one "
+                    "with a tenant before one without, then one with a task, then one with a state."
+                ),
+            },
+        ),
+        (_("Days"), {"fields": operations.TUNABLE}),
+        (_("Now"), {"fields": ("created_at",)}),
+    )
+
+    def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
+        """Write a rule; say so when nothing is known by the name of a new one's task."""
+        super().save_model(request, obj, form, change)
+        if not change and obj.task and "*" not in obj.task:
+            self.warn_of_unknown(request, obj.task)
+
+    @admin.display(description=_("jobs"), ordering="tenant")
+    def title(self, rule: RetentionRule) -> Any:
+        """Return which jobs it is about."""
+        parts = [rule.tenant, rule.task, rule.get_state_display()]
+        return breakable(" / ".join(part for part in parts if part) or gettext("all jobs"))

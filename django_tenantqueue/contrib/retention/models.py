@@ -1,0 +1,114 @@
+"""Rules of retention: for how long ended jobs are kept, and their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...settings import MOST_DAYS
+from ...states import FINAL, State
+
+DAYS = ("keep_days", "arguments_days", "results_days", "errors_days")
+"""Columns that say for how many days something is kept after the end of a job."""
+
+
+def _days(label: Any, help_text: Any, least: int = 0) -> models.IntegerField[Any, Any]:
+    return models.IntegerField(
+        label,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(least), MaxValueValidator(MOST_DAYS)],
+        help_text=help_text,
+    )
+
+
+class RetentionRule(models.Model):
+    """For how many days the ended jobs of a tenant, a task or a state are kept.
+
+    Each value of a job comes from the most specific rule that fits the job and sets it: one with a
+    tenant before one without, then the longest task without `*`, then the longest with it, then one
+    with a state. Where no rule keeps the job itself, HISTORY_KEEP does.
+    """
+
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: every tenant.")
+    )
+    task = models.CharField(
+        _("task"),
+        max_length=500,
+        blank=True,
+        default="",
+        help_text=_(
+            "A name as its jobs show it. “*” stands for any text, as in “app.tasks.*”. Empty: "
+            "every task."
+        ),
+    )
+    state = models.CharField(
+        _("state"),
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(state.value, state.label) for state in State if state in FINAL],
+        help_text=_("Empty: every state in which jobs end."),
+    )
+    keep_days = _days(
+        _("keep jobs (days)"),
+        _("Days after their end. Empty: as a less specific rule or HISTORY_KEEP says."),
+        1,
+    )
+    arguments_days = _days(
+        _("keep arguments (days)"),
+        _(
+            "Days after the end. A job without its arguments cannot be retried. Empty: as a less "
+            "specific rule says."
+        ),
+    )
+    results_days = _days(
+        _("keep results (days)"), _("Days after the end. Empty: as a less specific rule says.")
+    )
+    errors_days = _days(
+        _("keep errors (days)"),
+        _(
+            "Days for messages and tracebacks. Their classes stay with the job. Empty: as a less "
+            "specific rule says."
+        ),
+    )
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = _("retention rule")
+        verbose_name_plural = _("retention rules")
+        ordering = ("tenant", "task", "state")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("tenant", "task", "state"), name="tenantqueue_retentionrule_unique"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=("", *sorted(FINAL))), name="tenantqueue_retentionrule_state"
+            ),
+            *(
+                models.CheckConstraint(
+                    condition=Q(**{f"{name}__isnull": True})
+                    | Q(**{f"{name}__gte": least, f"{name}__lte": MOST_DAYS}),
+                    name=f"tenantqueue_retentionrule_{name}",
+                )
+                for name, least in zip(DAYS, (1, 0, 0, 0), strict=True)
+            ),
+        )
+
+    def __str__(self) -> str:
+        return " / ".join(part or "–" for part in (self.tenant, self.task, self.state))
+
+    def clean(self) -> None:
+        """Refuse a rule that says nothing, and spaces around a name."""
+        if all(getattr(self, name) is None for name in DAYS):
+            raise ValidationError(gettext("Give a number of days."))
+        if self.task != self.task.strip():
+            raise ValidationError({"task": gettext("Remove the spaces around the name.")})

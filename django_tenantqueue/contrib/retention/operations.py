@@ -1,0 +1,54 @@
+"""Changes of the rules of retention. Each acts by the next step of maintenance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...conf import alias_of
+from ...operations.tuning import Ids, add_row, check_columns, delete_rows, ids_of, tune_row
+from .models import DAYS, RetentionRule
+
+TUNABLE = DAYS
+"""Columns of a rule that operators change."""
+
+
+def make_rule(
+    *,
+    tenant: str = "",
+    task: str = "",
+    state: str = "",
+    using: str | None = None,
+    **days: int | None,
+) -> RetentionRule:
+    """Write a new rule and return it.
+
+    `days`: keep_days, arguments_days, results_days, errors_days. Raises InvalidOption for another
+    name and Django's ValidationError for a bad value, or when there is such a rule.
+    """
+    check_columns(days, TUNABLE)
+    row = RetentionRule(tenant=tenant, task=task, state=state, **days)
+    add_rule(row, using=using)
+    return row
+
+
+def add_rule(row: RetentionRule, *, using: str | None = None) -> None:
+    """Check a new row, write it, and record it. Raises Django's ValidationError."""
+    alias = alias_of(using)
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    add_row(alias, row, TUNABLE)
+
+
+def tune_rule(rule_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a rule, which are TUNABLE.
+
+    Only the named columns are written. Raises InvalidOption for another column and Django's
+    ValidationError for a bad value; RetentionRule.DoesNotExist.
+    """
+    tune_row(alias_of(using), RetentionRule, rule_id, changes, TUNABLE)
+
+
+def delete_rules(ids: Ids, *, using: str | None = None) -> int:
+    """Delete rules; return how many there were."""
+    chosen = RetentionRule.objects.filter(pk__in=ids_of(ids, RetentionRule))
+    return len(delete_rows(alias_of(using), chosen, DAYS))

@@ -1,0 +1,208 @@
+"""Shortens the history by the rules of retention, a bounded step at a time.
+
+A pass reads each month in which something may be old enough, in the order of its pages. So its
+cost depends on the size of these months, and not on the number of rules.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import astuple, dataclass, field
+from datetime import UTC, datetime
+from math import inf
+
+from django.db import transaction
+
+from ...models import TenantQueue
+from ...operations.history import Leaf, dropped_whole, list_leaves, span_of
+from ...status.amounts import VISITED
+from . import queries
+from .models import DAYS
+from .queries import EndedJob, Removal
+from .rules import Limits, Rules
+
+PAGES = 16
+"""Pages of a step: about 250 jobs. Twice as many: claims that meet a step wait longer for a
+processor. Half as many: a pass takes longer, as a step has a cost of its own."""
+PASS_SECONDS = 6 * 3600.0
+"""How often a month is read again, as long as jobs in it become old enough. Halved: they are
+removed earlier, and the reading costs twice as much."""
+REST = 9.0
+"""How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
+twice as long. Half as long: other work on the server is delayed more."""
+
+
+@dataclass(slots=True)
+class Amount:
+    """Rows and their bytes."""
+
+    rows: int = 0
+    bytes: int = 0
+
+    def add(self, size: int) -> None:
+        """Count one more row."""
+        self.rows += 1
+        self.bytes += size
+
+
+Told = dict[tuple[int, str], Amount]
+"""What is removed, by the id of the rule (or SETTING) and the column of DAYS that says so."""
+
+
+@dataclass(slots=True)
+class Pruner:
+    """One reader of the history, with what it has read. Several may work at once.
+
+    `dry_run`: change nothing. Its first pass reads each month in which something is old enough. A
+    later one reads those again in which something has become so since, after PASS_SECONDS or a
+    change of the rules.
+    """
+
+    dry_run: bool = False
+    told: Told = field(default_factory=dict)
+    """Of a dry run, what would be removed."""
+    removed: Counter[str] = field(default_factory=Counter)
+    """Rows that were changed, by the columns of DAYS; `keep_days`: deleted."""
+    _leaves: list[Leaf] = field(default_factory=list)
+    _page: int = 0
+    _read: dict[str, tuple[float, datetime, object]] = field(default_factory=dict)
+    """When each month was read: by the monotonic clock, by the calendar, and with which rules."""
+    _left: set[str] = field(default_factory=set)
+    """Months with jobs that were locked, or wait for the end of their monitor."""
+    _tenants: dict[int, str] = field(default_factory=dict)
+    _queues: list[int] | None = None
+    """What the rules are about, if all of them name tenants."""
+    _rules: Rules | None = None
+    _took: float = 0.0
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """The month and the page that come next; None between two passes."""
+        return (self._leaves[0].name, self._page) if self._leaves else None
+
+    def begin(self, using: str, now: datetime | None = None) -> bool:
+        """Begin a pass, if one is due; return whether that is so."""
+        moment = now or datetime.now(UTC)
+        rules = self._rules = Rules.read(using, moment)
+        self._find_queues(using, rules)
+        self._leaves = []
+        if self._queues != []:
+            dropped = set(dropped_whole(using, moment))
+            leaves = [leaf for leaf in list_leaves(using) if leaf not in dropped]
+            self._leaves = [leaf for leaf in leaves if self._is_due(leaf, rules, moment)]
+        self._page = 0
+        return bool(self._leaves)
+
+    def _is_due(self, leaf: Leaf, rules: Rules, now: datetime) -> bool:
+        span = span_of(leaf)
+        reach = [limit for limit in rules.times if limit > span.start]
+        if not reach:
+            return False  # all is young enough
+        read = self._read.get(leaf.name)
+        if read is None or read[2] != rules.said:
+            return True
+        passed = now - read[1]
+        return time.monotonic() - read[0] >= PASS_SECONDS and (
+            leaf.name in self._left or any(limit - passed < span.end for limit in reach)
+        )
+
+    def step(self, using: str, now: datetime | None = None) -> int:
+        """Deal with the next pages; return how many jobs were changed (or would be)."""
+        began = time.perf_counter()
+        done = 0
+        if self._leaves or self.begin(using, now):
+            with transaction.atomic(using=using):
+                done = self._step(using, self._leaves[0], now or datetime.now(UTC))
+        self._took = time.perf_counter() - began
+        return done
+
+    def rest(self, done: object) -> float:
+        """Return the seconds to wait after a step; inf: until the next look for a pass."""
+        return REST * self._took if self._leaves else inf
+
+    def _step(self, using: str, leaf: Leaf, now: datetime) -> int:
+        former, rules = self._rules, Rules.read(using, now, self._rules)
+        self._rules = rules
+        if former is None or former.said != rules.said:  # they have changed
+            self._find_queues(using, rules)
+        size = queries.measure_leaf(using, leaf.name)
+        until = self._page + PAGES
+        done = 0
+        if self._page == 0:
+            self._left.discard(leaf.name)
+        if size is not None and rules.times:
+            done = self._change(using, leaf, rules, (self._page, until))
+        if self._page == 0:
+            self._read[leaf.name] = (time.monotonic(), now, rules.said)
+        if size is None or until >= size.pages or not rules.times:
+            del self._leaves[0]
+            until = 0
+        self._page = until
+        return done
+
+    def _change(self, using: str, leaf: Leaf, rules: Rules, pages: tuple[int, int]) -> int:
+        span = span_of(leaf)
+        jobs = queries.read_ended(
+            using,
+            span,
+            pages,
+            before=max(rules.times),
+            queues=self._queues,
+            whole=self.dry_run,
+        )
+        self._learn(using, {job.queue_id for job in jobs} - self._tenants.keys())
+        latest = span.start
+        old: list[int] = []
+        thin: dict[int, Removal] = {}
+        for job in jobs:
+            limits = rules.limits(self._tenants[job.queue_id], job.name, job.state)
+            if not limits:
+                continue
+            latest = max(latest, job.finished_at)
+            is_over = [limit is not None and job.finished_at < limit.before for limit in limits]
+            if is_over[0]:
+                old.append(job.id)
+                self._tell(job, limits, [True, False, False, False])
+                continue
+            has = (True, job.has_arguments, job.has_result, job.has_errors)
+            going = [over and there for over, there in zip(is_over, has, strict=True)]
+            if any(going):
+                thin[job.id] = Removal(*going[1:])
+                self._tell(job, limits, going)
+        if self.dry_run:
+            return len(old) + len(thin)
+        deleted = queries.delete_ended(using, span, old, latest) if old else []
+        thinned = queries.thin_ended(using, span, thin, latest) if thin else []
+        if len(deleted) + len(thinned) < len(old) + len(thin):
+            self._left.add(leaf.name)
+        self.removed["keep_days"] += len(deleted)
+        for job_id in thinned:
+            for name, gone in zip(DAYS[1:], astuple(thin[job_id]), strict=True):
+                self.removed[name] += gone
+        return len(deleted) + len(thinned)
+
+    def _tell(self, job: EndedJob, limits: Limits, going: list[bool]) -> None:
+        if not self.dry_run:
+            return
+        sizes = (job.row_bytes, job.argument_bytes, job.result_bytes, job.error_bytes)
+        for name, limit, gone, size in zip(DAYS, limits, going, sizes, strict=True):
+            if gone and limit is not None:
+                self.told.setdefault((limit.rule_id, name), Amount()).add(size)
+
+    def _find_queues(self, using: str, rules: Rules) -> None:
+        """Find out whether the queues of some tenants are all that there is to read."""
+        self._tenants.clear()
+        self._queues = None
+        if (tenants := rules.tenants) is not None:
+            rows = TenantQueue.objects.using(using).filter(tenant__in=tenants)
+            found = dict(rows.values_list("pk", "tenant")[: VISITED + 1])
+            if len(found) <= VISITED:
+                self._tenants = found
+                self._queues = sorted(found)
+
+    def _learn(self, using: str, queue_ids: set[int]) -> None:
+        """Find the tenants of queues; "" for those that raw SQL has deleted."""
+        if queue_ids:
+            rows = TenantQueue.objects.using(using).filter(pk__in=queue_ids)
+            self._tenants |= dict.fromkeys(queue_ids, "") | dict(rows.values_list("pk", "tenant"))

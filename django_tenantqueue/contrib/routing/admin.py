@@ -1,0 +1,92 @@
+"""Routings: which queue takes the jobs of a task, a method or a category."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...admin.base import EmptyList
+from ...admin.filters import TenantFilter
+from ...admin.formats import breakable
+from ...admin.live_admin import TunedAdmin
+from ...admin.live_forms import SingleTuneForm, TuneForm
+from ...exceptions import QueueRetired, UnknownQueue
+from . import operations
+from .models import Routing
+
+
+class RoutingListForm(TuneForm):
+    """The queue of a routing. Says when jobs cannot be routed to it."""
+
+    def clean(self) -> dict[str, Any] | None:
+        """Look for the queue, unless another operator has changed the row."""
+        cleaned = super().clean()
+        queue = self.cleaned_data.get("queue")
+        tenant = self.instance.tenant if self.instance.pk else self.cleaned_data.get("tenant")  # type: ignore[attr-defined]
+        if queue and tenant is not None and "queue" in self.changed_data and not self.errors:
+            try:
+                operations.check_queue(tenant, queue)
+            except (UnknownQueue, QueueRetired) as error:
+                self.add_error("queue", str(error))
+        return cleaned
+
+
+class RoutingForm(RoutingListForm, SingleTuneForm):
+    """The form of one routing's page."""
+
+
+@admin.register(Routing)
+class RoutingAdmin(TunedAdmin[Routing]):
+    """Which queue new jobs go to. Every change acts on jobs that are enqueued a second later."""
+
+    form = RoutingForm
+    list_form = RoutingListForm
+    export_name = "routings"
+    of_all_tenants = Q(tenant="")
+    empty_list = EmptyList(
+        _("There are no routings."),
+        _(
+            "Jobs go to the queue that their call or their task names. Add a routing to send new "
+            "jobs of a task to another queue. A call that names a queue is not routed:"
+        ),
+        '.using(queue="…")',
+    )
+    list_display = ("title", "queue")
+    list_display_links = ("title",)
+    list_editable = operations.TUNABLE
+    list_filter = (TenantFilter,)
+    search_fields = ("tenant", "pattern", "queue")
+    search_help_text = _("A part of the tenant, of the task or of the queue.")
+    ordering = ("tenant", "pattern")
+    actions = ()
+    fixed = ("tenant", "pattern")
+    tunable = operations.TUNABLE
+    add = staticmethod(operations.add_routing)
+    operation = staticmethod(operations.tune_routing)
+    delete = staticmethod(operations.delete_routings)
+    readonly_fields = ("created_at",)
+    fieldsets = (
+        (
+            _("Which jobs"),
+            {
+                "fields": ("tenant", "pattern"),
+                "description": _(
+                    "The most specific routing decides: one with a tenant before one without, then "
+                    "a whole name, then the longest name with “*”."
+                ),
+            },
+        ),
+        (_("New jobs"), {"fields": operations.TUNABLE}),
+        (_("Now"), {"fields": ("created_at",)}),
+    )
+
+    @admin.display(description=_("jobs"), ordering="tenant")
+    def title(self, routing: Routing) -> SafeString | str:
+        """Return which jobs it is about."""
+        tenant = routing.tenant or gettext("every tenant")
+        return breakable(f"{tenant} / {routing.pattern}")

@@ -1,0 +1,59 @@
+"""Routings: which queue takes the jobs of a task, or of a category."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from ...text import is_storable
+
+
+class Routing(models.Model):
+    """The queue of new jobs whose name fits a pattern, unless their call names a queue.
+
+    The most specific routing that fits decides: one with a tenant before one without, then a name
+    without `*`, then the longest pattern with it.
+    """
+
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: every tenant.")
+    )
+    pattern = models.CharField(
+        _("task"),
+        max_length=500,
+        help_text=_(
+            "A name as its jobs show it, of a task, a method or a category. “*” stands for any "
+            "text, as in “app.tasks.*”."
+        ),
+    )
+    queue = models.CharField(
+        _("queue"), max_length=100, help_text=_("The queue that takes new jobs of that name.")
+    )
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = _("routing")
+        verbose_name_plural = _("routings")
+        ordering = ("tenant", "pattern")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("tenant", "pattern"), name="tenantqueue_routing_unique"
+            ),
+            models.CheckConstraint(
+                condition=~Q(pattern="") & ~Q(queue=""), name="tenantqueue_routing_names"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant or '–'} / {self.pattern} → {self.queue}"
+
+    def clean(self) -> None:
+        """Refuse names that no job and no queue can have."""
+        for name in ("tenant", "pattern", "queue"):
+            value = getattr(self, name)
+            if not is_storable(value) or value != value.strip():
+                raise ValidationError({name: gettext("Remove the spaces around the name.")})

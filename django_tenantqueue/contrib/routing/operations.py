@@ -1,0 +1,134 @@
+"""Changes of routings: which queue takes the jobs of a task or a category.
+
+A routing acts on jobs that are enqueued after it: in this process at once, in others within a
+second. See routes.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from ...conf import alias_of, get_settings
+from ...exceptions import QueueRetired, UnknownQueue
+from ...models import TenantQueue
+from ...operations.queues import is_declared, near_names
+from ...operations.tuning import (
+    Ids,
+    add_row,
+    check_columns,
+    delete_rows,
+    ids_of,
+    row_of,
+    write_columns,
+)
+from .models import Routing
+from .routes import forget_routes
+
+TUNABLE = ("queue",)
+"""Columns of a routing that operators change."""
+_ADDED = ("pattern", "queue")
+
+
+def list_routings(*, tenant: str | None = None, using: str | None = None) -> list[Routing]:
+    """Return all routings, or those of one tenant ("": those of every tenant), in a fixed order."""
+    rows = Routing.objects.using(alias_of(using))
+    return list(rows if tenant is None else rows.filter(tenant=tenant))
+
+
+def set_routing(pattern: str, queue: str, *, tenant: str = "", using: str | None = None) -> Routing:
+    """Route new jobs whose name fits `pattern` to `queue`; return the routing, new or changed.
+
+    `tenant`: "" is every tenant. Raises UnknownQueue and QueueRetired when there is no such queue
+    that takes jobs, and Django's ValidationError for a bad value.
+    """
+    alias = alias_of(using)
+    row = Routing(tenant=tenant, pattern=pattern, queue=queue)
+    row.clean_fields(exclude=("id", "created_at"))
+    row.clean()
+    with transaction.atomic(using=alias):
+        rows = Routing.objects.using(alias).select_for_update(no_key=True)
+        existing = rows.filter(tenant=tenant, pattern=pattern).first()
+        if existing is None:
+            try:
+                add_routing(row, using=alias)
+                return row
+            except (IntegrityError, ValidationError):  # another one has made it
+                existing = rows.get(tenant=tenant, pattern=pattern)
+        tune_routing(existing.pk, using=alias, queue=queue)
+        existing.queue = queue
+    return existing
+
+
+def add_routing(row: Routing, *, using: str | None = None) -> None:
+    """Check a new row, write it, and record it. Raises what set_routing() raises."""
+    alias = alias_of(using)
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    check_queue(row.tenant, row.queue, using=alias)
+    add_row(alias, row, _ADDED)
+    _act(alias)
+
+
+def tune_routing(routing_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a routing, which are TUNABLE.
+
+    Raises what set_routing() raises, InvalidOption for another column, Routing.DoesNotExist.
+    """
+    alias = alias_of(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        row = row_of(Routing.objects.using(alias).select_for_update(no_key=True), routing_id)
+        check_queue(row.tenant, changes["queue"], using=alias)
+        write_columns(alias, row, changes)
+        _act(alias)
+
+
+def remove_routing(pattern: str, *, tenant: str = "", using: str | None = None) -> bool:
+    """Delete the routing of a pattern; return whether there was one."""
+    rows = Routing.objects.using(alias_of(using)).filter(tenant=tenant, pattern=pattern)
+    return delete_routings(rows.values_list("pk", flat=True), using=using) == 1
+
+
+def delete_routings(ids: Ids, *, using: str | None = None) -> int:
+    """Delete routings; return how many there were."""
+    alias = alias_of(using)
+    found = delete_rows(alias, Routing.objects.filter(pk__in=ids_of(ids, Routing)), _ADDED)
+    _act(alias)
+    return len(found)
+
+
+def check_queue(tenant: str, queue: str, *, using: str | None = None) -> None:
+    """Raise UnknownQueue or QueueRetired unless jobs can be routed to a queue.
+
+    The tenant's queue exists and takes jobs, or it would be made at its first use because a task or
+    the settings name it. For every tenant ("") it is enough that one has such a queue, unless
+    STRICT_QUEUES would make none for the others.
+    """
+    rows = TenantQueue.objects.using(alias_of(using))
+    own = rows.filter(tenant=tenant) if tenant else rows
+    named = own.filter(name=queue)
+    if named.filter(retired=False).exists() and (tenant or not get_settings().strict_queues):
+        return
+    whose = f"tenant {tenant!r} has" if tenant else "there is"
+    if tenant and named.exists():
+        raise QueueRetired(
+            f"queue {queue!r} of tenant {tenant!r} is retired and takes no new jobs: reopen it, or "
+            "name another queue"
+        )
+    if is_declared(queue):
+        return
+    raise UnknownQueue(
+        f"{whose} no queue {queue!r}, so no job can be routed to it.{near_names(queue, own)} Make "
+        "the queue in the admin, or add its name to TENANTQUEUE['QUEUES']"
+    )
+
+
+def _act(using: str) -> None:
+    """Let this process read the routings again, now and after the commit."""
+    forget_routes()
+    transaction.on_commit(forget_routes, using=using, robust=True)

@@ -1,0 +1,79 @@
+"""The queue that a routing chooses for a new job.
+
+Routings are read by each process that enqueues at most once a second, so an edit is live within a
+second. Between two reads a look-up is one step in a dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+
+from django.db import connections
+
+from ...batches import REMEMBERED, REMEMBERED_SECONDS
+from ...queries.enqueue import Route, in_test_case, list_routings
+from ...text import matches
+
+
+def rank_of(route: Route) -> tuple[bool, bool, int, str]:
+    """Return how specific a routing is: the highest that fits decides."""
+    return bool(route.tenant), "*" not in route.pattern, len(route.pattern), route.pattern
+
+
+class Routes:
+    """All routings at one moment."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = sorted(routes, key=rank_of, reverse=True)
+        self._queues: dict[tuple[str, str], str | None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._routes)
+
+    def queue_of(self, tenant: str, name: str) -> str | None:
+        """Return the queue that the most specific routing names; None: no routing fits."""
+        key = (tenant, name)
+        try:
+            return self._queues[key]
+        except KeyError:
+            pass
+        found = self.find(tenant, name)
+        queue = None if found is None else found.queue
+        if len(self._queues) < REMEMBERED:
+            self._queues[key] = queue
+        return queue
+
+    def find(self, tenant: str, name: str) -> Route | None:
+        """Return the most specific routing that fits."""
+        fitting = (
+            route
+            for route in self._routes
+            if route.tenant in ("", tenant) and matches(name, route.pattern)
+        )
+        return next(fitting, None)
+
+
+_known: dict[str, tuple[float, Routes]] = {}
+"""alias -> until when its routings are used, and they."""
+
+
+def routes_of(using: str) -> Routes:
+    """Return the routings of a database, at most REMEMBERED_SECONDS old.
+
+    In a Django TestCase they are read each time: other tests do not see its uncommitted rows, nor
+    does it have theirs.
+    """
+    if in_test_case(connections[using]):
+        return Routes(list_routings(using))
+    known = _known.get(using)
+    if known is not None and monotonic() < known[0]:
+        return known[1]
+    found = Routes(list_routings(using))
+    _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
+    return found
+
+
+def forget_routes() -> None:
+    """Read the routings again at the next enqueue of this process."""
+    _known.clear()

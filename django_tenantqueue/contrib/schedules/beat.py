@@ -1,0 +1,70 @@
+"""Read rows of django-celery-beat as schedules. Its models are not imported: rows are read."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from ...exceptions import InvalidOption
+from .models import Schedule
+from .operations import stored_call
+from .recurrence import CRON, INTERVAL, ONCE, interval_text
+
+PERIODIC_TASK = ("django_celery_beat", "PeriodicTask")
+"""The model of its rows."""
+
+
+def read_periodic_task(row: Any) -> tuple[Schedule, list[str]]:
+    """Return the schedule of a PeriodicTask, disabled and not stored, and what it leaves out.
+
+    Raises InvalidOption for what a schedule cannot say, and InvalidArgument.
+    """
+    notes = []
+    if row.one_off and row.clocked is None:
+        raise InvalidOption("it runs once at its next time: make a schedule of the kind “once”")
+    if row.priority is not None:
+        notes.append(f"priority {row.priority} is left out: Celery's numbers mean something else")
+    if row.expire_seconds is not None:
+        notes.append("expire_seconds is left out: use expires_at of the task")
+    if any((row.exchange, row.routing_key, row.headers not in ("", "{}", None))):
+        notes.append("exchange, routing key and headers are left out")
+    try:
+        args, kwargs = json.loads(row.args or "[]"), json.loads(row.kwargs or "{}")
+    except ValueError as error:
+        raise InvalidOption(f"its arguments are no JSON: {error}") from None
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise InvalidOption("its arguments are no list and no object")
+    made = Schedule(
+        name=row.name,
+        task=row.task,
+        queue=row.queue or "",
+        enabled=False,
+        starts_at=row.start_time,
+        ends_at=row.expires,
+        **_times(row),
+        **stored_call(args, kwargs),
+    )
+    return made, notes
+
+
+def _times(row: Any) -> dict[str, str]:
+    if row.crontab is not None:
+        cron = row.crontab
+        day, weekday = cron.day_of_month, cron.day_of_week
+        if not day.startswith("*") and not weekday.startswith("*"):
+            raise InvalidOption(
+                f"day {day!r} and weekday {weekday!r} must both match in Celery, and one of "
+                "them in cron: make two schedules, or check the day in the task"
+            )
+        fields = (cron.minute, cron.hour, day, cron.month_of_year, weekday)
+        expression = " ".join("".join(field.split()) for field in fields)
+        return {"kind": CRON, "expression": expression, "time_zone": str(cron.timezone)}
+    if row.interval is not None:
+        length = timedelta(**{row.interval.period: row.interval.every})
+        return {"kind": INTERVAL, "expression": interval_text(length)}
+    if row.clocked is not None:
+        return {"kind": ONCE, "expression": row.clocked.clocked_time.isoformat()}
+    if row.solar is not None:
+        raise InvalidOption("schedules by the sun are not supported: choose a time")
+    raise InvalidOption("it has no times")

@@ -1,0 +1,82 @@
+"""Bring rows in line with what code declares: `@task(schedule=…)`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import connections, transaction
+
+from ...calls.sources import registered_tasks
+from ...queries.locks import KEY, LockKey
+from .models import Schedule
+from .operations import add_schedule, columns_of, write_schedule
+
+logger = logging.getLogger("django_tenantqueue")
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """How many schedules were added, changed and removed."""
+
+    added: int
+    changed: int
+    removed: int
+
+
+def sync_schedules(using: str, *, whole: bool = False) -> Synced:
+    """Write the schedules that the tasks of this process declare; return what was done.
+
+    A schedule has the name of its task. An operator's `enabled` stays as it is. One that is no
+    longer declared is disabled and marked; without `whole` only when this process knows its task,
+    since another process may declare what is unknown here. One that is declared again is enabled.
+    """
+    declared = {
+        task.name: when
+        for task in registered_tasks().values()
+        if (when := task.extra.get("schedule")) is not None
+    }
+    added = changed = removed = 0
+    with transaction.atomic(using=using):
+        with connections[using].cursor() as cursor:
+            cursor.execute(f"SELECT pg_advisory_xact_lock({KEY})", [LockKey.SCHEDULES])
+        rows = Schedule.objects.using(using).exclude(source=Schedule.Source.ADMIN)
+        found = {row.task: row for row in rows.order_by("pk").select_for_update(no_key=True)}
+        for name, when in declared.items():
+            columns = columns_of(when)
+            row = found.pop(name, None)
+            if row is None:
+                added += _add(using, name, columns)
+                continue
+            if row.source == Schedule.Source.REMOVED:
+                columns["enabled"] = True
+            if any(getattr(row, column) != value for column, value in columns.items()):
+                write_schedule(using, row, columns)
+                changed += 1
+            _mark(using, row, Schedule.Source.CODE)
+        for name, row in found.items():
+            if row.source == Schedule.Source.CODE and (whole or name in registered_tasks()):
+                write_schedule(using, row, {"enabled": False})
+                _mark(using, row, Schedule.Source.REMOVED)
+                removed += 1
+    return Synced(added, changed, removed)
+
+
+def _add(using: str, task: str, columns: dict[str, Any]) -> bool:
+    """Add the row of a declared schedule. It is left out when it cannot be stored."""
+    longest = Schedule._meta.get_field("name").max_length or len(task)
+    row = Schedule(name=task[-longest:], task=task, source=Schedule.Source.CODE, **columns)
+    try:
+        add_schedule(row, using=using)
+    except ValidationError as error:
+        logger.warning("the schedule of task %s is left out: %s", task, "; ".join(error.messages))
+        return False
+    return True
+
+
+def _mark(using: str, row: Schedule, source: str) -> None:
+    if row.source != source:
+        row.source = source
+        row.save(using=using, update_fields=["source"])

@@ -1,0 +1,248 @@
+"""Schedules: rows that enqueue jobs by themselves."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.core.validators import (
+    MaxValueValidator,
+    MinValueValidator,
+    ProhibitNullCharactersValidator,
+)
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from ...calls.arguments import check_storable
+from ...calls.sources import check_nameable
+from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
+from ...models import columns
+from ...states import Priority
+from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
+
+
+class Schedule(models.Model):
+    """When to enqueue which job. The leader's maintenance enqueues it at each tick, once.
+
+    `tick_at` is the next tick, and `next_at` the moment at which maintenance looks at it: later by
+    the jitter, or by the pause after a failure. Both are null when no tick comes any more.
+    """
+
+    class Kind(models.TextChoices):
+        """How its ticks are given."""
+
+        CRON = CRON, _("cron")
+        INTERVAL = INTERVAL, _("interval")
+        ONCE = ONCE, _("once")
+
+    class CatchUp(models.TextChoices):
+        """What becomes of ticks that were missed while no worker ran, or while it was disabled."""
+
+        SKIP = "skip", _("skip them")
+        ONCE = "once", _("run once for all")
+        ALL = "all", _("run each")
+
+    class Overlap(models.TextChoices):
+        """What happens at a tick when the job of the last one has not ended."""
+
+        ALLOW = "allow", _("run beside it")
+        SKIP = "skip", _("skip the tick")
+
+    class Source(models.TextChoices):
+        """Where it comes from."""
+
+        ADMIN = "admin", _("admin")
+        CODE = "code", _("code")
+        REMOVED = "removed", _("code that no longer declares it")
+
+    name = models.CharField(_("name"), max_length=200)
+    tenant = models.CharField(
+        _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: none.")
+    )
+    all_tenants = models.BooleanField(
+        _("all tenants"),
+        default=False,
+        db_default=False,
+        help_text=_("One job for each tenant that has a queue of this name."),
+    )
+    task = models.CharField(
+        _("task"),
+        max_length=500,
+        help_text=_("A task by its name, or a function that CALLABLES lists, as “module:name”."),
+    )
+    args = models.JSONField(_("positional arguments"), default=list, blank=True)
+    kwargs = models.JSONField(_("keyword arguments"), default=dict, blank=True)
+    queue = models.CharField(
+        _("queue"),
+        max_length=100,
+        blank=True,
+        default="",
+        help_text=_("Empty: that of the task."),
+    )
+    priority = models.SmallIntegerField(
+        _("priority"),
+        null=True,
+        blank=True,
+        validators=[
+            MinValueValidator(Priority.LOWEST_NUMBER),
+            MaxValueValidator(Priority.HIGHEST_NUMBER),
+        ],
+        help_text=_("Lower runs first. Empty: that of the task."),
+    )
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.CRON)
+    expression = models.CharField(
+        _("when"),
+        max_length=LONGEST_EXPRESSION,
+        help_text=_(
+            "cron: “30 3 * * mon-fri”. Interval: “15m” or “1h 30m”. Once: “2026-12-24 18:00”."
+        ),
+    )
+    time_zone = columns.time_zone()
+    jitter_seconds = models.FloatField(
+        _("jitter"),
+        default=0.0,
+        db_default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(86_400.0)],
+        help_text=_("Each job is enqueued up to this many seconds after its tick, at random."),
+    )
+    catch_up = models.CharField(
+        _("missed ticks"),
+        max_length=10,
+        choices=CatchUp.choices,
+        default=CatchUp.SKIP,
+        db_default=CatchUp.SKIP,
+    )
+    overlap = models.CharField(
+        _("overlap"),
+        max_length=10,
+        choices=Overlap.choices,
+        default=Overlap.ALLOW,
+        db_default=Overlap.ALLOW,
+        help_text=_("At a tick, when the job of the last one has not ended."),
+    )
+    starts_at = models.DateTimeField(_("from"), null=True, blank=True)
+    ends_at = models.DateTimeField(_("until"), null=True, blank=True)
+    enabled = models.BooleanField(_("enabled"), default=True, db_default=True)
+    source = models.CharField(
+        _("source"),
+        max_length=10,
+        choices=Source.choices,
+        default=Source.ADMIN,
+        db_default=Source.ADMIN,
+        editable=False,
+    )
+    created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
+    tick_at = models.DateTimeField(_("next tick"), null=True, editable=False)
+    next_at = models.DateTimeField(_("next run"), null=True, editable=False)
+    after_tenant = models.CharField(
+        _("after tenant"), max_length=200, null=True, blank=True, editable=False
+    )
+    """The last tenant whose job of this tick is enqueued, while those of others are not yet."""
+    last_at = models.DateTimeField(_("last run"), null=True, editable=False)
+    last_tick_at = models.DateTimeField(_("last tick"), null=True, editable=False)
+    last_job_id = models.BigIntegerField(_("last job"), null=True, editable=False)
+    lateness_seconds = models.FloatField(_("lateness"), null=True, editable=False)
+    last_error = models.TextField(_("error"), default="", db_default="", editable=False)
+    last_error_at = models.DateTimeField(_("failed at"), null=True, editable=False)
+    failures = models.IntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+        ordering = ("tenant", "name")
+        indexes = (
+            models.Index(
+                fields=("next_at", "id"),
+                condition=Q(enabled=True, next_at__isnull=False),
+                name="tenantqueue_schedule_due",
+            ),
+            models.Index(
+                fields=("last_error_at",),
+                condition=Q(failures__gt=0),
+                name="tenantqueue_schedule_failing",
+            ),
+            models.Index(
+                fields=("id",), condition=~Q(source="admin"), name="tenantqueue_schedule_code"
+            ),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_schedule_unique"),
+            models.CheckConstraint(
+                condition=Q(kind__in=("cron", "interval", "once")), name="tenantqueue_schedule_kind"
+            ),
+            models.CheckConstraint(
+                condition=Q(catch_up__in=("skip", "once", "all")),
+                name="tenantqueue_schedule_catch_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(overlap__in=("allow", "skip")), name="tenantqueue_schedule_overlap"
+            ),
+            models.CheckConstraint(
+                condition=Q(source__in=("admin", "code", "removed")),
+                name="tenantqueue_schedule_source",
+            ),
+            models.CheckConstraint(
+                condition=Q(jitter_seconds__gte=0, jitter_seconds__lte=86_400),
+                name="tenantqueue_schedule_jitter",
+            ),
+            models.CheckConstraint(
+                condition=Q(all_tenants=False) | Q(tenant="", overlap="allow"),
+                name="tenantqueue_schedule_all_tenants",
+            ),
+            models.CheckConstraint(
+                condition=Q(starts_at__isnull=True)
+                | Q(ends_at__isnull=True)
+                | Q(starts_at__lte=F("ends_at")),
+                name="tenantqueue_schedule_span",
+            ),
+            models.CheckConstraint(
+                condition=Q(tick_at__isnull=True, next_at__isnull=True)
+                | Q(tick_at__isnull=False, next_at__isnull=False),
+                name="tenantqueue_schedule_tick",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant or '–'} / {self.name}"
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """The ticks of the schedule."""
+        return Recurrence(
+            kind=self.kind,
+            expression=self.expression,
+            time_zone=self.time_zone,
+            anchor=EPOCH,
+            starts_at=self.starts_at,
+            ends_at=self.ends_at,
+        )
+
+    def clean(self) -> None:
+        """Check what belongs together, and names; raise ValidationError."""
+        for name in ("name", "tenant", "task", "queue"):
+            if "\x00" in str(getattr(self, name)):
+                raise ValidationError({name: ProhibitNullCharactersValidator.message})
+        try:
+            check_nameable(self.task)
+        except NotAllowed as error:
+            raise ValidationError({"task": str(error)}) from None
+        try:
+            self.recurrence.check()
+        except InvalidOption as error:
+            raise ValidationError({"expression": str(error)}) from None
+        if self.all_tenants and self.tenant:
+            raise ValidationError({"all_tenants": _("Leave the tenant empty for all tenants.")})
+        if self.all_tenants and self.overlap != self.Overlap.ALLOW:
+            text = _("A schedule for all tenants looks at no former run: use a unique task.")
+            raise ValidationError({"overlap": text})
+        if self.starts_at and self.ends_at and self.starts_at > self.ends_at:
+            raise ValidationError({"ends_at": _("It ends before it starts.")})
+        if not isinstance(self.args, list):
+            raise ValidationError({"args": _("Give a list.")})
+        if not isinstance(self.kwargs, dict):
+            raise ValidationError({"kwargs": _("Give an object.")})
+        for name in ("args", "kwargs"):
+            try:
+                check_storable(getattr(self, name), name)
+            except InvalidArgument as error:
+                raise ValidationError({name: str(error)}) from None

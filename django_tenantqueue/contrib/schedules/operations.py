@@ -1,0 +1,225 @@
+"""Changes that operators and code make to schedules. Each acts by the next tick."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from ...calls.arguments import encode_args
+from ...conf import alias_of
+from ...exceptions import InvalidOption
+from ...models import Change, Job
+from ...operations.changes import Edit, record_edits, record_rows
+from ...operations.tuning import (
+    Ids,
+    add_row,
+    check_columns,
+    delete_rows,
+    ids_of,
+    row_of,
+    switch_rows,
+)
+from .firing import enqueue_tick, next_look
+from .models import Schedule
+from .recurrence import ONCE, Cron, Every, read_when
+
+TUNABLE = (
+    "name",
+    "tenant",
+    "all_tenants",
+    "task",
+    "args",
+    "kwargs",
+    "queue",
+    "priority",
+    "kind",
+    "expression",
+    "time_zone",
+    "jitter_seconds",
+    "catch_up",
+    "overlap",
+    "starts_at",
+    "ends_at",
+    "enabled",
+)
+"""Columns of a schedule that operators change."""
+HIDDEN = ("args", "kwargs")
+"""Columns whose values no entry of the audit trail has: they may be secret."""
+
+
+def make_schedule(
+    name: str,
+    task: str | Any,
+    when: str | Cron | Every | datetime,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    using: str | None = None,
+    **columns: Any,
+) -> Schedule:
+    """Write a new schedule and return it.
+
+    `task`: a task, its name, or "module:name" of a function. `when`: a cron expression, Cron(…),
+    Every(…), or a datetime for a single run. `columns`: tenant, all_tenants, queue, priority,
+    time_zone, jitter_seconds, catch_up, overlap, starts_at, ends_at, enabled. Raises InvalidOption,
+    InvalidArgument, and Django's ValidationError, also when the tenant has one of this name.
+    """
+    alias = alias_of(using)
+    check_columns(columns, TUNABLE)
+    if isinstance(when, datetime):
+        if timezone.is_naive(when):
+            raise InvalidOption(f"when={when!r} is naive: use django.utils.timezone")
+        found: dict[str, Any] = {"kind": ONCE, "expression": when.isoformat()}
+    else:
+        found = columns_of(read_when(name, when))
+    given = {n: value for n, value in found.items() if value or n not in columns}
+    if args or kwargs is not None:
+        given |= stored_call(args, kwargs or {})
+    row = Schedule(name=name, task=getattr(task, "name", task), **{**given, **columns})
+    add_schedule(row, using=alias)
+    return row
+
+
+def stored_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as a schedule's row has them. Raises InvalidArgument."""
+    call = json.loads(encode_args(tuple(args), dict(kwargs)))
+    return {"args": call["args"], "kwargs": call.get("kwargs", {})}
+
+
+def columns_of(when: Cron | Every) -> dict[str, Any]:
+    """Return the columns of a schedule that code declares."""
+    return {
+        "kind": when.kind,
+        "expression": when.expression,
+        "time_zone": when.time_zone,
+        "tenant": when.tenant,
+        "jitter_seconds": when.jitter,
+        "catch_up": when.catch_up,
+        "overlap": when.overlap,
+        **stored_call(when.args, when.kwargs),
+    }
+
+
+def add_schedule(row: Schedule, *, using: str | None = None) -> None:
+    """Check a new row, write it, and record it. Raises Django's ValidationError."""
+    alias = alias_of(using)
+    row._state.db = alias
+    row.full_clean(exclude=("id", "created_at"))
+    set_next(row)
+    add_row(alias, row, [name for name in TUNABLE if name not in HIDDEN])
+
+
+def set_next(row: Schedule) -> None:
+    """Set when a schedule is due next, from now on. Raises InvalidOption."""
+    row.tick_at = row.recurrence.next(timezone.now())
+    row.next_at = next_look(row, row.tick_at)
+    row.after_tenant = None
+
+
+def tune_schedule(schedule_id: int, *, using: str | None = None, **changes: Any) -> None:
+    """Change columns of a schedule, and compute when it is due next.
+
+    Only the named columns are written. Ticks that were missed while it was disabled follow its
+    `catch_up`, unless its times are changed. Raises InvalidOption for another column and Django's
+    ValidationError for bad values; Schedule.DoesNotExist.
+    """
+    alias = alias_of(using)
+    check_columns(changes, TUNABLE)
+    if not changes:
+        return
+    with transaction.atomic(using=alias):
+        write_schedule(alias, row_of(_locked(alias), schedule_id), changes)
+
+
+def _locked(using: str) -> QuerySet[Schedule]:
+    return Schedule.objects.using(using).order_by("pk").select_for_update(no_key=True)
+
+
+def write_schedule(using: str, row: Schedule, changes: Mapping[str, Any]) -> None:
+    """Change columns of a row that the open transaction has locked, and record what changed."""
+    before = {name: getattr(row, name) for name in changes}
+    for name, value in changes.items():
+        setattr(row, name, value)
+    changed = Edit(before, changes).changed()
+    if changed != {"enabled"}:  # what has become wrong can be disabled
+        row.full_clean(exclude=("id", "created_at"))
+    if not changed:
+        return
+    after = {name: getattr(row, name) for name in changes}
+    if changed & set(TIMES):
+        set_next(row)
+    elif row.failures and row.tick_at is not None:
+        row.next_at = timezone.now()  # what was mended is tried at once
+    row.save(using=using, update_fields=[*changed, "tick_at", "next_at", "after_tenant"])
+    hidden = sorted(changed & set(HIDDEN))
+    shown = Edit(
+        {n: before[n] for n in changed if n not in HIDDEN},
+        {n: after[n] for n in changed if n not in HIDDEN},
+    )
+    if hidden:
+        shown = Edit(shown.before, {**shown.after, "arguments": hidden})
+    record_edits(using, [row], [shown])
+
+
+TIMES = ("kind", "expression", "time_zone", "jitter_seconds", "starts_at", "ends_at")
+"""Columns that decide when a schedule is due."""
+
+
+def enable_schedules(ids: Ids, *, using: str | None = None) -> int:
+    """Let schedules run; return how many were disabled before.
+
+    Ticks that were missed meanwhile follow `catch_up`.
+    """
+    return _switch(ids, using, enabled=True)
+
+
+def disable_schedules(ids: Ids, *, using: str | None = None) -> int:
+    """Let schedules enqueue no more jobs; return how many were enabled before."""
+    return _switch(ids, using, enabled=False)
+
+
+def _switch(ids: Ids, using: str | None, *, enabled: bool) -> int:
+    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule), enabled=not enabled)
+    return len(switch_rows(alias_of(using), chosen, {"enabled": enabled}))
+
+
+def run_schedules(ids: Ids, *, using: str | None = None) -> list[Job]:
+    """Enqueue a job of each schedule now, whether it is enabled or not, and return the jobs.
+
+    Their `scheduled_at` is now, and the next tick stays as it is. A schedule for all tenants is
+    made due now, if it is enabled. All or nothing. Raises what `.delay()` raises, UnknownTask.
+    """
+    alias = alias_of(using)
+    jobs = []
+    with transaction.atomic(using=alias):
+        found = list(_locked(alias).filter(pk__in=ids_of(ids, Schedule)))
+        for row in found:
+            now = timezone.now()
+            if row.all_tenants:
+                row.tick_at = row.next_at = now
+                row.after_tenant = None
+                row.save(using=alias, update_fields=["tick_at", "next_at", "after_tenant"])
+                continue
+            job = enqueue_tick(alias, row, now)
+            row.last_at, row.last_tick_at, row.last_job_id = now, now, job.pk
+            row.save(using=alias, update_fields=["last_at", "last_tick_at", "last_job_id"])
+            jobs.append(job)
+        if found:
+            edit = Edit({}, {"job": [job.pk for job in jobs[:10]]})
+            record_rows(alias, Change.Action.RUN_NOW, found, edit)
+    return jobs
+
+
+def delete_schedules(ids: Ids, *, using: str | None = None) -> int:
+    """Delete schedules; their jobs stay. Return how many there were.
+
+    One that code declares comes back with the next start of a worker: disable it instead.
+    """
+    chosen = Schedule.objects.filter(pk__in=ids_of(ids, Schedule))
+    return len(delete_rows(alias_of(using), chosen, ("task", "kind", "expression")))

@@ -1,1 +1,0 @@
-"""Metrics for Prometheus. They need the extra `prometheus`."""

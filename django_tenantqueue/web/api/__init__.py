@@ -1,1 +1,0 @@
-"""The HTTP API: other programs submit jobs, follow them, and tune what a tenant has."""

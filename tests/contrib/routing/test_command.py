@@ -1,0 +1,54 @@
+"""manage.py routing"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_tenantqueue.contrib.routing.models import Routing
+from django_tenantqueue.models import Change
+from tests.factories import make_queue
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*args: str, **options: Any) -> str:
+    out = io.StringIO()
+    call_command("routing", *args, stdout=out, **options)
+    return out.getvalue()
+
+
+def test_routings_are_set_listed_and_removed() -> None:
+    make_queue("acme", "heavy")
+
+    assert run("set", "tests.*", "heavy", tenant="acme") == "acme  tests.* → heavy\n"
+    run("set", "*", "default")
+    assert run("list") == "(every tenant)  * → default\nacme  tests.* → heavy\n"
+    (found,) = json.loads(run("list", "--json", tenant="acme"))["routings"]
+    row = Routing.objects.get(tenant="acme")
+    assert found == {"id": row.pk, "tenant": "acme", "pattern": "tests.*", "queue": "heavy"}
+    assert run("remove", "tests.*", tenant="acme") == ""
+    assert json.loads(run("remove", "*", "--json")) == {"routings": []}
+
+    assert not Routing.objects.exists()
+    assert set(Change.objects.values_list("source", flat=True)) == {"command"}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["set", "x", "hevy"], "there is no queue 'hevy'"),
+        (["set", "x"], "set PATTERN QUEUE"),
+        (["list", "x"], "set PATTERN QUEUE"),
+        (["remove"], "set PATTERN QUEUE"),
+        (["remove", "x"], "there is no routing of 'x'"),
+        (["set", " x", "default"], "Remove the spaces"),
+    ],
+)
+def test_wrong_call_is_an_error(args: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        run(*args)

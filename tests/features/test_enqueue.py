@@ -1,0 +1,192 @@
+"""What features add where a job is enqueued and a task is declared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+from django.core.checks.registry import registry
+from django.test import override_settings
+
+from django_tenantqueue import ConcurrentJobMonitor, Every, delay, features, task
+from django_tenantqueue.calls import sources
+from django_tenantqueue.calls.call import Call
+from django_tenantqueue.calls.options import Options
+from django_tenantqueue.calls.sources import RegisteredTask
+from django_tenantqueue.contrib.schedules.checks import check_schedules
+from django_tenantqueue.exceptions import InvalidOption, Unsupported
+from django_tenantqueue.features import Feature
+from django_tenantqueue.models import Job
+from django_tenantqueue.operations.queues import forget_queues
+from django_tenantqueue.testing import run_pending
+from tests.testapp.tasks import add, echo, noop
+
+Install = Callable[[Feature], None]
+URL = "https://example.com/end"
+
+
+class Foreign:
+    """A task of another system."""
+
+    def __call__(self) -> None:
+        """Do nothing."""
+
+
+class Colours(Feature):
+    """Does something in each place."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def task_options(self) -> Mapping[str, Callable[[Any, Any], Any]]:
+        return {"colour": lambda of, value: f"{value} {of.name}"}
+
+    def adopt(self, target: object, options: Mapping[str, Any]) -> RegisteredTask | None:
+        self.asked.append((target, dict(options)))
+        return add if isinstance(target, Foreign) else None
+
+    def choose_queue(self, using: str, tenant: str, name: str) -> str | None:
+        self.asked.append((using, tenant, name))
+        return "red" if tenant == "acme" else None
+
+    def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
+        if options.session == "followed":
+            yield echo.call(tenant)
+
+    def forget(self) -> None:
+        self.asked.append("forget")
+
+
+@pytest.fixture
+def colours(install: Install) -> Colours:
+    feature = Colours()
+    install(feature)
+    return feature
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
+    """No feature, as in a project that installs the core alone."""
+    monkeypatch.setattr(features, "installed", lambda: ())
+    features.hooks.cache_clear()
+    yield
+    features.hooks.cache_clear()
+
+
+@pytest.fixture
+def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks that a test declares are forgotten."""
+    monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
+
+
+@pytest.mark.django_db
+def test_queue_is_the_one_that_a_feature_chooses(colours: Colours) -> None:
+    assert noop.using(tenant="acme").delay().queue.name == "red"
+    assert colours.asked == [("default", "acme", noop.name)]
+    assert noop.using(tenant="other").delay().queue.name == "default"
+    assert noop.using(tenant="acme", queue="own").delay().queue.name == "own"
+
+    ConcurrentJobMonitor.objects.start("m", [noop.call()], tenant="acme", parallel=1)
+
+    assert Job.objects.get(monitor_id__isnull=False, name=noop.name).queue.name == "red"
+
+
+def test_features_forget_what_they_know_of_queues(colours: Colours) -> None:
+    forget_queues()
+
+    assert colours.asked == ["forget"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["success", "error"])
+def test_end_of_a_job_enqueues_what_a_feature_adds(colours: Colours, state: str) -> None:
+    job = add.using(tenant="acme", session="followed", max_attempts=1)
+    job = job.delay(1, 2) if state == "success" else job.delay(1, "2")
+    run_pending()
+
+    assert [row.state for row in Job.objects.filter(pk=job.pk)] == [state]
+    assert Job.objects.get(name=echo.name).result == "acme"
+
+
+@override_settings(TENANTQUEUE={"EAGER": True})
+def test_eager_job_is_followed_by_what_a_feature_adds(
+    colours: Colours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[Any] = []
+    monkeypatch.setattr(echo, "func", ran.append)
+
+    add.using(tenant="acme", session="followed").delay(1, 2)
+
+    assert ran == ["acme"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("eager", [False, True])
+def test_callback_url_says_which_app_it_needs(nothing_installed: None, eager: bool) -> None:
+    with (
+        override_settings(TENANTQUEUE={"EAGER": eager}),
+        pytest.raises(
+            Unsupported,
+            match=r"callback_url= needs django_tenantqueue\.contrib\.http in INSTALLED_APPS",
+        ),
+    ):
+        noop.using(callback_url=URL).delay()
+
+
+@pytest.mark.django_db
+def test_feature_adopts_a_task_of_another_system(colours: Colours) -> None:
+    target = Foreign()
+
+    assert delay(target)(1, 2).name == add.name
+    assert task(target) is add
+    assert task(queue="q")(target) is add
+    asked = [question for question in colours.asked if question[0] is target]
+    assert asked == [(target, {}), (target, {}), (target, {"queue": "q"})]
+
+
+def test_plain_function_is_not_offered_for_adoption(colours: Colours, own_tasks: None) -> None:
+    declared = task(name="tests.plain")(lambda: None)
+
+    assert (declared.name, colours.asked) == ("tests.plain", [])
+
+
+def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks: None) -> None:
+    declared = task(name="tests.coloured", colour="red", queue="q")(lambda: None)
+
+    assert declared.extra == {"colour": "red tests.coloured"}
+    assert declared.options.queue == "q"
+    assert task(name="tests.none", colour=None)(lambda: None).extra == {}
+    with pytest.raises(InvalidOption, match="unknown option 'color': did you mean 'colour'"):
+        task(name="tests.wrong", color="red")(lambda: None)
+
+
+def test_schedule_is_an_option_of_its_app(own_tasks: None) -> None:
+    declared = task(name="tests.nightly", schedule=Every(hours=1))(lambda: None)
+
+    assert declared.extra == {"schedule": Every(hours=1)}
+    assert check_schedules in registry.registered_checks
+
+
+def test_schedule_says_which_app_it_needs(nothing_installed: None, own_tasks: None) -> None:
+    with pytest.raises(
+        Unsupported, match=r"schedule= needs django_tenantqueue\.contrib\.schedules in INSTALLED"
+    ):
+        task(name="tests.nightly", schedule="30 3 * * *")(lambda: None)
+    assert task(name="tests.plain")(lambda: None).extra == {}
+
+
+def test_task_with_a_schedule_is_declared_among_models_and_without_celery() -> None:
+    code = (
+        "import sys; from django.conf import settings; settings.configure("
+        "INSTALLED_APPS=['tests.features.early', 'django_tenantqueue'], USE_TZ=True); "
+        "import django; django.setup(); from tests.features.early.models import nightly; "
+        "print(nightly.extra['schedule'].expression, 'celery' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, check=False, text=True
+    )
+
+    assert (done.stderr, done.stdout) == ("", "30 3 * * * False\n")

@@ -1,0 +1,87 @@
+"""What a feature adds to the problems of the fleet, and to the first page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import pytest
+from django.core.management import call_command
+from django.db.models import Model
+from django.http import HttpRequest
+from django.test import Client
+
+from django_tenantqueue.features import Feature, Problem
+from django_tenantqueue.models import Job
+from django_tenantqueue.status.fleet_report import read_report, read_report_of
+from tests.admin.conftest import operator, url_of
+
+__all__ = ["operator"]
+pytestmark = pytest.mark.django_db
+LATE = Problem("deliveries are late", "deliveries", filter="state=ready")
+HOME = "/admin/tenantqueue/"
+
+
+class Deliveries(Feature):
+    """An app with a problem of its own, which its own list shows."""
+
+    asked: tuple[str, Collection[str] | None] = ("", ())
+
+    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
+        self.asked = using, tenants
+        return [LATE]
+
+    def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
+        return [{"text": f"a note for {request.user}", "url": "/notes/"}]
+
+    def lists(self) -> Mapping[str, type[Model]]:
+        return {LATE.where: Job}
+
+
+@pytest.fixture
+def deliveries(install: Callable[[Feature], None]) -> Deliveries:
+    feature = Deliveries()
+    install(feature)
+    return feature
+
+
+def test_report_has_the_problems_of_a_feature(deliveries: Deliveries) -> None:
+    assert LATE in read_report("default", jobs=0).problems
+    assert deliveries.asked == ("default", None)
+
+
+def test_report_of_some_tenants_asks_for_these_alone(deliveries: Deliveries) -> None:
+    assert list(read_report_of("default", ["acme"], ()).problems) == [LATE]
+    assert deliveries.asked == ("default", ["acme"])
+
+
+def test_command_prints_the_problems_of_a_feature(deliveries: Deliveries) -> None:
+    out = io.StringIO()
+    call_command("queuestatus", stdout=out, no_color=True)
+
+    assert "! deliveries are late\n" in out.getvalue()
+
+
+def test_first_page_links_a_problem_to_the_list_of_its_feature(
+    deliveries: Deliveries, admin_client: Client
+) -> None:
+    content = admin_client.get(HOME).content.decode()
+
+    assert f'{url_of("job", "changelist")}?state=ready">Deliveries are late' in content
+
+
+def test_first_page_begins_with_the_problems_of_a_feature_for_its_user(
+    deliveries: Deliveries, admin_client: Client
+) -> None:
+    content = admin_client.get(HOME).content.decode()
+
+    assert content.index('/notes/">a note for admin') < content.index("No worker runs")
+
+
+def test_link_is_for_those_who_may_view_the_list(
+    deliveries: Deliveries, operator: Callable[..., Client]
+) -> None:
+    content = operator("view_tenantqueue").get(HOME).content.decode()
+
+    assert "Deliveries are late" in content
+    assert '?state=ready"' not in content

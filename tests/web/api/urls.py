@@ -1,5 +1,0 @@
-"""The API under a path of a project's choice."""
-
-from django.urls import include, path
-
-urlpatterns = [path("api/", include("django_tenantqueue.web.api.urls"))]
