@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 import pytest
 from django.apps import apps
+from django.core.signals import setting_changed
 from django.test import override_settings
 
 from django_tenantqueue import checks, conf, features
@@ -144,6 +145,14 @@ def test_queue_of_alerts_is_made_when_queues_are_strict():
     add.using(tenant="acme", queue="news").delay(1, 2)
 
 
+def test_settings_are_read_again_when_other_apps_are_installed():
+    before = get_settings()
+
+    setting_changed.send(sender=None, setting="INSTALLED_APPS", value=[], enter=True)
+
+    assert get_settings() is not before
+
+
 def test_no_key_belongs_to_two_features():
     names = [each.name for kind in conf.settings_kinds() for each in fields(kind)]
 
@@ -182,3 +191,24 @@ def test_features_are_ready_when_django_has_started_without_celery():
         *tasks.split()
     }
     assert "check_schedules" in registered.split()
+
+
+WITH_CELERY = """
+import celery
+import django
+from django.conf import settings
+
+settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+django.setup()
+from django_tenantqueue.calls import sources
+print("django_tenantqueue.run" in celery.current_app.tasks, len(sources._finders))
+"""
+
+
+def test_tasks_of_celery_are_found_when_the_project_uses_it():
+    pytest.importorskip("celery")
+    run = subprocess.run(
+        [sys.executable, "-c", WITH_CELERY], capture_output=True, text=True, check=False
+    )
+
+    assert run.stdout.split() == ["True", "1"], run.stderr

@@ -16,8 +16,8 @@ class Celery(Feature):
     """See features.py for when each method is called."""
 
     def ready(self) -> None:
-        if "celery" in sys.modules:  # the project uses it: workers must know its tasks
-            from . import adopted  # noqa: F401
+        if "celery" in sys.modules:  # the project uses it
+            from . import adopted, executor  # noqa: F401 - our workers, and Celery's, find tasks
 
     def adopt(self, target: object, options: Mapping[str, Any]) -> AdoptedTask | None:
         if not _is_of_celery(target):
