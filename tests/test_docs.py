@@ -23,7 +23,7 @@ from django.dispatch import Signal
 
 import django_tenantqueue
 from django_tenantqueue import conf, exceptions, pytest_plugin, signals, states, tasks, testing
-from django_tenantqueue.calls.options import NAMES
+from django_tenantqueue.calls.options import NAMES, OF_TASKS
 from django_tenantqueue.conf import read_settings
 from django_tenantqueue.contrib.celery import executor
 from django_tenantqueue.contrib.django_tasks import backend
@@ -387,7 +387,7 @@ def test_snippet_imports_what_exists(code: str) -> None:
 def test_snippet_uses_options_that_exist(code: str) -> None:
     if "from django.tasks import task" in code:
         return  # `@task` takes the framework's options there
-    for_task = {*NAMES, *inspect.signature(tasks.Task).parameters} - {"func", "options"}
+    for_task = {*NAMES, *OF_TASKS, "executor"}
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue
