@@ -286,9 +286,13 @@ def installed() -> tuple[Feature, ...]:
     return tuple(import_string(path)() for path in paths)
 
 
-@cache
-def hooks(hook: Callable[Concatenate[Feature, P], R]) -> Sequence[Callable[P, R]]:
+def hooks(hook: Callable[Concatenate[Any, P], R]) -> Sequence[Callable[P, R]]:
     """Return this method of each feature that overrides it: `hooks(Feature.duties)`."""
+    return _bound(hook)
+
+
+@cache
+def _bound(hook: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
     name = hook.__name__
     return [getattr(one, name) for one in installed() if getattr(type(one), name) is not hook]
 
@@ -296,7 +300,7 @@ def hooks(hook: Callable[Concatenate[Feature, P], R]) -> Sequence[Callable[P, R]
 def _forget(*, setting: str, **kwargs: Any) -> None:
     if setting == "INSTALLED_APPS":
         installed.cache_clear()
-        hooks.cache_clear()
+        _bound.cache_clear()
 
 
 setting_changed.connect(_forget)

@@ -17,7 +17,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Feature], Non
     def install(feature: Feature) -> None:
         everything = (*features.installed(), feature)
         monkeypatch.setattr(features, "installed", lambda: everything)
-        features.hooks.cache_clear()
+        features._bound.cache_clear()
 
     yield install
-    features.hooks.cache_clear()
+    features._bound.cache_clear()

@@ -36,9 +36,9 @@ def maintenance() -> Iterator[Callable[[], Maintenance]]:
 @pytest.fixture
 def _core_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(features, "installed", tuple)
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
     yield
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
 
 
 class Counting(Feature):

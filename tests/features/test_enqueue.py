@@ -71,9 +71,9 @@ def colours(install: Install) -> Colours:
 def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
     """No feature, as in a project that installs the core alone."""
     monkeypatch.setattr(features, "installed", lambda: ())
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
     yield
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
 
 
 @pytest.fixture

@@ -46,11 +46,11 @@ def install(monkeypatch):
     def only(*chosen: Feature) -> None:
         monkeypatch.setattr(features, "installed", lambda: chosen)
         monkeypatch.setattr(conf, "installed", lambda: chosen)
-        features.hooks.cache_clear()
+        features._bound.cache_clear()
         conf._cache.clear()
 
     yield only
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
     conf._cache.clear()
 
 

@@ -86,7 +86,7 @@ def test_nothing_is_closed_when_a_feature_fails(
 
     monkeypatch.setattr(notes, "close_tenant", fail)
     make_queue("acme")
-    features.hooks.cache_clear()
+    features._bound.cache_clear()
 
     with pytest.raises(RuntimeError):
         close_tenant("default", "acme")
