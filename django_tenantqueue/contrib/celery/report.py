@@ -114,14 +114,17 @@ class _Reader:
                 self.attribute(node)
             case ast.Call():
                 self.call(node)
-            case ast.keyword(arg=str()):
-                self.settings(node, node.arg)
-            case ast.Constant(value=str()):
-                self.text(node, node.value)
+            case ast.keyword(arg=str(name)):
+                self.settings(node, name)
+            case ast.Constant(value=str(text)):
+                self.text(node, text)
             case ast.ClassDef():
                 if self.project.name(node.name, self.module.scopes[node]) == "@task class":
                     self.add(node, ("hooks", ""))
-                    self.task_class(node)
+                    for each in node.body:
+                        for name, _ in self.module.assigned(each):
+                            if name in (*STARTS, "__call__", *TABLES["options"]):
+                                self.add(each, TABLES["options"].get(name, ("hooks", "")))
 
     def name(self, node: ast.AST, what: str) -> None:
         if node not in self.inner and what[:1] != "@" and OF_CELERY.search(what):
@@ -153,7 +156,7 @@ class _Reader:
         name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
         owner = self.role(func.value) if isinstance(func, ast.Attribute) else ""
         given = {each.arg: each for each in node.keywords if each.arg}
-        table: dict[str, tuple[str, str]] | None = None
+        table: dict[str, tuple[str, str]] = {}
         if role == "@decorator" or (name in STARTS[1::2] and role) or name == "send_task":
             table = TABLES["options"]
         elif name == "retry" and owner == "@task":
@@ -168,7 +171,7 @@ class _Reader:
                 self.add(node, ("calls", ON_COMMIT))
         elif owner == "" and name in OF_RESULTS and not node.args and given.keys() <= OF_GET:
             self.untold.setdefault(node.lineno, False)
-        for arg, each in given.items() if table is not None else ():
+        for arg, each in given.items() if table else ():
             self.add(each, table.get(arg, ("tasks", f"{arg}: not known here")))
 
     def text(self, node: ast.Constant, text: str) -> None:
@@ -181,9 +184,3 @@ class _Reader:
                 self.add(node, ("tests", "a job of a test is a row, which shows what was enqueued"))
             else:
                 self.name(node, what)
-
-    def task_class(self, node: ast.ClassDef) -> None:
-        for each in node.body:
-            for name, _ in self.module.assigned(each):
-                if name in (*STARTS, "__call__", *TABLES["options"]):
-                    self.add(each, TABLES["options"].get(name, ("hooks", "")))

@@ -79,8 +79,7 @@ results: task_id = an id is a number that PostgreSQL gives
 limits: time_limit = a run that is killed is repeated while attempts are left
 limits: soft_time_limit = it does not interrupt a call into C
 limits: rate_limit = a rate counts all workers
-limits: routing_key = missing here
-limits: queue
+limits: queue routing_key
 hooks: base before_start on_success on_retry on_failure after_return
 canvas: link
 canvas: link_error = on_end runs after a success, too
@@ -88,8 +87,7 @@ canvas: link_error = on_end runs after a success, too
 tasks: args kwargs = the next attempt has the arguments of this one
 tasks: exc = the stored error says that the task asked for a retry
 tasks: max_retries = it belongs to the task, and max_attempts counts the first run
-tasks: throw = Retry ends the run
-tasks: countdown eta
+tasks: throw countdown eta
 [@task]
 calls: delay apply_async
 calls: delay_on_commit apply_async_on_commit = {ON_COMMIT}
@@ -105,8 +103,7 @@ calls: delay apply_async apply
 canvas: clone link set
 canvas: link_error on_error = on_end runs after a success, too
 [@result]
-results: children collect completed_count date_done failed forget info iterate maybe_throw parent
-results: ready results save successful then traceback waiting
+results: children collect date_done failed forget info maybe_throw parent ready results successful
 results: get wait join join_native = wait() does not raise what the task raised
 results: id task_id = an id is a number
 results: state status = the states have other names
@@ -135,7 +132,6 @@ tasks: *
 @decorator: shared_task task periodic_task
 @app: current_app
 @task: current_task
-->@app: app_or_default
 ->@canvas: chain chord group signature subtask Signature maybe_signature chunks xmap
 [@task gives]
 ->@result: delay apply_async delay_on_commit apply_async_on_commit apply AsyncResult
