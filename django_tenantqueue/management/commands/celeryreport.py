@@ -9,85 +9,42 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from ...contrib.celery_report import Report, make_report
-from ...contrib.celery_report.report import find_celery_app
-from ...exceptions import InvalidOption
+from ...contrib.celery.report import make_report, project_files
+from ...contrib.celery.report_names import ABOUT, SECTIONS, anchor
 from ..printing import PrintingCommand
 
 
 class Command(PrintingCommand):
-    """Prints what a project's Celery tasks, schedules and calls become."""
+    """Prints each line of a project that touches Celery."""
 
-    help = "Read the project's Celery tasks, schedules and calls, and say what to write for each."
+    help = "List the lines that touch Celery, by the section of the guide that says what to do."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options."""
         super().add_arguments(parser)
-        add = parser.add_argument
-        add(
-            "--app",
-            metavar="APP",
-            help="the Celery app, as in celery -A (default: beside settings)",
-        )
-        add(
-            "--path",
-            action="append",
-            type=Path,
-            metavar="DIRECTORY",
-            default=[],
-            help="also look for calls in the files of this directory; may be repeated",
-        )
+        text = "directories or files to read (default: the current directory)"
+        parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=text)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Read, then print."""
-        for path in options["path"]:
-            if not path.is_dir():
-                raise CommandError(f"--path {str(path)!r} is no directory", returncode=2)
-        try:
-            report = make_report(find_celery_app(options["app"]), options["path"])
-        except InvalidOption as error:
-            raise CommandError(str(error)) from error
+        paths = [Path(path) for path in options["paths"]] or [Path()]
+        for path in paths:
+            if not path.exists():
+                raise CommandError(f"{str(path)!r} does not exist", returncode=2)
+        report = make_report(project_files(paths))
         if self.wants_json(options):
-            self.print_json(asdict(report))
-        else:
-            for line in report_lines(report):
-                self.stdout.write(line)
-
-
-def report_lines(report: Report) -> list[str]:
-    """Return the report as text."""
-    counts = (
-        f"{len(report.tasks)} tasks, {len(report.schedules)} schedules, "
-        f"{len(report.calls)} lines to change"
-    )
-    lines = [f"Celery app {report.app}: {counts}"]
-    if report.tasks:
-        lines += ["", "tasks"]
-    for task in report.tasks:
-        wrote = ", ".join(f"{name}={value}" for name, value in task.options.items())
-        lines += ["", f"{task.name}  {_place(task.file, task.line)}"]
-        lines += [f"    you wrote  {wrote or 'no options'}", f"    you write  {task.write}"]
-        lines += [f"    !          {note}" for note in task.notes]
-    if report.schedules:
-        lines += ["", "schedules"]
-    for entry in report.schedules:
-        lines += ["", f"{entry.name}  {entry.task}  ({entry.source})"]
-        lines += [f"    you write  {entry.write or 'nothing that means the same'}"]
-        lines += [f"    !          {note}" for note in entry.notes]
-    if report.settings:
-        lines += ["", "settings", ""]
-    lines += [f"{row.name} = {row.value}\n    you write  {row.write}" for row in report.settings]
-    if report.calls:
-        lines += ["", "lines to change", ""]
-    for call in report.calls:
-        lines += [f"{_place(call.file, call.line)}  {call.code}", f"    you write  {call.write}"]
-    lines += [f"! not read: {text}" for text in report.unread]
-    return lines
-
-
-def _place(file: str, line: int) -> str:
-    """Return a file and a line, relative to here where possible."""
-    path = Path(file)
-    here = Path.cwd()
-    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{line}"
+            return self.print_json(asdict(report))
+        parts = [(f"{SECTIONS[key]}: {anchor(key)}", key, report.sections[key]) for key in SECTIONS]
+        untold = f"{len(report.untold)} lines may use a task or its result, which cannot be told"
+        for heading, key, lines in [*parts, (untold, "", report.untold)]:
+            about = f"\n    ! {ABOUT[key]}" if key in ABOUT else ""
+            for number, each in enumerate(lines):
+                before = f"{heading}{about}\n\n" if number == 0 else ""
+                self.stdout.write(f"{before}{each.file}:{each.line}  {each.code[:100]}")
+                for warning in each.warnings:
+                    self.stdout.write(f"    ! {warning}")
+            self.stdout.write("\n" * bool(lines), ending="")
+        for text in report.unread:
+            self.stdout.write(f"! not read: {text}")
+        return None
