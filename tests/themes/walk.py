@@ -50,17 +50,28 @@ REFUSED = (403, 404, 405)
 
 
 class Forms(HTMLParser):
-    """The names of all inputs of a page."""
+    """The names of all inputs of a page, and of its named buttons that submit nothing."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.idle: list[str] = []
+        self._forms = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an input."""
+        self._forms += tag == "form"
         if tag in ("input", "select", "button", "textarea"):
-            self.names.add(dict(attrs).get("name") or "")
+            has = dict(attrs)
+            name = has.get("name") or ""
+            self.names.add(name)
+            if name and has.get("type") == "submit" and not self._forms and "form" not in has:
+                self.idle.append(name)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of a form."""
+        self._forms -= tag == "form"
 
 
 class Walk:
@@ -86,6 +97,9 @@ class Walk:
 
     def _read(self, where: str, answer: HttpResponseBase) -> str:
         content = b"".join(answer) if answer.streaming else answer.content  # type: ignore[arg-type, attr-defined]
+        if "html" in answer.headers["Content-Type"]:
+            idle = Forms(content.decode()).idle
+            self.failed += [(where, f"the button {name!r} is in no form") for name in idle]
         if answer.status_code not in (200, 302, *REFUSED):
             self.failed.append((where, f"status {answer.status_code}"))
         return content.decode()
