@@ -36,6 +36,7 @@ from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
 from tests.admin.test_schedules import add, due, edit
+from tests.contrib.schedules.test_importbeat import beat as beat
 from tests.contrib.schedules.test_importbeat import cron
 from tests.contrib.schedules.test_importbeat import row as beat_row
 from tests.factories import make_jobs, make_queue, states_of

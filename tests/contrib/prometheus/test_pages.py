@@ -12,7 +12,7 @@ import pytest
 from django_tenantqueue.contrib.prometheus.families import FAMILIES
 
 yaml = pytest.importorskip("yaml")
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 DASHBOARD = json.loads((DOCS / "metrics" / "grafana.json").read_text())
 LABELS = {sample: {*family.labels} for family in FAMILIES for sample in family.samples}
 SCRAPED = {"instance", "job", "le"}
