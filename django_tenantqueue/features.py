@@ -78,7 +78,7 @@ class Problem:
 class Service(Protocol):
     """Something that a worker's supervisor runs beside its children, in threads of its own.
 
-    It has one connection to the database at a time at most, of which `runworker` knows.
+    It opens at most one connection to the database at a time, which `runworker` counts.
     """
 
     def start(self) -> None:

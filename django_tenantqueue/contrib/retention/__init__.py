@@ -1,1 +1,1 @@
-"""Retention: rules of what is kept of which jobs."""
+"""Retention: rules that say how long jobs are kept."""
