@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from importlib import import_module
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import Tags, register
-from django.utils.module_loading import (
-    autodiscover_modules,
-    import_string,
-    module_has_submodule,
-)
+from django.utils.module_loading import autodiscover_modules, import_string
 from django.utils.translation import gettext_lazy as _
 
 from .conf import get_settings
@@ -28,23 +23,6 @@ def _executor_paths() -> list[str]:
     return []
 
 
-_PARTS = {
-    f"{__package__}.contrib.{part.lower()}": part
-    for part in (
-        *("Schedules", "Routing", "Retention", "Http", "Alerts", "Prometheus", "Api"),
-        *("Fireworq", "Celery"),
-    )
-}
-"""Path of each optional part -> name of its feature."""
-
-
-def import_parts(name: str) -> None:
-    """Import the module `name` of each optional part that has one."""
-    for path in _PARTS:
-        if module_has_submodule(import_module(path), name):
-            import_module(f"{path}.{name}")
-
-
 class TenantQueueConfig(AppConfig):
     """Registers the system checks and imports every installed app's `tasks` module.
 
@@ -55,11 +33,6 @@ class TenantQueueConfig(AppConfig):
     label = "tenantqueue"
     verbose_name = _("Tenant queue")
     default_auto_field = "django.db.models.BigAutoField"
-    tenantqueue_features = tuple(f"{path}.feature.{name}" for path, name in _PARTS.items())
-
-    def import_models(self) -> None:
-        super().import_models()
-        import_parts("models")
 
     def ready(self) -> None:
         from . import bulk, checks  # noqa: F401 - workers must know the tasks of bulk

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from django.apps import apps
+from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -273,6 +274,26 @@ class Feature:
         Called by testing.run_pending(). Example: contrib.schedules.
         """
         return False
+
+
+class FeatureApp(AppConfig):
+    """An optional app of this package. Its tables are in the jobs' database."""
+
+    default = False  # Django takes the one class of a module that may be its app
+    default_auto_field = "django.db.models.BigAutoField"
+    tenantqueue_features: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    """Optional apps that have to be installed beside it."""
+
+    def __init_subclass__(cls) -> None:
+        cls.default = True
+
+    def import_models(self) -> None:
+        """Import them. Raises ImproperlyConfigured for an app that is not installed."""
+        for needed in ("django_tenantqueue", *self.needs):
+            if not self.apps.is_installed(needed):
+                raise ImproperlyConfigured(f"{self.name} needs {needed} in INSTALLED_APPS")
+        super().import_models()
 
 
 @cache

@@ -8,11 +8,12 @@ from django.db.models import Model
 
 from .conf import get_settings
 
-APP = "tenantqueue"
-
 
 class TenantQueueRouter:
     """Routes the package's models, and their tables, to the database that `DATABASE` names.
+
+    These are the models of the app `tenantqueue`, and of apps whose labels begin with
+    `tenantqueue_`, which yours may, too.
 
     Put it first in `DATABASE_ROUTERS`, so that jobs are never read from a replica and their tables
     are created in no other database.
@@ -20,7 +21,7 @@ class TenantQueueRouter:
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         """Return the jobs' database for our models."""
-        return get_settings().database if model._meta.app_label == APP else None
+        return get_settings().database if _is_ours(model._meta.app_label) else None
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
         """Return the jobs' database for our models."""
@@ -28,4 +29,8 @@ class TenantQueueRouter:
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
         """Whether our tables are made in a database."""
-        return db == get_settings().database if app_label == APP else None
+        return db == get_settings().database if _is_ours(app_label) else None
+
+
+def _is_ours(app_label: str) -> bool:
+    return app_label == "tenantqueue" or app_label.startswith("tenantqueue_")

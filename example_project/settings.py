@@ -49,6 +49,15 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django_tenantqueue",
+    "django_tenantqueue.contrib.alerts",
+    "django_tenantqueue.contrib.api",
+    "django_tenantqueue.contrib.celery",
+    "django_tenantqueue.contrib.fireworq",
+    "django_tenantqueue.contrib.http",
+    "django_tenantqueue.contrib.prometheus",
+    "django_tenantqueue.contrib.retention",
+    "django_tenantqueue.contrib.routing",
+    "django_tenantqueue.contrib.schedules",
     "example_project.flights",
 ]
 MIDDLEWARE = [

@@ -1,6 +1,5 @@
 """The operators' seat: tenant queues, jobs, workers and maintenance in Django's admin."""
 
-from ..apps import import_parts
 from .changes import ChangeAdmin
 from .duties import DutyAdmin
 from .jobs import JobAdmin
@@ -23,5 +22,3 @@ __all__ = [
     "UserCapAdmin",
     "WorkerAdmin",
 ]
-
-import_parts("admin")

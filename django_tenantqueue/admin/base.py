@@ -32,7 +32,7 @@ from .acting import acting
 from .change_text import described, only_of
 from .export import Table, download, read_pages
 from .formats import read_number
-from .visible import FLEET_MODELS, is_limited, only_visible, tenant_of, visible_tenants
+from .visible import is_limited, is_of_fleet, only_visible, tenant_of, visible_tenants
 
 _M = TypeVar("_M", bound=Model)
 HISTORY_PAGE = PAGE * 2
@@ -90,7 +90,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     delete: ClassVar[Callable[..., int] | None] = None
     """Deletes the rows of some ids: a static method, called with `using`. None: rows stay."""
     tenant_path: ClassVar[str] = "tenant"
-    """The tenant of a row, as a queryset names it. See also `visible.FLEET_MODELS`."""
+    """The tenant of a row, as a queryset names it. See also visible.is_of_fleet()."""
     of_all_tenants: ClassVar[Q] = Q()
     """Rows that are about all tenants: users who see some tenants do not see these."""
     refreshes: ClassVar[bool] = False
@@ -101,6 +101,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     """Columns that no download has."""
     buttons: ClassVar[Mapping[str, str]] = {}
     """What the buttons of a row's page post -> the action that gets this row."""
+    change_list_template = "admin/tenantqueue/change_list.html"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
@@ -115,7 +116,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[_M]:
         """Return all rows that the user may see, from the database of the jobs."""
         rows = super().get_queryset(request).using(self.using)
-        if self.opts.model_name in FLEET_MODELS:
+        if is_of_fleet(self.model):
             return rows.none() if is_limited(request) else rows
         if self.of_all_tenants and is_limited(request):
             rows = rows.exclude(self.of_all_tenants)
@@ -181,7 +182,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             "opts": self.opts,
             "media": self.media,
         }
-        return TemplateResponse(request, f"admin/tenantqueue/{template}", {**shared, **context})
+        return TemplateResponse(request, template, {**shared, **context})
 
     def get_form(
         self, request: HttpRequest, obj: _M | None = None, change: bool = False, **kwargs: Any
@@ -217,7 +218,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
 
     def _sees(self, request: HttpRequest) -> bool:
         """Whether the user may see some rows of the model, permissions apart."""
-        return self.opts.model_name not in FLEET_MODELS or not is_limited(request)
+        return not is_of_fleet(self.model) or not is_limited(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether rows can be deleted and the user has the permission."""
@@ -305,7 +306,7 @@ class TenantQueueModelAdmin(ModelAdmin[_M]):
             shown = [only_of(change, row, tenant_of(row)) for change in shown]
         return self.page(
             request,
-            "object_history.html",
+            "admin/tenantqueue/object_history.html",
             gettext("Change history: %s") % row,
             changes=[described(change) for change in shown],
             older=changes[HISTORY_PAGE - 1].pk if len(changes) > HISTORY_PAGE else None,

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..bulk import REASONS
 from ..models import Change
-from ..models.change import models_by_kind
+from ..models.change import kind_text, models_by_kind
 from ..status.amounts import LINE, LISTED
 from .formats import NOTHING, exact_text, moment, parse_moment, value_text
 
@@ -75,7 +75,7 @@ def only_of(change: Change, row: Model, tenant: str) -> Change:
 
 def target(change: Change) -> SafeString:
     """Return what was changed: one object with a link to it, or how many."""
-    kind = change.get_object_kind_display()
+    kind = kind_text(change.object_kind)
     if change.object_count == 1:
         number = "" if change.object_label else f" #{change.object_ids[0]}"
         text = change.object_label or f"{kind}{number}"

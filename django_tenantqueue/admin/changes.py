@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from ..models import Change
+from ..models.change import kind_text, models_by_kind
 from ..queries.lists import NEWEST
 from ..status.amounts import READ
 from ..text import is_storable
@@ -28,6 +29,21 @@ class ActorFilter(ExactFilter):
 
     title = _("user")
     parameter_name = column = "actor"
+
+
+class KindFilter(admin.SimpleListFilter):
+    """Changes of objects of one kind."""
+
+    title = _("kind")
+    parameter_name = "object_kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the kinds of the core, then those of the features."""
+        return [(kind, kind_text(kind)) for kind in models_by_kind()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Change]) -> QuerySet[Change]:
+        """Return the changes of the choice."""
+        return queryset.filter(object_kind=self.value()) if self.value() else queryset
 
 
 class ChangesChangeList(LoadedChangeList):
@@ -89,6 +105,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
 
     addable = changeable = False
     export_name = "changes"
+    change_list_template = "admin/tenantqueue/change/change_list.html"
     of_all_tenants = Q(tenant="")  # of objects of several tenants, of none, or of the fleet
     empty_list = EmptyList(
         _("Nothing has been changed yet."),
@@ -96,7 +113,7 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
     )
     list_display = ("when", "who", "source", "action", "what", "values")
     list_display_links = ("when",)
-    list_filter = ("object_kind", "action", "source", ActorFilter, TenantFilter)
+    list_filter = (KindFilter, "action", "source", ActorFilter, TenantFilter)
     list_per_page = 100
     sortable_by = ()
     search_fields = ("object_label",)

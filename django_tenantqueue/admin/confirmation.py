@@ -88,7 +88,7 @@ def ask(
     count = _count(rows)
     return model_admin.page(
         request,
-        "ask.html",
+        "admin/tenantqueue/ask.html",
         title,
         form=form,
         text=text,

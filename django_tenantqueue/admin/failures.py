@@ -96,7 +96,7 @@ def failures_view(request: HttpRequest, model_admin: JobActions) -> HttpResponse
     )
     return model_admin.page(
         request,
-        "failures.html",
+        "admin/tenantqueue/failures.html",
         gettext("Failures"),
         **_shared(request, model_admin, asked, page),
         lines=[_line(line, asked) for line in page.lines],
@@ -142,7 +142,7 @@ def _show(
     queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in found.values()})
     return model_admin.page(
         request,
-        "failure_group.html",
+        "admin/tenantqueue/failure_group.html",
         gettext("Failures of %(task)s") % {"task": group.name},
         **_shared(request, model_admin, asked, page),
         group={"name": breakable(group.name), "error": breakable(group.error)},

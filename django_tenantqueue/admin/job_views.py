@@ -110,7 +110,7 @@ class JobPages(JobActions):
                 return HttpResponseRedirect(self._job_url(new.pk))
         return self.page(
             request,
-            "job/again.html",
+            "admin/tenantqueue/job/again.html",
             gettext("Enqueue job #%d again") % job.pk,
             job=job,
             job_url=self._job_url(job.pk),

@@ -67,6 +67,7 @@ class JobAdmin(JobPages):
     """Shows jobs. Rows are never saved: buttons and actions call the operations."""
 
     export_name = "jobs"
+    change_list_template = "admin/tenantqueue/job/change_list.html"
     tenant_path = "queue__tenant"
     refreshes = True
     addable = False  # Task.delay() makes jobs
@@ -199,7 +200,7 @@ class JobAdmin(JobPages):
             form = WaitingJobForm(job, self.queue_of(job))
         return self.page(
             request,
-            "job/change_form.html",
+            "admin/tenantqueue/job/change_form.html",
             job.name,
             original=job,
             has_view_permission=True,

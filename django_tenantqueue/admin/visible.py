@@ -14,8 +14,6 @@ from ..status.visible import tenants_of
 
 _M = TypeVar("_M", bound=Model)
 _KEPT = "_tenantqueue_visible_tenants"
-FLEET_MODELS = ("worker", "taskcontrol", "duty", "retentionrule")
-"""Models whose rows belong to no tenant: users who see some tenants only see none of them."""
 
 
 def visible_tenants(request: HttpRequest) -> frozenset[str] | None:
@@ -28,6 +26,11 @@ def visible_tenants(request: HttpRequest) -> frozenset[str] | None:
 def is_limited(request: HttpRequest) -> bool:
     """Return whether the user of a request sees some tenants only."""
     return visible_tenants(request) is not None
+
+
+def is_of_fleet(model: type[Model]) -> bool:
+    """Return whether users who see some tenants only see no row of a model: `of_fleet = True`."""
+    return getattr(model, "of_fleet", False)
 
 
 def tenant_of(row: Model) -> str:
@@ -53,7 +56,7 @@ def may_retry(request: HttpRequest, task: str, created_by: str | None) -> bool:
 def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
     """Return whether the user has a permission for a model, and sees its rows."""
     opts = model._meta
-    if opts.model_name in FLEET_MODELS and is_limited(request):
+    if is_of_fleet(model) and is_limited(request):
         return False
     permission = f"{opts.app_label}.{get_permission_codename(action, opts)}"
     return bool(cast("Any", request.user).has_perm(permission))

@@ -1,7 +1,8 @@
-"""Tables, the partitioned job table among them.
+"""All tables of the core, the partitioned job table among them.
 
 Django cannot express partitions, so the job table is made by SQL and declared to the migration
-state beside it. Nothing here imports package code but the field class, so that it runs the same for ever.
+state beside it. Nothing here imports package code but the field class, so that it runs the same for
+ever.
 """
 
 import datetime
@@ -10,53 +11,477 @@ from pathlib import Path
 import django.core.serializers.json
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import django_tenantqueue.models.fields
 
 from ._base import PostgresMigration
 
-CREATE_JOB = "".join(
-    (Path(__file__).parent / f"0001_job_{part}.sql").read_text() for part in ("table", "indexes")
-)
-DROP_JOB = """\
-    DROP VIEW tenantqueue_closedtask; DROP TABLE tenantqueue_job;
+
+def read(part: str) -> str:
+    """Return the SQL of a file beside this one."""
+    return (Path(__file__).parent / f"0001_{part}.sql").read_text()
+
+
+DROP_FUNCTIONS = """
+    DROP TRIGGER tenantqueue_queue_limited ON tenantqueue_tenantqueue;
+    DROP FUNCTION tenantqueue_wait_for_claims();
+    DROP AGGREGATE tenantqueue_sum_counts (bigint[]);
+    DROP FUNCTION tenantqueue_add_counts(bigint[], bigint[]);
+    DROP FUNCTION tenantqueue_enqueue_follow_ups(bigint, smallint, smallint, jsonb, text);
+    DROP FUNCTION tenantqueue_short_follow_ups(jsonb);
+    DROP FUNCTION tenantqueue_error_class(jsonb);
     DROP FUNCTION tenantqueue_add_error(jsonb, jsonb, integer)
 """
-# Claims rewrite a limited queue's rate, sleeping and heartbeats a worker's row, all the time: leave
-# room for HOT updates.
-TUNE_RATE = "ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50)"
-TUNE_WORKER = "ALTER TABLE tenantqueue_worker SET (fillfactor = 50)"
-# Claims share this lock of a queue without limit; an edit that limits or pauses it waits for them.
-WAIT_FOR_CLAIMS = """
-    CREATE FUNCTION tenantqueue_wait_for_claims() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        PERFORM pg_advisory_xact_lock(1953591669, NEW.id);
-        RETURN NEW;
-    END $$;
-    CREATE TRIGGER tenantqueue_queue_limited BEFORE UPDATE ON tenantqueue_tenantqueue
-    FOR EACH ROW WHEN (
-        OLD.num_slots IS NULL AND OLD.max_per_second IS NULL AND NOT OLD.paused
-        AND (NEW.num_slots IS NOT NULL OR NEW.max_per_second IS NOT NULL OR NEW.paused)
-    )
-    EXECUTE FUNCTION tenantqueue_wait_for_claims()
-"""
-STOP_WAITING_FOR_CLAIMS = """
-    DROP TRIGGER tenantqueue_queue_limited ON tenantqueue_tenantqueue;
-    DROP FUNCTION tenantqueue_wait_for_claims()
-"""
+DROP_VIEWS = "DROP VIEW tenantqueue_closedtask; DROP VIEW tenantqueue_taskstart"
+# Rows that are written again all the time leave room for HOT updates: claims rewrite the rate of a
+# limited queue, sleeping and heartbeats the row of a worker, each heartbeat the current minute.
 # Keys come and go with their jobs: thresholds as those of the hot leaf.
-TUNE_UNIQUEKEY = (
-    "ALTER TABLE tenantqueue_uniquekey SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, "
-    "autovacuum_vacuum_threshold = 20000, autovacuum_analyze_scale_factor = 0, "
-    "autovacuum_analyze_threshold = 50000)"
-)
+TUNE_TABLES = """
+    ALTER TABLE tenantqueue_queuerate SET (fillfactor = 50);
+    ALTER TABLE tenantqueue_worker SET (fillfactor = 50);
+    ALTER TABLE tenantqueue_figure SET (fillfactor = 70);
+    ALTER TABLE tenantqueue_uniquekey SET (
+        fillfactor = 80, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_threshold = 20000, autovacuum_analyze_scale_factor = 0,
+        autovacuum_analyze_threshold = 50000
+    )
+"""
+# Django's class for it would ask every project to install django.contrib.postgres.
+CHANGE_IDS = "CREATE INDEX tenantqueue_change_ids ON tenantqueue_change USING gin (object_ids)"
 
 
 class Migration(PostgresMigration):
     initial = True
+
     dependencies = []
+
     operations = [
+        migrations.CreateModel(
+            name="TenantQueue",
+            fields=[
+                ("id", models.AutoField(primary_key=True, serialize=False)),
+                (
+                    "tenant",
+                    models.CharField(
+                        blank=True,
+                        help_text="Empty: jobs without a tenant.",
+                        max_length=200,
+                        verbose_name="tenant",
+                    ),
+                ),
+                ("name", models.CharField(default="default", max_length=100, verbose_name="queue")),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        db_default=5,
+                        default=5,
+                        help_text="How many of its jobs may run at once, on all machines. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "weight",
+                    models.SmallIntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="Turns this queue gets for each turn of a queue of weight 1.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
+                        verbose_name="weight",
+                    ),
+                ),
+                (
+                    "max_per_second",
+                    models.FloatField(
+                        blank=True,
+                        help_text="How many jobs may start in a second, on all machines. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0001),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="starts per second",
+                    ),
+                ),
+                (
+                    "burst",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many may start at once after a pause. Empty: those of one second.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="burst",
+                    ),
+                ),
+                (
+                    "max_waiting",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="Reject new jobs once this many are ready. Empty: no limit.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(100000000),
+                        ],
+                        verbose_name="max waiting",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Start no more of its jobs.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "executor",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where its jobs run: an executor of the settings, or, when empty, the workers. Jobs that have been claimed run where they are.",
+                        max_length=100,
+                        null=True,
+                        verbose_name="executor",
+                    ),
+                ),
+                (
+                    "retired",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Take no new jobs; what waits still runs.",
+                        verbose_name="retired",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "tenant queue",
+                "verbose_name_plural": "tenant queues",
+                "ordering": ("tenant", "name"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant", "name"), name="tenantqueue_queue_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                        name="tenantqueue_queue_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="tenantqueue_queue_weight",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
+                        ),
+                        name="tenantqueue_queue_max_per_second",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
+                        name="tenantqueue_queue_burst",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_waiting__gte", 0), ("max_waiting__lte", 100000000)
+                        ),
+                        name="tenantqueue_queue_max_waiting",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("executor", ""), _negated=True),
+                        name="tenantqueue_queue_executor",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="QueueRate",
+            fields=[
+                ("debt", models.FloatField(verbose_name="debt")),
+                ("as_of", models.DateTimeField(verbose_name="as of")),
+                (
+                    "queue",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.tenantqueue",
+                        verbose_name="queue",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "queue rate",
+                "verbose_name_plural": "queue rates",
+            },
+        ),
+        migrations.CreateModel(
+            name="TaskControl",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The name as its jobs show it, such as “app.tasks.send” or “app.Model.method”.",
+                        max_length=500,
+                        verbose_name="task",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Start no more of its jobs, of any tenant.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of its jobs may run at once, of all tenants together. Empty: any.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "max_per_second",
+                    models.FloatField(
+                        blank=True,
+                        help_text="How many of its jobs may start in a second, of all tenants. Empty: any.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0001),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="starts per second",
+                    ),
+                ),
+                (
+                    "burst",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many may start at once after a pause. Empty: those of one second.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="burst",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "task control",
+                "verbose_name_plural": "task controls",
+                "ordering": ("name",),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("name",), name="tenantqueue_taskcontrol_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("num_slots__isnull", True),
+                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_taskcontrol_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
+                        ),
+                        name="tenantqueue_taskcontrol_max_per_second",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
+                        name="tenantqueue_taskcontrol_burst",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TaskRate",
+            fields=[
+                ("debt", models.FloatField(verbose_name="debt")),
+                ("as_of", models.DateTimeField(verbose_name="as of")),
+                (
+                    "control",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="tenantqueue.taskcontrol",
+                        verbose_name="task control",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "task rate",
+                "verbose_name_plural": "task rates",
+            },
+        ),
+        migrations.CreateModel(
+            name="Session",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("serial", "session"), ("user", "user")],
+                        max_length=10,
+                        verbose_name="kind",
+                    ),
+                ),
+                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
+                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
+                ("gate_key", models.TextField(editable=False)),
+                (
+                    "num_slots",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                        verbose_name="slots",
+                    ),
+                ),
+                (
+                    "paused",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Let no more of its jobs through.",
+                        verbose_name="paused",
+                    ),
+                ),
+                (
+                    "on_wait",
+                    models.CharField(
+                        blank=True,
+                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="a waiting head",
+                    ),
+                ),
+                (
+                    "on_failure",
+                    models.CharField(
+                        blank=True,
+                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: as the job says.",
+                        max_length=10,
+                        verbose_name="after a failure",
+                    ),
+                ),
+                (
+                    "halted_at",
+                    models.DateTimeField(
+                        blank=True, editable=False, null=True, verbose_name="halted at"
+                    ),
+                ),
+                (
+                    "halted_by",
+                    models.BigIntegerField(
+                        blank=True, editable=False, null=True, verbose_name="halted by job"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
+            ],
+            options={
+                "verbose_name": "session",
+                "verbose_name_plural": "sessions",
+                "ordering": ("tenant", "kind", "key"),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(
+                            ("paused", True), ("halted_at__isnull", False), _connector="OR"
+                        ),
+                        fields=["id"],
+                        name="tenantqueue_session_stopped",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("gate_key", "kind"), name="tenantqueue_session_unique"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("num_slots__isnull", True),
+                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_num_slots",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
+                        ),
+                        name="tenantqueue_session_serial",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind", "serial"),
+                            models.Q(("on_failure", ""), ("on_wait", "")),
+                            _connector="OR",
+                        ),
+                        name="tenantqueue_session_user",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserCap",
+            fields=[],
+            options={
+                "verbose_name": "user cap",
+                "verbose_name_plural": "user caps",
+                "proxy": True,
+            },
+            bases=("tenantqueue.session",),
+        ),
         migrations.CreateModel(
             name="ConcurrentJobMonitor",
             fields=[
@@ -182,29 +607,6 @@ class Migration(PostgresMigration):
             },
         ),
         migrations.CreateModel(
-            name="Duty",
-            fields=[
-                (
-                    "name",
-                    models.CharField(
-                        max_length=50, primary_key=True, serialize=False, verbose_name="name"
-                    ),
-                ),
-                ("worker", models.CharField(max_length=200, verbose_name="worker")),
-                ("ran_at", models.DateTimeField(verbose_name="last run")),
-                ("duration_seconds", models.FloatField(verbose_name="took")),
-                ("outcome", models.TextField(blank=True, default="", verbose_name="last result")),
-                ("acted_at", models.DateTimeField(null=True, verbose_name="last did something")),
-                ("runs", models.BigIntegerField(default=0, verbose_name="runs")),
-                ("error", models.TextField(blank=True, default="", verbose_name="error")),
-            ],
-            options={
-                "verbose_name": "maintenance duty",
-                "verbose_name_plural": "maintenance duties",
-                "ordering": ("name",),
-            },
-        ),
-        migrations.CreateModel(
             name="MonitorAddition",
             fields=[
                 (
@@ -241,349 +643,6 @@ class Migration(PostgresMigration):
                 ("fed_at", models.DateTimeField()),
             ],
         ),
-        migrations.CreateModel(
-            name="Session",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("serial", "session"), ("user", "user")],
-                        max_length=10,
-                        verbose_name="kind",
-                    ),
-                ),
-                ("tenant", models.CharField(blank=True, max_length=200, verbose_name="tenant")),
-                ("key", models.CharField(blank=True, max_length=200, verbose_name="key")),
-                ("gate_key", models.TextField(editable=False)),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="How many of the user's jobs may run at once. Empty: the tenant's default.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Let no more of its jobs through.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "on_wait",
-                    models.CharField(
-                        blank=True,
-                        choices=[("block", "blocks the session"), ("skip", "is overtaken")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="a waiting head",
-                    ),
-                ),
-                (
-                    "on_failure",
-                    models.CharField(
-                        blank=True,
-                        choices=[("continue", "the next one goes"), ("halt", "the session halts")],
-                        db_default="",
-                        default="",
-                        help_text="Empty: as the job says.",
-                        max_length=10,
-                        verbose_name="after a failure",
-                    ),
-                ),
-                (
-                    "halted_at",
-                    models.DateTimeField(
-                        blank=True, editable=False, null=True, verbose_name="halted at"
-                    ),
-                ),
-                (
-                    "halted_by",
-                    models.BigIntegerField(
-                        blank=True, editable=False, null=True, verbose_name="halted by job"
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-            ],
-            options={
-                "verbose_name": "session",
-                "verbose_name_plural": "sessions",
-                "ordering": ("tenant", "kind", "key"),
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(
-                            ("paused", True), ("halted_at__isnull", False), _connector="OR"
-                        ),
-                        fields=["id"],
-                        name="tenantqueue_session_stopped",
-                    )
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("gate_key", "kind"), name="tenantqueue_session_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("num_slots__isnull", True),
-                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_session_num_slots",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("kind", "user"), ("num_slots__isnull", True), _connector="OR"
-                        ),
-                        name="tenantqueue_session_serial",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("kind", "serial"),
-                            models.Q(("on_failure", ""), ("on_wait", "")),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_session_user",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="TaskControl",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "name",
-                    models.CharField(
-                        help_text="The name as its jobs show it, such as “app.tasks.send” or “app.Model.method”.",
-                        max_length=500,
-                        verbose_name="task",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Start no more of its jobs, of any tenant.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="How many of its jobs may run at once, of all tenants together. Empty: any.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-            ],
-            options={
-                "verbose_name": "task control",
-                "verbose_name_plural": "task controls",
-                "ordering": ("name",),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("name",), name="tenantqueue_taskcontrol_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("num_slots__isnull", True),
-                            models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                            _connector="OR",
-                        ),
-                        name="tenantqueue_taskcontrol_num_slots",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="TenantQueue",
-            fields=[
-                ("id", models.AutoField(primary_key=True, serialize=False)),
-                (
-                    "tenant",
-                    models.CharField(
-                        blank=True,
-                        help_text="Empty: jobs without a tenant.",
-                        max_length=200,
-                        verbose_name="tenant",
-                    ),
-                ),
-                ("name", models.CharField(default="default", max_length=100, verbose_name="queue")),
-                (
-                    "num_slots",
-                    models.IntegerField(
-                        blank=True,
-                        db_default=5,
-                        default=5,
-                        help_text="How many of its jobs may run at once, on all machines. Empty: no limit.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="slots",
-                    ),
-                ),
-                (
-                    "weight",
-                    models.SmallIntegerField(
-                        db_default=1,
-                        default=1,
-                        help_text="Turns this queue gets for each turn of a queue of weight 1.",
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(1000),
-                        ],
-                        verbose_name="weight",
-                    ),
-                ),
-                (
-                    "max_per_second",
-                    models.FloatField(
-                        blank=True,
-                        help_text="How many jobs may start in a second, on all machines. Empty: no limit.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0001),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="starts per second",
-                    ),
-                ),
-                (
-                    "burst",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="How many may start at once after a pause. Empty: those of one second.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="burst",
-                    ),
-                ),
-                (
-                    "max_waiting",
-                    models.IntegerField(
-                        blank=True,
-                        help_text="Reject new jobs once this many are ready. Empty: no limit.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(100000000),
-                        ],
-                        verbose_name="max waiting",
-                    ),
-                ),
-                (
-                    "paused",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Start no more of its jobs.",
-                        verbose_name="paused",
-                    ),
-                ),
-                (
-                    "retired",
-                    models.BooleanField(
-                        db_default=False,
-                        default=False,
-                        help_text="Take no new jobs; what waits still runs.",
-                        verbose_name="retired",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True, verbose_name="created at")),
-            ],
-            options={
-                "verbose_name": "tenant queue",
-                "verbose_name_plural": "tenant queues",
-                "ordering": ("tenant", "name"),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("tenant", "name"), name="tenantqueue_queue_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("num_slots__gte", 0), ("num_slots__lte", 1000000)),
-                        name="tenantqueue_queue_num_slots",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
-                        name="tenantqueue_queue_weight",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("max_per_second__gte", 0.0001), ("max_per_second__lte", 1000000)
-                        ),
-                        name="tenantqueue_queue_max_per_second",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("burst__gte", 1), ("burst__lte", 1000000)),
-                        name="tenantqueue_queue_burst",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("max_waiting__gte", 0), ("max_waiting__lte", 100000000)
-                        ),
-                        name="tenantqueue_queue_max_waiting",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="QueueRate",
-            fields=[
-                (
-                    "queue",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="tenantqueue.tenantqueue",
-                        verbose_name="queue",
-                    ),
-                ),
-                ("debt", models.FloatField(verbose_name="debt")),
-                ("as_of", models.DateTimeField(verbose_name="as of")),
-            ],
-            options={
-                "verbose_name": "queue rate",
-                "verbose_name_plural": "queue rates",
-            },
-        ),
-        migrations.RunSQL(WAIT_FOR_CLAIMS, STOP_WAITING_FOR_CLAIMS),
-        migrations.RunSQL(TUNE_RATE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="UniqueKey",
             fields=[
@@ -641,7 +700,6 @@ class Migration(PostgresMigration):
                 ],
             },
         ),
-        migrations.RunSQL(TUNE_UNIQUEKEY, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="Worker",
             fields=[
@@ -673,6 +731,31 @@ class Migration(PostgresMigration):
                 ),
                 ("threads", models.IntegerField(verbose_name="threads")),
                 ("async_slots", models.IntegerField(verbose_name="coroutine slots")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("worker", "worker"),
+                            ("dispatcher", "dispatcher"),
+                            ("runner", "process of an executor"),
+                        ],
+                        db_default="worker",
+                        default="worker",
+                        max_length=10,
+                        verbose_name="role",
+                    ),
+                ),
+                (
+                    "executor",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Whose jobs it sends, or runs. Empty: the workers' own.",
+                        max_length=100,
+                        verbose_name="executor",
+                    ),
+                ),
                 (
                     "draining",
                     models.BooleanField(
@@ -716,6 +799,14 @@ class Migration(PostgresMigration):
                     models.FloatField(db_default=0, default=0, verbose_name="jobs per second"),
                 ),
                 (
+                    "clock_ahead_seconds",
+                    models.FloatField(
+                        db_default=0,
+                        default=0,
+                        verbose_name="clock ahead of the server's, in seconds",
+                    ),
+                ),
+                (
                     "last_error",
                     models.TextField(
                         blank=True, db_default="", default="", verbose_name="last error"
@@ -739,9 +830,214 @@ class Migration(PostgresMigration):
                 ],
             },
         ),
-        migrations.RunSQL(TUNE_WORKER, migrations.RunSQL.noop),
+        migrations.CreateModel(
+            name="Duty",
+            fields=[
+                (
+                    "name",
+                    models.CharField(
+                        max_length=50, primary_key=True, serialize=False, verbose_name="name"
+                    ),
+                ),
+                ("worker", models.CharField(max_length=200, verbose_name="worker")),
+                ("ran_at", models.DateTimeField(verbose_name="last run")),
+                ("duration_seconds", models.FloatField(verbose_name="took")),
+                ("outcome", models.TextField(blank=True, default="", verbose_name="last result")),
+                ("acted_at", models.DateTimeField(null=True, verbose_name="last did something")),
+                ("runs", models.BigIntegerField(default=0, verbose_name="runs")),
+                ("error", models.TextField(blank=True, default="", verbose_name="error")),
+            ],
+            options={
+                "verbose_name": "maintenance duty",
+                "verbose_name_plural": "maintenance duties",
+                "ordering": ("name",),
+            },
+        ),
+        migrations.CreateModel(
+            name="Change",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "made_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(),
+                        editable=False,
+                        verbose_name="when",
+                    ),
+                ),
+                (
+                    "actor",
+                    models.TextField(blank=True, db_default="", default="", verbose_name="who"),
+                ),
+                (
+                    "source",
+                    models.TextField(
+                        choices=[
+                            ("admin", "admin"),
+                            ("command", "command"),
+                            ("api", "API"),
+                            ("code", "code"),
+                            ("worker", "worker"),
+                        ],
+                        verbose_name="from",
+                    ),
+                ),
+                (
+                    "action",
+                    models.TextField(
+                        choices=[
+                            ("add", "added"),
+                            ("tune", "tuned"),
+                            ("pause", "paused"),
+                            ("resume", "resumed"),
+                            ("halt", "halted"),
+                            ("retire", "retired"),
+                            ("reopen", "taken back from retirement"),
+                            ("delete", "deleted"),
+                            ("drain", "told to drain"),
+                            ("stop", "told to stop"),
+                            ("cancel", "cancelled"),
+                            ("retry", "retried"),
+                            ("enqueue_again", "enqueued again"),
+                            ("run_now", "made due now"),
+                            ("set_priority", "priority changed"),
+                            ("set_run_at", "time changed"),
+                            ("move", "moved"),
+                            ("enable", "enabled"),
+                            ("disable", "disabled"),
+                            ("relane", "PRIORITY_SCOPE applied"),
+                            ("revoke", "revoked"),
+                            ("erase", "tenant erased"),
+                            ("die", "died"),
+                        ],
+                        verbose_name="action",
+                    ),
+                ),
+                ("object_kind", models.TextField(verbose_name="kind")),
+                (
+                    "object_ids",
+                    django_tenantqueue.models.fields.NumberListField(
+                        default=list, verbose_name="ids"
+                    ),
+                ),
+                ("object_count", models.BigIntegerField(default=1, verbose_name="objects")),
+                (
+                    "object_label",
+                    models.TextField(blank=True, db_default="", default="", verbose_name="object"),
+                ),
+                (
+                    "tenant",
+                    models.TextField(blank=True, db_default="", default="", verbose_name="tenant"),
+                ),
+                (
+                    "before",
+                    models.JSONField(
+                        default=dict,
+                        encoder=django.core.serializers.json.DjangoJSONEncoder,
+                        verbose_name="before",
+                    ),
+                ),
+                (
+                    "after",
+                    models.JSONField(
+                        default=dict,
+                        encoder=django.core.serializers.json.DjangoJSONEncoder,
+                        verbose_name="after",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "change",
+                "verbose_name_plural": "changes",
+                "ordering": ("-id",),
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["actor", "id"], name="tenantqueue_change_actor"),
+                    models.Index(fields=["source", "id"], name="tenantqueue_change_source"),
+                    models.Index(fields=["action", "id"], name="tenantqueue_change_action"),
+                    models.Index(fields=["object_kind", "id"], name="tenantqueue_change_kind"),
+                    models.Index(
+                        fields=["object_label", "object_kind", "id"],
+                        name="tenantqueue_change_label",
+                    ),
+                    models.Index(fields=["tenant", "id"], name="tenantqueue_change_tenant"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("object_count__gte", 1)),
+                        name="tenantqueue_change_object_count",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Figure",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "queue_id",
+                        "at",
+                        "name",
+                        "error",
+                        "minutes",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("queue_id", models.IntegerField(verbose_name="queue")),
+                ("at", models.DateTimeField(verbose_name="from")),
+                ("name", models.TextField(verbose_name="task")),
+                ("error", models.TextField(verbose_name="error")),
+                ("minutes", models.SmallIntegerField(verbose_name="minutes")),
+                ("started", models.BigIntegerField(verbose_name="started")),
+                ("succeeded", models.BigIntegerField(verbose_name="succeeded")),
+                ("failed", models.BigIntegerField(verbose_name="failed")),
+                ("retried", models.BigIntegerField(verbose_name="retried")),
+                ("cancelled", models.BigIntegerField(verbose_name="cancelled")),
+                ("wait_seconds", models.FloatField(verbose_name="wait")),
+                ("run_seconds", models.FloatField(verbose_name="run time")),
+                ("waits", django_tenantqueue.models.fields.NumberListField(verbose_name="waits")),
+                (
+                    "runs",
+                    django_tenantqueue.models.fields.NumberListField(verbose_name="run times"),
+                ),
+                ("last_job_id", models.BigIntegerField(null=True, verbose_name="last job")),
+            ],
+            options={
+                "verbose_name": "figure",
+                "verbose_name_plural": "figures",
+                "indexes": [
+                    models.Index(
+                        models.F("minutes"), models.F("at"), name="tenantqueue_figure_age"
+                    ),
+                    models.Index(
+                        models.F("queue_id"),
+                        models.F("at"),
+                        condition=models.Q(("error", ""), _negated=True),
+                        name="tenantqueue_figure_errors",
+                    ),
+                    models.Index(
+                        models.F("name"),
+                        models.F("error"),
+                        models.F("at"),
+                        condition=models.Q(("error", ""), _negated=True),
+                        name="tenantqueue_figure_groups",
+                    ),
+                ],
+            },
+        ),
         migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(CREATE_JOB, DROP_JOB)],
+            database_operations=[
+                migrations.RunSQL(read("functions"), DROP_FUNCTIONS),
+                migrations.RunSQL(read("job_table"), "DROP TABLE tenantqueue_job"),
+                migrations.RunSQL(read("job_indexes"), migrations.RunSQL.noop),
+                migrations.RunSQL(read("task_views"), DROP_VIEWS),
+                migrations.RunSQL(TUNE_TABLES, migrations.RunSQL.noop),
+                migrations.RunSQL(CHANGE_IDS, migrations.RunSQL.noop),
+            ],
             state_operations=[
                 migrations.CreateModel(
                     name="Job",
@@ -913,6 +1209,11 @@ class Migration(PostgresMigration):
                             models.TextField(null=True, verbose_name="where the result is"),
                         ),
                         ("errors", models.JSONField(null=True, verbose_name="errors")),
+                        (
+                            "previous_id",
+                            models.BigIntegerField(null=True, verbose_name="after job"),
+                        ),
+                        ("follow_ups", models.JSONField(null=True, verbose_name="follow-ups")),
                     ],
                     options={
                         "verbose_name": "job",
@@ -1021,15 +1322,5 @@ class Migration(PostgresMigration):
                 "proxy": True,
             },
             bases=("tenantqueue.job",),
-        ),
-        migrations.CreateModel(
-            name="UserCap",
-            fields=[],
-            options={
-                "verbose_name": "user cap",
-                "verbose_name_plural": "user caps",
-                "proxy": True,
-            },
-            bases=("tenantqueue.session",),
         ),
     ]

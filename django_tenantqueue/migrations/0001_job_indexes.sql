@@ -1,4 +1,4 @@
--- The indexes of unfinished jobs, and the view of tasks that may start none.
+-- The indexes of unfinished jobs.
 
 -- What is ready, in the order in which it is handed out. Serves the claim.
 CREATE INDEX tenantqueue_job_ready ON tenantqueue_job_hot (lane, queue_id, priority, id)
@@ -61,19 +61,11 @@ CREATE INDEX tenantqueue_job_source ON tenantqueue_job_hot (source_type, source_
 CREATE INDEX tenantqueue_job_creator ON tenantqueue_job_hot (created_by, id)
     WHERE created_by IS NOT NULL;
 
--- The tasks that may start no job now, paused or full. Claims skip their jobs. The jobs of a task
--- are counted up to its cap. Index: tenantqueue_job_task_inside.
-CREATE VIEW tenantqueue_closedtask AS
-SELECT c.name
-FROM tenantqueue_taskcontrol c
-WHERE c.paused OR (
-    c.num_slots <= (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM tenantqueue_job_hot j
-            WHERE j.name = c.name AND j.task_at IS NOT NULL AND j.state IN ('queued', 'running')
-            LIMIT c.num_slots
-        ) taken
-    )
-);
+-- Jobs that wait after a failure. Jobs that have never failed are not in it.
+CREATE INDEX tenantqueue_job_errors
+    ON tenantqueue_job_hot (left(name, 300), tenantqueue_error_class(errors), id)
+    WHERE errors IS NOT NULL AND state IN ('scheduled', 'held', 'created');
+
+-- What a gate holds, by queue and gate. Jobs that are not held are not in it.
+CREATE INDEX tenantqueue_job_held ON tenantqueue_job_hot (queue_id, held_by, run_at)
+    WHERE held_by IS NOT NULL;

@@ -1,16 +1,6 @@
 -- The job table: LIST (final) -> one hot leaf | history, RANGE (finished_at) -> months.
 -- Order of columns: fixed width first, so that a row wastes no space on alignment.
 
--- The errors of a job with one more; the oldest goes when there are `most` already. NULL adds none.
--- `most` NULL: any number is kept. The planner replaces a call by the expression.
-CREATE FUNCTION tenantqueue_add_error(errors jsonb, error jsonb, most integer) RETURNS jsonb
-LANGUAGE sql IMMUTABLE
-RETURN CASE
-    WHEN error IS NULL THEN errors
-    WHEN jsonb_array_length(errors) >= most THEN errors - 0 || error
-    ELSE coalesce(errors, '[]') || error
-END;
-
 CREATE SEQUENCE tenantqueue_job_id_seq AS bigint;
 
 CREATE TABLE tenantqueue_job (
@@ -25,6 +15,7 @@ CREATE TABLE tenantqueue_job (
     task_at timestamptz,
     worker_id bigint,
     monitor_id bigint,
+    previous_id bigint,
     timeout_seconds double precision,
     hard_timeout_seconds double precision,
     progress_done double precision,
@@ -60,6 +51,7 @@ CREATE TABLE tenantqueue_job (
     result jsonb,
     result_ref text,
     errors jsonb,
+    follow_ups jsonb,
     CONSTRAINT tenantqueue_job_finished CHECK (final = (finished_at IS NOT NULL)),
     CONSTRAINT tenantqueue_job_final CHECK (final = (state IN ('success', 'error', 'cancelled'))),
     CONSTRAINT tenantqueue_job_active CHECK (
@@ -113,6 +105,10 @@ CREATE INDEX tenantqueue_history_source
     ON tenantqueue_job_history (source_type, source_id, id) WHERE source_id <> '';
 CREATE INDEX tenantqueue_history_creator
     ON tenantqueue_job_history (created_by, id) WHERE created_by IS NOT NULL;
+-- Jobs that ended in error, in the order of their ends.
+CREATE INDEX tenantqueue_history_errors
+    ON tenantqueue_job_history (left(name, 300), tenantqueue_error_class(errors), finished_at, id)
+    WHERE state = 'error';
 
 -- Normally empty: takes rows for which maintenance has made no month yet, so that a finish
 -- never fails.

@@ -25,7 +25,7 @@ class Change(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What was changed."""
+        """What was changed, of the core. Features have kinds of their own: see features.py."""
 
         QUEUE = "queue", _("tenant queue")
         SESSION = "session", _("session")
@@ -34,11 +34,6 @@ class Change(models.Model):
         MONITOR = "monitor", _("monitor")
         WORKER = "worker", _("worker")
         JOB = "job", _("job")
-        SCHEDULE = "schedule", _("schedule")
-        ALERT_RULE = "alert_rule", _("alert rule")
-        RETENTION = "retention", _("retention rule")
-        API_TOKEN = "api_token", _("API token")
-        ROUTING = "routing", _("routing")
 
     class Source(models.TextChoices):
         """Where it was changed from."""
@@ -81,7 +76,7 @@ class Change(models.Model):
     actor = models.TextField(_("who"), blank=True, default="", db_default="")
     source = models.TextField(_("from"), choices=Source.choices)
     action = models.TextField(_("action"), choices=Action.choices)
-    object_kind = models.TextField(_("kind"), choices=Kind.choices)
+    object_kind = models.TextField(_("kind"))
     object_ids = NumberListField(_("ids"), default=list)
     object_count = models.BigIntegerField(_("objects"), default=1)
     object_label = models.TextField(_("object"), blank=True, default="", db_default="")
@@ -134,6 +129,12 @@ def models_by_kind() -> dict[str, type[models.Model]]:
     for hook in hooks(Feature.audited):
         found |= hook()
     return found
+
+
+def kind_text(kind: str) -> str:
+    """Return what a kind of object is called; of an app that is not installed, the kind itself."""
+    model = models_by_kind().get(kind)
+    return kind if model is None else str(model._meta.verbose_name)
 
 
 def kind_of(row: models.Model) -> str | None:

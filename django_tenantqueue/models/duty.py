@@ -9,6 +9,8 @@ from django.utils.translation import gettext_lazy as _
 class Duty(models.Model):
     """One duty of the fleet's maintenance, written by whichever supervisor does it."""
 
+    of_fleet = True
+
     name = models.CharField(_("name"), max_length=50, primary_key=True)
     worker = models.CharField(_("worker"), max_length=200)
     ran_at = models.DateTimeField(_("last run"))

@@ -15,6 +15,8 @@ class TaskControl(models.Model):
     Jobs refer to it by their `name`. Every column is read by the next claim, on every machine.
     """
 
+    of_fleet = True
+
     name = models.CharField(
         _("task"),
         max_length=500,

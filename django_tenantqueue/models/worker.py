@@ -42,6 +42,8 @@ class Worker(models.Model):
     `tenantqueue_<id>`; whoever wakes it clears the column first.
     """
 
+    of_fleet = True
+
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(_("name"), max_length=200)
     host = models.CharField(_("host"), max_length=255)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
@@ -26,7 +27,7 @@ from ...models import Job
 from ...status.masking import MASK
 from . import rules as operations
 from .delivery import enqueue_test
-from .models import Alert, AlertRule
+from .models import OF_SCHEDULES, SCHEDULES, Alert, AlertRule
 from .open_alerts import rule_of, visible_alerts
 
 
@@ -45,6 +46,9 @@ class AlertRuleForm(SingleTuneForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "kind" in self.fields and not apps.is_installed(SCHEDULES):
+            kinds: Any = self.fields["kind"]
+            kinds.choices = [choice for choice in kinds.choices if choice[0] not in OF_SCHEDULES]
         if "webhook_secret" not in self.fields:
             return
         field = self.fields["webhook_secret"]
@@ -74,7 +78,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     """What is watched, and who is told."""
 
     form = AlertRuleForm
-    change_form_template = "admin/tenantqueue/alertrule/change_form.html"
+    change_form_template = "admin/tenantqueue_alerts/alertrule/change_form.html"
     buttons = {"_send_test": "send_test"}
     export_name = "alert-rules"
     not_exported = ("webhook_url", "webhook_secret")

@@ -18,8 +18,6 @@ from ...status.figures import NOTHING, rough_text
 from ...status.fleet_report import FAILING_LEAST
 from ...status.job_pages import queue_ids
 from ...text import clean_text
-from ..schedules.models import Schedule
-from ..schedules.troubles import LATE, due_at, failing_schedules, late_schedules
 from . import waiting
 from .fleet import Fleet, Sighting
 from .models import AlertRule
@@ -40,10 +38,10 @@ def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
             return waiting.untaken(fleet, rule, known)
         case kind.HELD:
             return waiting.held(fleet, rule, known)
-        case kind.LATE_SCHEDULE:
-            return _late(fleet, rule, known)
-        case kind.FAILING_SCHEDULE:
-            return _failing_schedules(fleet, rule, known)
+        case kind.LATE_SCHEDULE | kind.FAILING_SCHEDULE:
+            from . import of_schedules  # they may not be installed
+
+            return of_schedules.find(fleet, rule, known)
         case kind.FAILURE_RATE:
             found = _failing(fleet, rule)
         case kind.DEAD_WORKER:
@@ -134,34 +132,6 @@ def _failed(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
                 "job": newest,
             }
             yield Sighting(f"{name} {error}", f"{name}: {error.rpartition('.')[2]}", text)
-
-
-def _late(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    by = max(LATE, timedelta(seconds=rule.least))
-    for row in _in_scope(rule, late_schedules(Schedule.objects.using(fleet.using), by), known):
-        due = due_at(row)
-        assert due is not None
-        late = rough_text((fleet.now - due).total_seconds())
-        text = gettext("It is late by %s.") % late
-        yield Sighting(str(row.pk), str(row), text, row.tenant)
-
-
-def _failing_schedules(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
-    rows = failing_schedules(Schedule.objects.using(fleet.using)).filter(failures__gte=rule.least)
-    for row in _in_scope(rule, rows.order_by("last_error_at"), known):
-        text = ngettext(
-            "It failed %(count)s time: %(error)s",
-            "It failed %(count)s times in a row: %(error)s",
-            row.failures,
-        ) % {"count": f"{row.failures:,}", "error": clean_text(row.last_error, LINE)}
-        yield Sighting(str(row.pk), str(row), text, row.tenant)
-
-
-def _in_scope(rule: AlertRule, rows: QuerySet[Schedule], known: Collection[str]) -> list[Schedule]:
-    scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
-    rows = rows.filter(**{name: value for name, value in scope.items() if value})
-    found = [*rows.filter(pk__in=[int(key) for key in known]), *rows[:COUNTED_TO]]
-    return list(dict.fromkeys(found))
 
 
 def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterator[Sighting]:

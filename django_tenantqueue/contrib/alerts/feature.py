@@ -12,7 +12,6 @@ from ...batches import BATCH
 from ...conf import settings_of
 from ...duties import WhenDue
 from ...features import Duty, Feature
-from ...models import Change
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 
@@ -46,7 +45,7 @@ class Alerts(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of alert rules."""
-        return {Change.Kind.ALERT_RULE: AlertRule}
+        return {"alert_rule": AlertRule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the tables of alerts and of their rules."""

@@ -8,6 +8,7 @@ from datetime import datetime, time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, validate_email
 from django.db import models
@@ -138,6 +139,7 @@ class AlertRule(models.Model):
     last_error = models.TextField(_("error"), default="", db_default="", editable=False)
 
     class Meta:
+        db_table = "tenantqueue_alertrule"
         verbose_name = _("alert rule")
         verbose_name_plural = _("alert rules")
         ordering = ("tenant", "name")
@@ -221,6 +223,8 @@ class AlertRule(models.Model):
     def clean(self) -> None:
         """Check what belongs together; raise ValidationError."""
         errors: dict[str, Any] = {}
+        if self.kind in OF_SCHEDULES and not apps.is_installed(SCHEDULES):
+            errors["kind"] = gettext("It needs %s in INSTALLED_APPS.") % SCHEDULES
         if kind := KINDS.get(self.kind):
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in kind.scopes:
@@ -279,6 +283,9 @@ KINDS: Final = {
     AlertRule.Kind.DEAD_WORKER.value: KindOfAlert((), of_tenants=False),
     AlertRule.Kind.FAILING_SCHEDULE.value: KindOfAlert(("queue", "task"), 3.0),
 }
+OF_SCHEDULES: Final = (AlertRule.Kind.LATE_SCHEDULE, AlertRule.Kind.FAILING_SCHEDULE)
+SCHEDULES: Final = "django_tenantqueue.contrib.schedules"
+"""The app without which there are no alerts of these kinds."""
 """What each kind takes."""
 
 
@@ -320,6 +327,7 @@ class Alert(models.Model):
     pending = models.BooleanField(_("not told yet"), default=True)
 
     class Meta:
+        db_table = "tenantqueue_alert"
         verbose_name = _("alert")
         verbose_name_plural = _("alerts")
         ordering = ("-id",)

@@ -48,6 +48,6 @@ def open_alerts(request: HttpRequest) -> list[dict[str, str]]:
         return []
     rules = listed_text(list(dict.fromkeys(names)))
     text = gettext("Open alerts: %(count)s, of the rules %(rules)s")
-    url = reverse("admin:tenantqueue_alert_changelist")
+    url = reverse("admin:tenantqueue_alerts_alert_changelist")
     values = {"count": counted(len(names), PAGE), "rules": rules}
     return [{"text": text % values, "url": f"{url}?open=yes"}]

@@ -75,7 +75,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
     """Who may use the HTTP API. A token itself is shown once, when it is made."""
 
     form = ApiTokenForm
-    change_form_template = "admin/tenantqueue/apitoken/change_form.html"
+    change_form_template = "admin/tenantqueue_api/apitoken/change_form.html"
     buttons = {"_revoke": "revoke_selected"}
     export_name = "api-tokens"
     not_exported = ("digest",)
@@ -127,7 +127,7 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         """Show the token. No other page does, and none keeps it."""
         page = self.page(
             request,
-            "apitoken/made.html",
+            "admin/tenantqueue_api/apitoken/made.html",
             gettext("The API token %s") % obj,
             secret=obj.secret,  # type: ignore[attr-defined]
             list_url=self.list_url,

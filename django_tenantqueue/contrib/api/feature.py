@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from ...batches import BATCH
 from ...features import Duty, Feature
-from ...models import Change
 from .idempotency import prune_idempotency_keys
 from .models import ApiToken, IdempotencyKey
 from .settings import ApiSettings
@@ -29,7 +28,7 @@ class Api(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of tokens."""
-        return {Change.Kind.API_TOKEN: ApiToken}
+        return {"api_token": ApiToken}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the tables of idempotency keys and tokens."""

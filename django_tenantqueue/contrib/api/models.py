@@ -91,6 +91,7 @@ class ApiToken(models.Model):
     )
 
     class Meta:
+        db_table = "tenantqueue_apitoken"
         verbose_name = _("API token")
         verbose_name_plural = _("API tokens")
         ordering = ("tenant", "name")
@@ -173,6 +174,7 @@ class IdempotencyKey(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        db_table = "tenantqueue_idempotencykey"
         default_permissions = ()
         constraints = (
             models.UniqueConstraint(

@@ -16,7 +16,6 @@ from ...status.masking import mask_of_job, masked
 from ...status.monitor_progress import progress_of
 from ...status.open_links import error_message
 from ...status.queue_loads import loads
-from ..schedules.models import Schedule
 from . import schemas
 
 HEAVY = ("args", "context", "result_data", "errors", "stats")
@@ -27,14 +26,14 @@ PROGRESS = (
 )
 
 
-def _shown(schema: type[Schema], row: Any, **own: Any) -> dict[str, Any]:
+def shown(schema: type[Schema], row: Any, **own: Any) -> dict[str, Any]:
     """Return the members of a schema: those that are given, and the others as a row has them."""
     return {name: own[name] if name in own else getattr(row, name) for name in schema.model_fields}
 
 
 def job_summary(job: Job) -> dict[str, Any]:
     """Return what lists tell of a job, whose queue is loaded."""
-    return _shown(
+    return shown(
         schemas.JobSummary,
         job,
         queue=job.queue.name,
@@ -75,7 +74,7 @@ def queue_details(using: str, rows: Iterable[TenantQueue]) -> list[dict[str, Any
     queues = list(rows)
     counts = loads(using, [row.pk for row in queues])
     return [
-        _shown(
+        shown(
             schemas.QueueDetails,
             row,
             running=counts[row.pk].running,
@@ -90,7 +89,7 @@ def session_details(using: str, rows: Iterable[Session]) -> list[dict[str, Any]]
     sessions = list(rows)
     counts = session_loads(using, [row.pk for row in sessions])
     return [
-        _shown(
+        shown(
             schemas.SessionDetails,
             row,
             inside=counts[row.pk].inside if row.pk in counts else 0,
@@ -105,7 +104,7 @@ def monitor_details(rows: Iterable[ConcurrentJobMonitor]) -> list[dict[str, Any]
     monitors = list(rows)
     progress = progress_of(monitors)
     return [
-        _shown(
+        shown(
             schemas.MonitorDetails,
             row,
             callback_job=row.anchor_id,
@@ -113,8 +112,3 @@ def monitor_details(rows: Iterable[ConcurrentJobMonitor]) -> list[dict[str, Any]
         )
         for row in monitors
     ]
-
-
-def schedule_details(rows: Iterable[Schedule]) -> list[dict[str, Any]]:
-    """Return schedules, without arguments."""
-    return [_shown(schemas.ScheduleDetails, row) for row in rows]

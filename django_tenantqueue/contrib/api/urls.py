@@ -8,6 +8,7 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -27,7 +28,7 @@ except ImportError as error:
 from ninja.openapi.docs import Swagger
 from ninja.parser import Parser
 
-from . import follow, jobs, routings, tuning
+from . import follow, jobs, tuning
 from .documents import DocumentedAPI
 from .problems import HANDLED, problem, problem_of
 
@@ -56,11 +57,17 @@ api = DocumentedAPI(
 )
 for kind in HANDLED:
     api.add_exception_handler(kind, problem_of)
-for router in (
-    *(jobs.router, follow.router, tuning.queues, tuning.session_router),
-    *(tuning.monitors, tuning.schedule_router, routings.router),
-):
+core = (jobs.router, follow.router, tuning.queues, tuning.session_router, tuning.monitors)
+for router in core:
     api.add_router("", router)
+if apps.is_installed("django_tenantqueue.contrib.schedules"):
+    from .schedules import router as schedules
+
+    api.add_router("", schedules)
+if apps.is_installed("django_tenantqueue.contrib.routing"):
+    from .routings import router as routings
+
+    api.add_router("", routings)
 
 
 def _as_problem(response: HttpResponseBase) -> HttpResponseBase:

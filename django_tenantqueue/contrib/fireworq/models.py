@@ -25,5 +25,6 @@ class FireworqQueue(models.Model):
     pushes_before = models.IntegerField(_("pushes in the minute before that"), default=0)
 
     class Meta:
+        db_table = "tenantqueue_fireworqqueue"
         verbose_name = _("queue of Fireworq clients")
         verbose_name_plural = _("queues of Fireworq clients")

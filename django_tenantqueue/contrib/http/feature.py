@@ -17,7 +17,7 @@ class Http(Feature):
     settings = HttpSettings
 
     def ready(self) -> None:
-        from .. import http  # noqa: F401 - workers must know its tasks
+        from . import end, job  # noqa: F401 - workers must know their tasks
 
     def follow_ups(self, options: Options, tenant: str) -> Iterable[Call]:
         return () if options.callback_url is None else (end_call(options.callback_url, tenant),)

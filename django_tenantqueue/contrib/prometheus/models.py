@@ -30,5 +30,6 @@ class FigureTotal(models.Model):
     runs = NumberListField(_("run times"))
 
     class Meta:
+        db_table = "tenantqueue_figuretotal"
         verbose_name = _("total of figures")
         verbose_name_plural = _("totals of figures")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from django.db.models import Model
 
 from ...features import Duty, Feature
-from ...models import Change
 from .models import RetentionRule
 from .pruning import Pruner
 from .rules import Rules
@@ -32,7 +31,7 @@ class Retention(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of retention rules."""
-        return {Change.Kind.RETENTION: RetentionRule}
+        return {"retention": RetentionRule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of retention rules."""

@@ -37,6 +37,8 @@ class RetentionRule(models.Model):
     with a state. Where no rule keeps the job itself, HISTORY_KEEP does.
     """
 
+    of_fleet = True
+
     tenant = models.CharField(
         _("tenant"), max_length=200, blank=True, default="", help_text=_("Empty: every tenant.")
     )
@@ -83,6 +85,7 @@ class RetentionRule(models.Model):
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
     class Meta:
+        db_table = "tenantqueue_retentionrule"
         verbose_name = _("retention rule")
         verbose_name_plural = _("retention rules")
         ordering = ("tenant", "task", "state")

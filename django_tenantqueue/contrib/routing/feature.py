@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from django.db.models import Model
 
 from ...features import Feature, Problem
-from ...models import Change
 from . import models
 from .routes import forget_routes, routes_of
 from .troubles import problem_of_routings, read_retired_routings
@@ -30,7 +29,7 @@ class Routing(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of routings."""
-        return {Change.Kind.ROUTING: models.Routing}
+        return {"routing": models.Routing}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of routings."""

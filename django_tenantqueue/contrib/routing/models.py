@@ -36,6 +36,7 @@ class Routing(models.Model):
     created_at = models.DateTimeField(_("created at"), db_default=Now(), editable=False)
 
     class Meta:
+        db_table = "tenantqueue_routing"
         verbose_name = _("routing")
         verbose_name_plural = _("routings")
         ordering = ("tenant", "pattern")

@@ -77,10 +77,10 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
     """When each schedule runs, ran last, and how that went."""
 
     class Media:
-        js = ("django_tenantqueue/schedule.js",)
+        js = ("tenantqueue_schedules/schedule.js",)
 
     form = ScheduleForm
-    change_form_template = "admin/tenantqueue/schedule/change_form.html"
+    change_form_template = "admin/tenantqueue_schedules/schedule/change_form.html"
     buttons = {"_run_now": "run_selected"}
     export_name = "schedules"
     not_exported = CALL  # arguments may be secret
@@ -135,7 +135,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         """Return the pages, and what a page asks for its preview."""
         view = self.admin_site.admin_view(self.preview_view)
         return [
-            path("preview/", view, name="tenantqueue_schedule_preview"),
+            path("preview/", view, name="tenantqueue_schedules_preview"),
             *super().get_urls(),
         ]
 

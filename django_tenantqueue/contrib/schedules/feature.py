@@ -10,7 +10,6 @@ from django.db.models import Model
 
 from ...duties import WhenDue
 from ...features import Duty, Feature, Problem
-from ...models import Change
 from . import firing
 from .checks import check_schedules
 from .declared import sync_schedules
@@ -51,7 +50,7 @@ class Schedules(Feature):
 
     def audited(self) -> Mapping[str, type[Model]]:
         """Return the model of schedules."""
-        return {Change.Kind.SCHEDULE: Schedule}
+        return {"schedule": Schedule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
         """Return the table of schedules."""

@@ -147,6 +147,7 @@ class Schedule(models.Model):
     failures = models.IntegerField(_("failures in a row"), default=0, db_default=0, editable=False)
 
     class Meta:
+        db_table = "tenantqueue_schedule"
         verbose_name = _("schedule")
         verbose_name_plural = _("schedules")
         ordering = ("tenant", "name")

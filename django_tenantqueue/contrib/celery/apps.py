@@ -1,0 +1,16 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class CeleryConfig(FeatureApp):
+    """Tasks of Celery as tasks of this package, and Celery as an executor."""
+
+    name = "django_tenantqueue.contrib.celery"
+    label = "tenantqueue_celery"
+    verbose_name = _("Tenant queue: Celery")
+    tenantqueue_features = ("django_tenantqueue.contrib.celery.feature.Celery",)

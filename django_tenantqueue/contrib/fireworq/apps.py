@@ -1,0 +1,21 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class FireworqConfig(FeatureApp):
+    """The API of Fireworq."""
+
+    name = "django_tenantqueue.contrib.fireworq"
+    label = "tenantqueue_fireworq"
+    verbose_name = _("Tenant queue: Fireworq")
+    needs = (
+        "django_tenantqueue.contrib.api",
+        "django_tenantqueue.contrib.http",
+        "django_tenantqueue.contrib.routing",
+    )
+    tenantqueue_features = ("django_tenantqueue.contrib.fireworq.feature.Fireworq",)

@@ -1,0 +1,16 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class HttpConfig(FeatureApp):
+    """Jobs that POST JSON, and posts when a job has ended."""
+
+    name = "django_tenantqueue.contrib.http"
+    label = "tenantqueue_http"
+    verbose_name = _("Tenant queue: HTTP jobs")
+    tenantqueue_features = ("django_tenantqueue.contrib.http.feature.Http",)

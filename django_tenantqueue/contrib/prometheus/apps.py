@@ -1,0 +1,16 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class PrometheusConfig(FeatureApp):
+    """Metrics for Prometheus."""
+
+    name = "django_tenantqueue.contrib.prometheus"
+    label = "tenantqueue_prometheus"
+    verbose_name = _("Tenant queue: Prometheus")
+    tenantqueue_features = ("django_tenantqueue.contrib.prometheus.feature.Prometheus",)

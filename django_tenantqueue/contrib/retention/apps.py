@@ -1,0 +1,16 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class RetentionConfig(FeatureApp):
+    """Rules that say for how long ended jobs are kept."""
+
+    name = "django_tenantqueue.contrib.retention"
+    label = "tenantqueue_retention"
+    verbose_name = _("Tenant queue: retention")
+    tenantqueue_features = ("django_tenantqueue.contrib.retention.feature.Retention",)

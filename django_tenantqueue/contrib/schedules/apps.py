@@ -1,0 +1,16 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from ...features import FeatureApp
+
+
+class SchedulesConfig(FeatureApp):
+    """Schedules, which enqueue jobs at their times."""
+
+    name = "django_tenantqueue.contrib.schedules"
+    label = "tenantqueue_schedules"
+    verbose_name = _("Tenant queue: schedules")
+    tenantqueue_features = ("django_tenantqueue.contrib.schedules.feature.Schedules",)
