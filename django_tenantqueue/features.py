@@ -291,7 +291,7 @@ class FeatureApp(AppConfig):
     def import_models(self) -> None:
         """Import them. Raises ImproperlyConfigured for an app that is not installed."""
         for needed in ("django_tenantqueue", *self.needs):
-            if not self.apps.is_installed(needed):
+            if not apps.is_installed(needed):
                 raise ImproperlyConfigured(f"{self.name} needs {needed} in INSTALLED_APPS")
         super().import_models()
 

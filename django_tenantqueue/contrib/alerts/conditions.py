@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
 from django.utils.translation import gettext, ngettext
 
 from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
-from ...status.amounts import COUNTED_TO, LINE, READ, VISITED
+from ...status.amounts import COUNTED_TO, READ, VISITED
 from ...status.deaths import list_deaths
 from ...status.figures import NOTHING, rough_text
 from ...status.fleet_report import FAILING_LEAST
 from ...status.job_pages import queue_ids
-from ...text import clean_text
 from . import waiting
 from .fleet import Fleet, Sighting
 from .models import AlertRule

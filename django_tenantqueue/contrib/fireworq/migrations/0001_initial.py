@@ -6,7 +6,6 @@ from django.db import migrations, models
 from django_tenantqueue.migrations._base import PostgresMigration
 from django_tenantqueue.migrations._indexes import add_indexes
 
-
 # What waits for its time, queue by queue. Only jobs that wait for their time are in it.
 OF_HOT = {"tenantqueue_job_deferred": "(queue_id, run_at, id) WHERE state = 'scheduled'"}
 # Jobs that ended in error, queue by queue: by their ends, and by their ids. Others are in neither.

@@ -9,11 +9,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 from django.utils import timezone
 
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.text import read_number
+
 from ...channels import CHANNELS
 from ...messages import make_message
 from ...models import AlertRule
-from django_tenantqueue.text import read_number
-from django_tenantqueue.management.database import jobs_database
 
 
 class Command(BaseCommand):

@@ -9,11 +9,12 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ...models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
-from ...tokens import create_token
-from django_tenantqueue.settings import MOST_DAYS
 from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
 from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.settings import MOST_DAYS
+
+from ...models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
+from ...tokens import create_token
 
 
 class Command(PrintingCommand):

@@ -9,9 +9,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from django_tenantqueue.management.printing import PrintingCommand
+
 from ...report import make_report, project_files
 from ...report_names import ABOUT, SECTIONS, anchor
-from django_tenantqueue.management.printing import PrintingCommand
 
 
 class Command(PrintingCommand):

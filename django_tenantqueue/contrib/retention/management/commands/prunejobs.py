@@ -8,15 +8,16 @@ from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
+from django_tenantqueue.management.database import jobs_database
+from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.operations.history import dropped_whole
+from django_tenantqueue.operations.maintain import drop_history
+from django_tenantqueue.text import number_of
+
 from ...models import DAYS, RetentionRule
 from ...pruning import Pruner
 from ...queries import measure_leaf
 from ...rules import SETTING
-from django_tenantqueue.operations.history import dropped_whole
-from django_tenantqueue.operations.maintain import drop_history
-from django_tenantqueue.text import number_of
-from django_tenantqueue.management.database import jobs_database
-from django_tenantqueue.management.printing import PrintingCommand
 
 WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
 

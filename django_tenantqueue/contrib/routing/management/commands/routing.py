@@ -7,10 +7,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from django_tenantqueue.management.. import operations
-from ...models import Routing
 from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
 from django_tenantqueue.management.printing import PrintingCommand
+
+from ... import operations
+from ...models import Routing
 
 COLUMNS = ("id", "tenant", "pattern", "queue")
 """What JSON tells of each routing."""

@@ -9,11 +9,12 @@ from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from django_tenantqueue.exceptions import TenantQueueError
+from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
+
 from ...beat import PERIODIC_TASK, read_periodic_task
 from ...models import Schedule
 from ...operations import add_schedule
-from django_tenantqueue.exceptions import TenantQueueError
-from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
 
 
 class Command(BaseCommand):

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from ...models import Schedule
-from django_tenantqueue.status.figures import duration_text
 from django_tenantqueue.management.database import jobs_database
 from django_tenantqueue.management.printing import PrintingCommand
+from django_tenantqueue.status.figures import duration_text
+
+from ...models import Schedule
 
 COLUMNS = (
     *("id", "name", "tenant", "queue", "task", "kind", "expression", "time_zone", "enabled"),

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ...declared import sync_schedules
 from django_tenantqueue.management.database import acting_as_shell_user, jobs_database
+
+from ...declared import sync_schedules
 
 
 class Command(BaseCommand):
