@@ -49,10 +49,12 @@ format: $(VENV)/.lint ## Put all files in the form that "make check" asks for
 
 .PHONY: messages
 messages: $(VENV)/.test ## Update and compile the translations; needs GNU gettext (apt-get install gettext)
-	@cd django_tenantqueue && PYTHONPATH=$(CURDIR) $(CURDIR)/$(PYTHON) -m django makemessages \
-		--locale ja --no-wrap --add-location file --no-obsolete
-	@cd django_tenantqueue && PYTHONPATH=$(CURDIR) $(CURDIR)/$(PYTHON) -m django compilemessages \
-		--locale ja
+	@for app in django_tenantqueue $(dir $(wildcard django_tenantqueue/contrib/*/locale)); do \
+		cd $(CURDIR)/$$app && export PYTHONPATH=$(CURDIR) && \
+		$(CURDIR)/$(PYTHON) -m django makemessages --locale ja --no-wrap --add-location file \
+			--no-obsolete --ignore 'contrib/*' && \
+		$(CURDIR)/$(PYTHON) -m django compilemessages --locale ja --ignore 'contrib/*' || exit 1; \
+	done
 
 .PHONY: plans
 plans: $(VENV)/.test $(VENV)/.demo ## Check every statement's plan on a million waiting jobs, ten million ended ones, 10,000 queues

@@ -24,8 +24,10 @@ from django.utils import translation
 import django_tenantqueue
 
 PACKAGE = Path(django_tenantqueue.__file__).parent
-LOCALE = PACKAGE / "locale"
+APPS = ["", *sorted(f"contrib/{path.parent.name}" for path in PACKAGE.glob("contrib/*/locale"))]
+"""What has catalogues: the core, and optional apps."""
 LANGUAGES = ("ja",)
+CATALOGUES = [(app, language) for app in APPS for language in LANGUAGES]
 ADVICE = "GNU gettext is missing. On Debian and Ubuntu: apt-get install gettext"
 PLACEHOLDER = re.compile(r"%%|%\(\w+\)[a-z]|%[a-z]|\{\w*\}|</?\w+[^>]*>")
 LITERAL = re.compile(r'^"(?:[^"\\]|\\.)*"$')
@@ -73,8 +75,8 @@ def read_catalogue(path: Path) -> list[Message]:
     return found
 
 
-def catalogue(language: str) -> Path:
-    return LOCALE / language / "LC_MESSAGES" / "django.po"
+def catalogue(app: str, language: str) -> Path:
+    return PACKAGE / app / "locale" / language / "LC_MESSAGES" / "django.po"
 
 
 def compiled(path: Path) -> dict[object, str]:
@@ -99,41 +101,60 @@ def tools() -> None:
 
 
 @pytest.fixture(scope="module")
-def texts_of_code(tools: None, tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, ...]]:
-    """Return what makemessages finds in a copy of the package."""
+def code(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the package without catalogues."""
     copy = tmp_path_factory.mktemp("messages") / PACKAGE.name
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "locale", "sql"))
-    (copy / "locale").mkdir()
-    command = [sys.executable, "-m", "django", "makemessages", "--locale=ja", "--no-wrap"]
+    return copy
+
+
+def texts_of(code: Path) -> set[tuple[str, ...]]:
+    """Return what makemessages finds in a folder, apart from optional apps below it."""
+    (code / "locale").mkdir()
+    command = [
+        *(sys.executable, "-m", "django", "makemessages", "--locale=ja", "--no-wrap"),
+        "--ignore=contrib/*",
+    ]
     environment = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
-    subprocess.run(command, cwd=copy, check=True, capture_output=True, env=environment)
-    return {m.key for m in read_catalogue(copy / "locale" / "ja" / "LC_MESSAGES" / "django.po")}
+    subprocess.run(command, cwd=code, check=True, capture_output=True, env=environment)
+    return {m.key for m in read_catalogue(code / "locale" / "ja" / "LC_MESSAGES" / "django.po")}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_catalogue_has_the_texts_of_the_code(
-    language: str, texts_of_code: set[tuple[str, ...]]
-) -> None:
-    has = {message.key for message in read_catalogue(catalogue(language))}
-    missing, left_over = texts_of_code - has, has - texts_of_code
-    assert not missing, f"Run make messages. Not in {language}:\n{listed(missing)}"
-    assert not left_over, f"Run make messages. No longer in the code:\n{listed(left_over)}"
+def test_every_app_with_texts_has_a_catalogue() -> None:
+    with_texts = {
+        path.relative_to(PACKAGE).parts[1]
+        for path in PACKAGE.glob("contrib/*/**/*.py")
+        if re.search(r"\bn?gettext(_lazy)?\(|\b_\(", path.read_text())
+    }
+
+    assert {app.rpartition("/")[2] for app in APPS[1:]} == with_texts
 
 
-def test_japanese_lacks_no_translation() -> None:
+@pytest.mark.parametrize("app", APPS)
+def test_catalogue_has_the_texts_of_the_code(app: str, code: Path) -> None:
+    wanted = texts_of(code / app)
+    for language in LANGUAGES:
+        has = {message.key for message in read_catalogue(catalogue(app, language))}
+        missing, left_over = wanted - has, has - wanted
+        assert not missing, f"Run make messages. Not in {language}:\n{listed(missing)}"
+        assert not left_over, f"Run make messages. No longer in the code:\n{listed(left_over)}"
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_japanese_lacks_no_translation(app: str) -> None:
     lacking = [
         message.key
-        for message in read_catalogue(catalogue("ja"))
+        for message in read_catalogue(catalogue(app, "ja"))
         if message.is_fuzzy or not message.texts or not all(message.texts.values())
     ]
-    assert not lacking, f"Translate in {catalogue('ja')}:\n{listed(lacking)}"
+    assert not lacking, f"Translate in {catalogue(app, 'ja')}:\n{listed(lacking)}"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_placeholders_and_tags_are_those_of_the_text(language: str) -> None:
+@pytest.mark.parametrize(("app", "language"), CATALOGUES)
+def test_placeholders_and_tags_are_those_of_the_text(app: str, language: str) -> None:
     wrong = [
         (message.plural or message.id, text)
-        for message in read_catalogue(catalogue(language))
+        for message in read_catalogue(catalogue(app, language))
         for text in message.texts.values()
         # The text for many has the number in every case.
         if text and placeholders(text) != placeholders(message.plural or message.id)
@@ -141,9 +162,21 @@ def test_placeholders_and_tags_are_those_of_the_text(language: str) -> None:
     assert not wrong, listed(wrong)
 
 
+def test_text_has_one_translation_in_all_catalogues() -> None:
+    found: dict[tuple[str, str, str], dict[int, str]] = {}
+    for app in APPS:
+        for message in read_catalogue(catalogue(app, "ja")):
+            assert found.setdefault(message.key, message.texts) == message.texts, app
+
+
 def test_texts_that_django_has_too_read_as_its_own() -> None:
     """A catalogue of an app overrides the texts of Django on every page of the project."""
-    own = {m.id: m.texts[0] for m in read_catalogue(catalogue("ja")) if not m.context}
+    own = {
+        m.id: m.texts[0]
+        for app in APPS
+        for m in read_catalogue(catalogue(app, "ja"))
+        if not m.context
+    }
     shared = 0
     for part in ("conf", "contrib/admin", "contrib/auth"):
         path = Path(django.__file__).parent / part / "locale/ja/LC_MESSAGES/django.mo"
@@ -154,9 +187,11 @@ def test_texts_that_django_has_too_read_as_its_own() -> None:
     assert shared > 10
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_compiled_catalogue_is_up_to_date(language: str, tools: None, tmp_path: Path) -> None:
-    source, made = catalogue(language), tmp_path / "django.mo"
+@pytest.mark.parametrize(("app", "language"), CATALOGUES)
+def test_compiled_catalogue_is_up_to_date(
+    app: str, language: str, tools: None, tmp_path: Path
+) -> None:
+    source, made = catalogue(app, language), tmp_path / "django.mo"
     subprocess.run(["msgfmt", "--check-format", "-o", str(made), str(source)], check=True)
     has, wanted = compiled(source.with_suffix(".mo")), compiled(made)
     differ = {key for key in has.keys() | wanted.keys() if key and has.get(key) != wanted.get(key)}

@@ -32,7 +32,7 @@ from django.db import router
 from django.db.models import Model
 
 from ..conf import get_settings
-from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask
+from ..exceptions import InvalidArgument, NotAllowed, Permanent, UnknownTask, Unsupported
 from ..features import Feature, hooks
 from .arguments import RESULT_MARK, TICK_MARK, encode_args, size_of, write_alias
 from .options import Options
@@ -142,11 +142,21 @@ def register_finder(finder: Callable[[str], RegisteredTask | None]) -> None:
 
 
 def adopted(target: Any, options: Mapping[str, Any]) -> RegisteredTask | None:
-    """Return the task that stands for one of another system; None: `target` is none of those."""
+    """Return the task that stands for one of another system; None: `target` is none of those.
+
+    Raises Unsupported for a task of Celery while no installed app knows those.
+    """
     if type(target) is FunctionType:
         return None
-    tasks = (adopt(target, options) for adopt in hooks(Feature.adopt))
-    return next((task for task in tasks if task is not None), None)
+    for adopt in hooks(Feature.adopt):
+        if (task := adopt(target, options)) is not None:
+            return task
+    if any(one.__module__.partition(".")[0] == "celery" for one in type(target).__mro__):
+        raise Unsupported(
+            f"{target!r} is a task of Celery: it needs django_tenantqueue.contrib.celery in "
+            "INSTALLED_APPS"
+        )
+    return None
 
 
 def registered_tasks() -> Mapping[str, RegisteredTask]:

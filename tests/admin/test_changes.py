@@ -79,7 +79,7 @@ def test_newest_change_comes_first_and_older_ones_follow(
 @pytest.mark.parametrize(
     "query",
     [
-        "object_kind__exact=worker",
+        "object_kind=worker",
         "source__exact=api",
         "action__exact=stop",
         "actor=ada",

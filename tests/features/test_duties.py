@@ -86,11 +86,11 @@ def test_duties_of_features_follow_those_of_the_core(install: Install, maintenan
         "thin_figures",
         "make_history",
         "drop_history",
-        "fire_schedules",
-        "prune_history",
         "check_alerts",
         "prune_alerts",
         "prune_requests",
+        "prune_history",
+        "fire_schedules",
         "count",
     ]
 

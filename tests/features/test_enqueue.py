@@ -181,7 +181,8 @@ def test_schedule_says_which_app_it_needs(nothing_installed: None, own_tasks: No
 def test_task_with_a_schedule_is_declared_among_models_and_without_celery() -> None:
     code = (
         "import sys; from django.conf import settings; settings.configure("
-        "INSTALLED_APPS=['tests.features.early', 'django_tenantqueue'], USE_TZ=True); "
+        "INSTALLED_APPS=['tests.features.early', 'django_tenantqueue', "
+        "'django_tenantqueue.contrib.schedules'], USE_TZ=True); "
         "import django; django.setup(); from tests.features.early.models import nightly; "
         "print(nightly.extra['schedule'].expression, 'celery' in sys.modules)"
     )

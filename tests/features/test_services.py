@@ -160,7 +160,8 @@ def test_tasks_and_checks_of_features_are_known_in_a_worker() -> None:
 import django
 from django.conf import settings
 
-settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django_tenantqueue"])
+optional = [f"django_tenantqueue.contrib.{app}" for app in ("alerts", "http", "schedules")]
+settings.configure(INSTALLED_APPS=["django_tenantqueue", *optional])
 django.setup()
 
 from django.core.checks.registry import registry

@@ -171,7 +171,16 @@ class NoCelery:
             raise ImportError(name)
 
 sys.meta_path.insert(0, NoCelery())
-settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+settings.configure(
+    INSTALLED_APPS=[
+        "django_tenantqueue",
+        "django_tenantqueue.contrib.alerts",
+        "django_tenantqueue.contrib.celery",
+        "django_tenantqueue.contrib.http",
+        "django_tenantqueue.contrib.schedules",
+    ],
+    USE_TZ=True,
+)
 django.setup()
 from django_tenantqueue.calls.sources import known_names
 from django_tenantqueue.contrib.celery.feature import Celery
@@ -198,7 +207,9 @@ import celery
 import django
 from django.conf import settings
 
-settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+settings.configure(
+    INSTALLED_APPS=["django_tenantqueue", "django_tenantqueue.contrib.celery"], USE_TZ=True
+)
 django.setup()
 from django_tenantqueue.calls import sources
 print("django_tenantqueue.run" in celery.current_app.tasks, len(sources._finders))

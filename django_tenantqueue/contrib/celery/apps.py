@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy as _
-
 from ...features import FeatureApp
 
 
@@ -12,5 +10,5 @@ class CeleryConfig(FeatureApp):
 
     name = "django_tenantqueue.contrib.celery"
     label = "tenantqueue_celery"
-    verbose_name = _("Tenant queue: Celery")
+    verbose_name = "Tenant queue: Celery"
     tenantqueue_features = ("django_tenantqueue.contrib.celery.feature.Celery",)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy as _
-
 from ...features import FeatureApp
 
 
@@ -12,7 +10,7 @@ class FireworqConfig(FeatureApp):
 
     name = "django_tenantqueue.contrib.fireworq"
     label = "tenantqueue_fireworq"
-    verbose_name = _("Tenant queue: Fireworq")
+    verbose_name = "Tenant queue: Fireworq"
     needs = (
         "django_tenantqueue.contrib.api",
         "django_tenantqueue.contrib.http",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy as _
-
 from ...features import FeatureApp
 
 
@@ -12,5 +10,5 @@ class HttpConfig(FeatureApp):
 
     name = "django_tenantqueue.contrib.http"
     label = "tenantqueue_http"
-    verbose_name = _("Tenant queue: HTTP jobs")
+    verbose_name = "Tenant queue: HTTP jobs"
     tenantqueue_features = ("django_tenantqueue.contrib.http.feature.Http",)

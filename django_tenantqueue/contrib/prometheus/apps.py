@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_lazy as _
-
 from ...features import FeatureApp
 
 
@@ -12,5 +10,5 @@ class PrometheusConfig(FeatureApp):
 
     name = "django_tenantqueue.contrib.prometheus"
     label = "tenantqueue_prometheus"
-    verbose_name = _("Tenant queue: Prometheus")
+    verbose_name = "Tenant queue: Prometheus"
     tenantqueue_features = ("django_tenantqueue.contrib.prometheus.feature.Prometheus",)
