@@ -13,6 +13,9 @@ from pathlib import Path
 
 PACKAGE = "django_tenantqueue"
 NEEDED = ("django", "psycopg")
+WITH_TABLES = ("alerts", "api", "fireworq", "prometheus", "retention", "routing", "schedules")
+APPS = (*WITH_TABLES, "celery", "http")
+"""Optional apps."""
 WITH_EXTRAS = (
     *("contrib.api.", "contrib.celery", "contrib.django_tasks", "contrib.fireworq."),
     *("contrib.http.client", "contrib.otel", "pytest_plugin"),
@@ -39,6 +42,9 @@ def check_contents(wheel: str) -> None:
         "SQL": f"{PACKAGE}/sql/",
         "migrations": f"{PACKAGE}/migrations/0001",
         "templates": f"{PACKAGE}/templates/",
+        "an app's own SQL": f"{PACKAGE}/contrib/schedules/sql/",
+        "an app's own templates": f"{PACKAGE}/contrib/schedules/templates/",
+        "an app's own texts": f"{PACKAGE}/contrib/alerts/locale/ja/LC_MESSAGES/django.mo",
         "Japanese texts": f"{PACKAGE}/locale/ja/LC_MESSAGES/django.mo",
         "type marker": f"{PACKAGE}/py.typed",
     }
@@ -74,6 +80,7 @@ def check_import() -> None:
             "django.contrib.messages",
             "django.contrib.sessions",
             PACKAGE,
+            *(f"{PACKAGE}.contrib.{app}" for app in APPS),
         ],
         SECRET_KEY="none",
     )
@@ -87,8 +94,10 @@ def check_import() -> None:
     from django.db.migrations.loader import MigrationLoader
 
     migrations = MigrationLoader(None).disk_migrations
-    if not any(app == "tenantqueue" for app, _ in migrations):
-        sys.exit("no migration of the package is found")
+    found = {app for app, _ in migrations}
+    for app in ("tenantqueue", *(f"tenantqueue_{app}" for app in WITH_TABLES)):
+        if app not in found:
+            sys.exit(f"no migration of {app} is found")
     print(f"{count} modules imported from {Path(package.__path__[0])}")
 
 

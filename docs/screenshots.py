@@ -89,15 +89,15 @@ SEAT = (
     Picture("task-controls", f"{ADMIN}taskcontrol/"),
     Picture("workers", f"{ADMIN}worker/"),
     Picture("worker", f"{ADMIN}worker/", (FIRST,)),
-    Picture("schedules", f"{ADMIN}schedule/"),
-    Picture("schedule", f"{ADMIN}schedule/", (FIRST,), height=1200),
-    Picture("alerts", f"{ADMIN}alert/"),
-    Picture("alert-rules", f"{ADMIN}alertrule/"),
-    Picture("alert-rule", f"{ADMIN}alertrule/", (FIRST,), height=1400),
-    Picture("retention-rules", f"{ADMIN}retentionrule/"),
-    Picture("routings", f"{ADMIN}routing/"),
-    Picture("api-tokens", f"{ADMIN}apitoken/"),
-    Picture("api-token", f"{ADMIN}apitoken/", (FIRST,)),
+    Picture("schedules", "admin/tenantqueue_schedules/schedule/"),
+    Picture("schedule", "admin/tenantqueue_schedules/schedule/", (FIRST,), height=1200),
+    Picture("alerts", "admin/tenantqueue_alerts/alert/"),
+    Picture("alert-rules", "admin/tenantqueue_alerts/alertrule/"),
+    Picture("alert-rule", "admin/tenantqueue_alerts/alertrule/", (FIRST,), height=1400),
+    Picture("retention-rules", "admin/tenantqueue_retention/retentionrule/"),
+    Picture("routings", "admin/tenantqueue_routing/routing/"),
+    Picture("api-tokens", "admin/tenantqueue_api/apitoken/"),
+    Picture("api-token", "admin/tenantqueue_api/apitoken/", (FIRST,)),
     Picture("duties", f"{ADMIN}duty/"),
     Picture("changes", f"{ADMIN}change/"),
     Picture("bulk", FAILED, (ask_about_all,)),
@@ -177,11 +177,17 @@ def tune_a_queue(page: Page, site: str) -> None:
 def add_rows(page: Page, site: str) -> None:
     """Add a routing and a token, as an operator would."""
     rows = (
-        ("routing", {"tenant": "UA", "pattern": "imports.*", "queue": "reports"}),
-        ("apitoken", {"name": "crew planning", "tenant": "UA", "requests_per_minute": "600"}),
+        (
+            "tenantqueue_routing/routing",
+            {"tenant": "UA", "pattern": "imports.*", "queue": "reports"},
+        ),
+        (
+            "tenantqueue_api/apitoken",
+            {"name": "crew planning", "tenant": "UA", "requests_per_minute": "600"},
+        ),
     )
     for model, values in rows:
-        page.goto(f"{site}{ADMIN}{model}/add/")
+        page.goto(f"{site}admin/tenantqueue_{model}/add/")
         for name, value in values.items():
             page.fill(f"#id_{name}", value)
         page.click("input[name=_save]")

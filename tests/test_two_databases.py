@@ -22,6 +22,7 @@ from django_tenantqueue.status.job_status import describe_job
 from django_tenantqueue.status.your_jobs import your_jobs
 from django_tenantqueue.testing import enqueued_jobs, run_pending
 from tests.databases import SQLITE, other_database, settings_of, url_of_schema
+from tests.site import label_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, noop, tell_monitor
 
@@ -145,7 +146,7 @@ def test_every_page_and_command_reads_the_jobs_database(admin_client: Client):
     secret = create_token("all", scopes=ApiToken.Scope.values, tenant="acme")[1]
     bearer = {"Authorization": f"Bearer {secret}"}
 
-    names = ["index", *(f"tenantqueue_{model}_changelist" for model in SHOWN)]
+    names = ["index", *(f"{label_of(model)}_{model}_changelist" for model in SHOWN)]
     pages = [reverse(f"admin:{name}") for name in names]
     for model, key in (
         ("job", job.pk),

@@ -122,8 +122,8 @@ CREATE AGGREGATE tenantqueue_sum_counts (bigint[]) (
     SFUNC = tenantqueue_add_counts, STYPE = bigint[], INITCOND = '{}'
 );
 
--- Claims share this lock of a queue without limit, see sql/parts/lock_class.sql; an edit that limits
--- or pauses it waits for them. TG_RELID is the oid of tenantqueue_tenantqueue.
+-- Claims share this lock of a queue without limit, see sql/parts/lock_class.sql. An edit that
+-- limits or pauses it waits for them. TG_RELID is the oid of tenantqueue_tenantqueue.
 CREATE FUNCTION tenantqueue_wait_for_claims() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext(concat_ws(' ', 1953591669, TG_RELID)), NEW.id);

@@ -1,8 +1,9 @@
 -- Which tasks may start jobs now.
 
--- The tasks with a rate: `owed` starts that it has not made up for at `as_of`, and how many `starts`
--- may be made. They are made once there are `batch` of them, which is at most what 50 ms bring: with
--- half of that, fast rates cost twice as many statements; with twice as much, starts come later.
+-- The tasks with a rate: `owed` starts that it has not made up for at `as_of`, and how many
+-- `starts` may be made. They are made once there are `batch` of them, which is at most what 50 ms
+-- bring: with half of that, fast rates cost twice as many statements; with twice as much, starts
+-- come later.
 CREATE VIEW tenantqueue_taskstart AS
 SELECT
     c.id AS control_id, c.name, c.max_per_second, clock.as_of,

@@ -11,10 +11,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
+from tests.site import label_of
+
 
 def url_of(model: str, page: str, *args: object) -> str:
     """Return the address of an admin page of one of our models."""
-    return reverse(f"admin:tenantqueue_{model}_{page}", args=args)
+    return reverse(f"admin:{label_of(model)}_{model}_{page}", args=args)
 
 
 def text_of(response: HttpResponse) -> str:
@@ -31,7 +33,7 @@ def operator(db: None) -> Callable[..., Client]:
         user = User.objects.create_user(
             f"operator-{User.objects.count()}", password="secret", is_staff=True
         )
-        ours = Permission.objects.filter(content_type__app_label="tenantqueue")
+        ours = Permission.objects.filter(content_type__app_label__startswith="tenantqueue")
         user.user_permissions.set(ours.filter(codename__in=codenames))
         assert user.user_permissions.count() == len(codenames)
         client = Client()

@@ -26,9 +26,9 @@ from tests.process.receivers import SECRET
 from .conftest import text_of, url_of
 
 pytestmark = pytest.mark.django_db
-ADD = "/admin/tenantqueue/alertrule/add/"
-LIST = "/admin/tenantqueue/alertrule/"
-ALERTS = "/admin/tenantqueue/alert/"
+ADD = "/admin/tenantqueue_alerts/alertrule/add/"
+LIST = "/admin/tenantqueue_alerts/alertrule/"
+ALERTS = "/admin/tenantqueue_alerts/alert/"
 URL = "https://chat.example.com/hook/very-secret"
 OTHER_SECRET = "whsec_" + "A" * 32
 COLUMNS = {

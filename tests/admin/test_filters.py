@@ -18,7 +18,7 @@ from tests.factories import make_job, make_queue
 from .conftest import url_of
 
 pytestmark = pytest.mark.django_db
-OURS = [model for model in admin.site._registry if model._meta.app_label == "tenantqueue"]
+OURS = [model for model in admin.site._registry if model._meta.app_label.startswith("tenantqueue")]
 
 
 def changelist_of(model: type[Model], user: User, query: str = "") -> Any:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import User
 from django.db.models import Field, ForeignKey
 from django.test import Client, RequestFactory, override_settings
+
+from tests.site import model_of
 
 from .conftest import text_of, url_of
 from .test_visible_tenants import FLEET, LISTS, Rows, body, fill
@@ -35,7 +36,7 @@ def rows() -> Iterator[Rows]:
 
 def columns_of(model: str, path: str = "", depth: int = 2) -> Iterator[str]:
     """Yield each column of a model, and those of the rows that it points at."""
-    for field in apps.get_model("tenantqueue", model)._meta.get_fields():
+    for field in model_of(model)._meta.get_fields():
         if isinstance(field, Field):
             yield f"{path}{field.name}"
             yield f"{path}{field.attname}"
@@ -49,7 +50,7 @@ def columns_of(model: str, path: str = "", depth: int = 2) -> Iterator[str]:
 def offered_by(model: str) -> set[str]:
     """Return the parameters of the filters of a list."""
     found = set()
-    for item in admin.site.get_model_admin(apps.get_model("tenantqueue", model)).list_filter:
+    for item in admin.site.get_model_admin(model_of(model)).list_filter:
         if isinstance(item, str):
             found |= {f"{item}__exact", f"{item}__isnull"}
         else:
@@ -61,7 +62,7 @@ def offered_by(model: str) -> set[str]:
 def test_list_answers_no_lookup_of_a_column_but_those_of_its_filters(
     admin_user: User, rows: Rows, model: str
 ) -> None:
-    model_admin = admin.site.get_model_admin(apps.get_model("tenantqueue", model))
+    model_admin = admin.site.get_model_admin(model_of(model))
     every = {f"{column}{lookup}" for column in columns_of(model) for lookup in LOOKUPS}
     lookups = every - offered_by(model) - PLACES
     answered = []

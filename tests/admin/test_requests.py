@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import serializers
 from django.test import Client
@@ -17,6 +16,7 @@ from django.urls import reverse
 import django_tenantqueue
 from django_tenantqueue.states import State
 from tests.factories import make_duty, make_job, make_worker
+from tests.site import models_of_ours
 
 from .conftest import url_of
 from .test_visible_tenants import FLEET, LISTS, OURS, Rows, fill
@@ -68,9 +68,7 @@ def pages(rows: Rows) -> Iterator[str]:
 
 def stored() -> str:
     """Return all rows of the app."""
-    models = [
-        model for model in apps.get_app_config("tenantqueue").get_models() if _has_rows(model)
-    ]
+    models = [model for model in models_of_ours() if _has_rows(model)]
     return "\n".join(
         serializers.serialize("json", model.objects.order_by("pk")) for model in models
     )

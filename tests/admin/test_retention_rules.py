@@ -17,7 +17,7 @@ from .conftest import text_of, url_of
 from .forms import form_values
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/tenantqueue/retentionrule/"
+LIST = "/admin/tenantqueue_retention/retentionrule/"
 ADD = f"{LIST}add/"
 REMOVED: dict[str, Any] = {
     "args": {"__tenantqueue__": "removed"},

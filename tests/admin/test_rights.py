@@ -126,15 +126,16 @@ def sees_nothing_of_theirs(user: User) -> list[str] | None:
 ADMINS = {
     model._meta.model_name: site
     for model, site in admin.site._registry.items()
-    if model._meta.app_label == "tenantqueue"
+    if model._meta.app_label.startswith("tenantqueue")
 }
 
 
 def ways_of(site: Any) -> set[str]:
     """Return the ways in that the admin class of a model has."""
     names = [pattern.name or "" for pattern in site.get_urls()]
-    prefix = f"tenantqueue_{site.opts.model_name}_"
-    ways = {name.removeprefix(prefix).removeprefix("tenantqueue_") for name in names} - {""}
+    label = f"{site.opts.app_label}_"
+    prefix = f"{label}{site.opts.model_name}_"
+    ways = {name.removeprefix(prefix).removeprefix(label) for name in names} - {""}
     ways.add("save")
     actions = {getattr(action, "name", None) or action[1] for action in site._get_base_actions()}
     if site.delete is None:
@@ -199,7 +200,7 @@ def log_in(kind: str) -> Client:
     if names is None:
         return client
     user = User.objects.create_user(kind, is_staff=True, is_superuser=kind == "superuser")
-    ours = Permission.objects.filter(content_type__app_label="tenantqueue")
+    ours = Permission.objects.filter(content_type__app_label__startswith="tenantqueue")
     for name in names:
         user.user_permissions.add(*ours.filter(codename__startswith=f"{name}_"))
     client.force_login(user)

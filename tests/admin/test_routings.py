@@ -18,7 +18,7 @@ from .conftest import text_of, url_of
 from .forms import form_values
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/tenantqueue/routing/"
+LIST = "/admin/tenantqueue_routing/routing/"
 ADD = f"{LIST}add/"
 
 

@@ -26,8 +26,8 @@ from .conftest import text_of, url_of
 from .forms import form_values
 
 pytestmark = pytest.mark.django_db
-LIST = "/admin/tenantqueue/schedule/"
-ADD = "/admin/tenantqueue/schedule/add/"
+LIST = "/admin/tenantqueue_schedules/schedule/"
+ADD = "/admin/tenantqueue_schedules/schedule/add/"
 HOSTILE = "<script>alert(1)</script>"
 CHOICES = {"kind": "cron", "catch_up": "skip", "overlap": "allow"}
 

@@ -14,7 +14,7 @@ from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.status.figures import duration_text, rough_text
 from tests.factories import make_duty, make_job, make_queue, make_worker
-from tests.test_translations import PLACEHOLDER, catalogue, read_catalogue
+from tests.test_translations import APPS, PLACEHOLDER, catalogue, read_catalogue
 
 from .conftest import url_of
 
@@ -30,7 +30,8 @@ KANA = re.compile(r"[\u3040-\u30ff]{2}")
 
 def english_parts() -> set[str]:
     """Return the texts of the catalogue that are longer than LONGEST, cut at placeholders."""
-    texts = [t for m in read_catalogue(catalogue("ja")) for t in (m.id, m.plural)]
+    messages = [m for app in APPS for m in read_catalogue(catalogue(app, "ja"))]
+    texts = [text for message in messages for text in (message.id, message.plural)]
     parts = [part.strip() for text in texts for part in PLACEHOLDER.split(text)]
     return {part for part in parts if len(part) > LONGEST and part != "python manage.py runworker"}
 

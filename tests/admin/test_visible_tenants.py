@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpResponse
@@ -45,6 +44,7 @@ from django_tenantqueue.states import State
 from django_tenantqueue.status.visible import tenants_of
 from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker, state_of
+from tests.site import model_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import noop
 
@@ -809,7 +809,7 @@ def test_form_adds_no_row_but_of_a_tenant_that_the_user_sees(
     operator: Operator, both: tuple[Rows, Rows], model: str
 ) -> None:
     client = operator(*ADDING)
-    rows = apps.get_model("tenantqueue", model).objects
+    rows = model_of(model).objects
     before = rows.count()
 
     answers = [
@@ -832,7 +832,7 @@ def test_row_of_another_tenant_is_not_saved_whatever_the_form_lets_pass(
     operator: Operator, both: tuple[Rows, Rows], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = operator(*ADDING)
-    row = apps.get_model("tenantqueue", model)
+    row = model_of(model)
     monkeypatch.setattr(
         type(admin.site.get_model_admin(row)), "form_values", lambda *args: {"tenants": None}
     )
@@ -861,7 +861,7 @@ def test_row_is_not_given_to_another_tenant(
     answer = client.post(page, {**posted, "tenant": tenant, "all_tenants": "false"})
 
     assert "You are not allowed to see tenant" in text_of(answer)
-    assert apps.get_model("tenantqueue", model).objects.get(pk=pk).tenant == OURS
+    assert model_of(model).objects.get(pk=pk).tenant == OURS
 
 
 @pytest.mark.parametrize("model", ["routing", "alertrule"])
@@ -871,7 +871,7 @@ def test_who_sees_jobs_without_a_tenant_sets_nothing_for_all_tenants(
     settings.TENANTQUEUE = {"VISIBLE_TENANTS": "tests.admin.test_visible_tenants.only_without"}
     client = operator(*ADDING)
     set_routing("of-everybody", "default")
-    rows = apps.get_model("tenantqueue", model).objects
+    rows = model_of(model).objects
     before = rows.count()
 
     answer = client.post(url_of(model, "add"), {**ADDED[model], "tenant": ""})
@@ -885,7 +885,7 @@ def listed_models() -> list[str]:
     return [
         model
         for model in (*LISTS, *FLEET)
-        if admin.site.get_model_admin(apps.get_model("tenantqueue", model)).list_editable
+        if admin.site.get_model_admin(model_of(model)).list_editable
     ]
 
 
@@ -895,7 +895,7 @@ def test_list_posted_with_the_id_of_a_row_that_it_does_not_have_saves_nothing(
 ) -> None:
     client = operator(*ADDING) if model in LISTS else admin_client
     listed = url_of(model, "changelist")
-    rows = apps.get_model("tenantqueue", model).objects.order_by("pk")
+    rows = model_of(model).objects.order_by("pk")
     before = list(rows.values())
     posted = form_values(client.get(listed), "form-0-id") | {"_save": "Save"}
     posted |= {f"form-0-{name}": "on" for name in ("paused", "enabled")}
@@ -914,9 +914,9 @@ def test_action_on_what_is_no_row_of_the_list_does_nothing(
     operator: Operator, both: tuple[Rows, Rows], admin_client: Client, model: str
 ) -> None:
     client = operator(*ADDING) if model in LISTS else admin_client
-    rows = apps.get_model("tenantqueue", model).objects.order_by("pk")
+    rows = model_of(model).objects.order_by("pk")
     before = list(rows.values())
-    actions = admin.site.get_model_admin(apps.get_model("tenantqueue", model)).actions or ()
+    actions = admin.site.get_model_admin(model_of(model)).actions or ()
     statuses = set()
 
     for pk in (both[1].pages.get(model, 999999), "x", "", "1\x00", "9" * 30, "-1"):

@@ -22,6 +22,7 @@ from django_tenantqueue.queries.figures import ALL, Counts, add_figures
 from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_commit_hooks
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
+from tests.site import admin_path
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,11 +97,11 @@ def fill() -> list[str]:
     jobs = [f"{ADMIN}job/{job.pk}/change/" for job in (failed, running, waiting)]
     return [
         ADMIN,
-        *(f"{ADMIN}{model}/" for model in LISTS),
-        *(f"{ADMIN}{model}/{pk}/change/" for model, pk in rows.items()),
+        *(admin_path(model) for model in LISTS),
+        *(f"{admin_path(model)}{pk}/change/" for model, pk in rows.items()),
         f"{ADMIN}tenantqueue/{queue.pk}/history/",
         f"{ADMIN}tenantqueue/add/",
-        *(f"{ADMIN}{model}/add/" for model in ("routing", "apitoken")),
+        *(f"{admin_path(model)}add/" for model in ("routing", "apitoken")),
         *jobs,
         f"{ADMIN}job/{failed.pk}/again/",
         f"{ADMIN}job/failures/",

@@ -268,7 +268,7 @@ def test_nothing_sticks_out_of_a_narrow_window(open_page: OpenPage, path: str) -
 
 
 def test_secret_of_a_new_token_is_shown_whole(open_page: OpenPage) -> None:
-    page = open_page("/admin/tenantqueue/apitoken/add/")
+    page = open_page("/admin/tenantqueue_api/apitoken/add/")
     page.fill("input[name=name]", "billing")
     page.fill("input[name=tenant]", "acme")
     page.click("input[name=_save]")

@@ -16,8 +16,8 @@ from django_tenantqueue.models import Job
 from tests.process.receivers import SECRET
 
 pytestmark = pytest.mark.django_db(transaction=True)
-RULES = "/admin/tenantqueue/alertrule/"
-ALERTS = "/admin/tenantqueue/alert/"
+RULES = "/admin/tenantqueue_alerts/alertrule/"
+ALERTS = "/admin/tenantqueue_alerts/alert/"
 OpenPage = Callable[..., Page]
 
 

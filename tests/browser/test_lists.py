@@ -20,6 +20,7 @@ from django_tenantqueue.operations.task_control import pause_task
 from django_tenantqueue.states import State
 from tests.factories import FakeWorker, make_job, make_jobs, make_queue, make_worker
 from tests.operations.monitors import start
+from tests.site import admin_path
 from tests.testapp.tasks import noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -276,7 +277,7 @@ def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None
         tune_alert_rule(rule.pk, webhook_url=url, emails="operations.of.all.regions@example.com")
         pause_task(task, unknown=True)
 
-    page = open_page(f"/admin/tenantqueue/{model}/", viewport={"width": 1400, "height": 800})
+    page = open_page(admin_path(model), viewport={"width": 1400, "height": 800})
 
     results = page.locator("#changelist .results")
     assert results.evaluate("e => e.scrollWidth - e.clientWidth") == 0

@@ -13,7 +13,7 @@ from django_tenantqueue.contrib.retention.operations import make_rule
 from tests.factories import make_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LIST = "/admin/tenantqueue/retentionrule/"
+LIST = "/admin/tenantqueue_retention/retentionrule/"
 OpenPage = Callable[..., Page]
 
 

@@ -17,7 +17,7 @@ from django_tenantqueue.models import Job
 from tests.testapp.tasks import echo, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LIST = "/admin/tenantqueue/schedule/"
+LIST = "/admin/tenantqueue_schedules/schedule/"
 OpenPage = Callable[..., Page]
 
 

@@ -59,13 +59,15 @@ def test_every_statement_is_tried_when_it_is_added():
 def test_sql_is_ascii_since_the_server_may_have_any_encoding():
     """A comment is sent, too, and a server with LATIN1 refuses what it cannot convert."""
     disk = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    ours = [sys.modules[type(disk[key]).__module__] for key in disk if key[0] == "tenantqueue"]
+    ours = [
+        sys.modules[type(disk[key]).__module__] for key in disk if key[0].startswith("tenantqueue")
+    ]
     texts = {path.name: path.read_text() for path in PACKAGE.rglob("*.sql")}
     for module in ours:
         constants = {name: value for name, value in vars(module).items() if name.isupper()}
         texts |= {f"{module.__name__}.{name}": repr(value) for name, value in constants.items()}
 
-    assert len(ours) > 10
+    assert len(ours) > 6
     assert not [name for name, text in texts.items() if not text.isascii()]
 
 

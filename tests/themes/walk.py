@@ -32,7 +32,9 @@ from django_tenantqueue.testing import run_commit_hooks
 from tests.browser.test_accessibility import fill
 from tests.testapp.tasks import noop
 
-OURS = "tenantqueue"
+APPS = ("alerts", "api", "retention", "routing", "schedules")
+"""Optional apps with pages in the admin."""
+OURS = ("tenantqueue", *(f"tenantqueue_{app}" for app in APPS))
 VALUES: dict[str, list[Any]] = {
     "form": ["csv"],
     "part": ["arguments", "result", "errors"],
@@ -107,9 +109,10 @@ class Walk:
     def walk(self, *, asks: bool = False) -> None:
         """Open all pages; `asks`: also lists with each filter and search, and each action."""
         self.open(reverse("admin:index"))
-        self.open(reverse("admin:app_list", args=[OURS]))
+        for label in OURS:
+            self.open(reverse("admin:app_list", args=[label]))
         for model, model_admin in admin.site._registry.items():
-            if model._meta.app_label == OURS:
+            if model._meta.app_label in OURS:
                 for url in self.pages(model, model_admin):
                     self.open(url)
                 if asks:
@@ -126,14 +129,14 @@ class Walk:
             names = list(pattern.pattern.converters)
             for given in product(*(values[name] for name in names)):
                 url = reverse(f"admin:{pattern.name}", kwargs=dict(zip(names, given, strict=True)))
-                end = pattern.name.removeprefix(f"{OURS}_").removeprefix(
+                end = pattern.name.removeprefix(f"{model._meta.app_label}_").removeprefix(
                     f"{model._meta.model_name}_"
                 )
                 yield from (f"{url}?{query}" if query else url for query in QUERIES.get(end, [""]))
 
     def ask_list(self, model: Any, model_admin: Any) -> None:
         """Open a list with each filter and a search, and press each of its actions."""
-        url = reverse(f"admin:{OURS}_{model._meta.model_name}_changelist")
+        url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
         request = RequestFactory().get(url)
         request.user = self.user
         if not model_admin.has_view_or_change_permission(request):
@@ -171,7 +174,7 @@ def main() -> None:
     fill_rest()
     viewer = User.objects.create_user("viewer", is_staff=True)
     viewer.user_permissions.set(
-        Permission.objects.filter(content_type__app_label=OURS, codename__startswith="view_")
+        Permission.objects.filter(content_type__app_label__in=OURS, codename__startswith="view_")
     )
     walks += [Walk(viewer), Walk(User.objects.create_superuser("other"))]
     walks[1].walk()
@@ -183,7 +186,7 @@ def main() -> None:
             "without_rows": [
                 model.__name__
                 for model in admin.site._registry
-                if model._meta.app_label == OURS and not model.objects.exists()
+                if model._meta.app_label in OURS and not model.objects.exists()
             ],
             "failed": [failure for walk in walks for failure in walk.failed],
         },

@@ -135,7 +135,7 @@ class ScheduleAdmin(TunedAdmin[Schedule]):
         """Return the pages, and what a page asks for its preview."""
         view = self.admin_site.admin_view(self.preview_view)
         return [
-            path("preview/", view, name="tenantqueue_schedules_preview"),
+            path("preview/", view, name="tenantqueue_schedules_schedule_preview"),
             *super().get_urls(),
         ]
 
