@@ -8,11 +8,12 @@ import django
 from django.conf import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+from from_code import installed_apps  # noqa: E402 - found there
 
 # Enough of Django to import the package; nothing here connects to a database.
 settings.configure(
     DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": "none"}},
-    INSTALLED_APPS=["django_tenantqueue"],
+    INSTALLED_APPS=installed_apps(),
     USE_TZ=True,
 )
 django.setup()

@@ -169,7 +169,7 @@ def test_names_in_the_tables_of_a_guide_exist(page: str) -> None:
         for given in re.findall(r"(?:using|@task)\((\w+)=", span):
             assert given in options, span
         for name in re.findall(r"manage\.py (\w+)", span):
-            assert own.get(name) == "django_tenantqueue", span
+            assert own.get(name, "").startswith("django_tenantqueue"), span
         if "runworker" in span or span.startswith("--"):
             assert set(re.findall(r"--[\w-]+", span)) <= flags, span
         for owner, name in re.findall(r"\b(current_job\(\)|job|control)\.(\w+)", span):

@@ -30,6 +30,14 @@ from django_tenantqueue.queries.base import statement_files
 
 DOCS = Path(__file__).parents[1]
 PACKAGE = Path(django_tenantqueue.__file__).parent
+
+
+def installed_apps() -> list[str]:
+    """Return the apps of the package."""
+    optional = sorted(path.parent.name for path in PACKAGE.glob("contrib/*/apps.py"))
+    return ["django_tenantqueue", *(f"django_tenantqueue.contrib.{name}" for name in optional)]
+
+
 PART = re.compile(
     r"^<!-- from the code: ([a-z-]+) -->\n(?:.*?^<!-- end of \1 -->\n)?", re.MULTILINE | re.DOTALL
 )
@@ -108,15 +116,21 @@ def settings_docs(kind: type[Any]) -> dict[str, str]:
 
 def commands() -> list[str]:
     """Return the names of the commands."""
-    folder = PACKAGE / "management" / "commands"
-    return sorted(path.stem for path in folder.glob("[!_]*.py"))
+    return sorted(path.stem for path in PACKAGE.glob("**/management/commands/[!_]*.py"))
+
+
+def command_source(name: str) -> Path:
+    """Return the file of a command."""
+    (path,) = PACKAGE.glob(f"**/management/commands/{name}.py")
+    return path
 
 
 def command_options(name: str) -> dict[str, tuple[str, str]]:
     """Return option -> (argument, help) of a command, without those that every command has."""
     from django.core.management.base import BaseCommand
 
-    module = import_module(f"django_tenantqueue.management.commands.{name}")
+    path = command_source(name).relative_to(PACKAGE.parent).with_suffix("")
+    module = import_module(".".join(path.parts))
     common = {
         option
         for action in BaseCommand().create_parser("manage.py", name)._actions
@@ -327,7 +341,7 @@ def main(arguments: list[str]) -> int:
     from django.conf import settings as django_settings
 
     sys.path.insert(0, str(DOCS.parent))
-    django_settings.configure(INSTALLED_APPS=["django_tenantqueue"], USE_TZ=True)
+    django_settings.configure(INSTALLED_APPS=installed_apps(), USE_TZ=True)
     django.setup()
     found = stale()
     for path, text in found.items():
