@@ -1,0 +1,110 @@
+"""The core works without optional apps, and each of them beside the core and what it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.apps import AppConfig, apps
+from django.core.exceptions import ImproperlyConfigured
+from psycopg import sql
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 180.0
+OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenantqueue_")]
+TABLES = 14
+HOT_INDEXES, MONTH_INDEXES = 22, 8
+LISTS = [
+    *("change", "job", "maintenance duty", "monitor", "session", "task control", "tenant queue"),
+    *("user cap", "worker"),
+]
+COMMANDS = [
+    *("bulkjobs", "erasetenant", "explainjob", "exportjobs", "queuestatus", "relanejobs"),
+    *("runworker", "workerhealth"),
+]
+
+
+@pytest.fixture
+def empty_database(server_url: str) -> Iterator[str]:
+    """Yield the URL of a database of its own."""
+    name = f"alone_{secrets.token_hex(4)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def short(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def use(url: str, *optional: str) -> dict[str, Any]:
+    """Use a site with these optional apps; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.alone.site"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DATABASE_URL": url,
+            "DJANGO_SETTINGS_MODULE": "tests.alone.settings",
+            "OPTIONAL_APPS": " ".join(optional),
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_plain_install_has_the_core_alone(empty_database: str) -> None:
+    found = use(empty_database)
+
+    assert found["failed"] == []
+    assert found["left"] == []
+    assert len(found["tables"]) == TABLES
+    assert (found["hot_indexes"], found["month_indexes"]) == (HOT_INDEXES, MONTH_INDEXES)
+    assert found["lists"] == LISTS
+    assert found["commands"] == COMMANDS
+
+
+@pytest.mark.parametrize("app", OPTIONAL, ids=lambda app: short(app.name))
+def test_each_app_works_beside_the_core_and_what_it_needs(
+    app: AppConfig, empty_database: str
+) -> None:
+    needed: tuple[str, ...] = getattr(app, "needs", ())
+    installed = [config for config in OPTIONAL if config.name in (app.name, *needed)]
+
+    found = use(empty_database, *(short(config.name) for config in installed))
+
+    assert found["failed"] == []
+    assert found["left"] == []
+    models = [m for config in installed for m in config.get_models()]
+    own = {m._meta.db_table for m in models}
+    assert len(found["tables"]) == TABLES + len(own)
+    assert own < set(found["tables"])
+    others = {m._meta.db_table for config in OPTIONAL for m in config.get_models()} - own
+    assert not others & set(found["tables"])
+
+
+def test_app_says_what_it_needs() -> None:
+    module = import_module("django_tenantqueue.contrib.alerts.apps")
+    app = module.AlertsConfig("django_tenantqueue.contrib.alerts", module)
+    app.needs = ("django_tenantqueue.contrib.gone",)
+
+    with pytest.raises(
+        ImproperlyConfigured, match=r"alerts needs django_tenantqueue\.contrib\.gon"
+    ):
+        app.import_models()

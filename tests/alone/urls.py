@@ -1,0 +1,14 @@
+"""Addresses of the site."""
+
+from django.apps import apps
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("jobs/", include("django_tenantqueue.web.urls")),
+]
+for app in ("api", "fireworq"):
+    if apps.is_installed(f"django_tenantqueue.contrib.{app}"):
+        urls = include(f"django_tenantqueue.contrib.{app}.urls")
+        urlpatterns.append(path(f"{app}/", urls))
