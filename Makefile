@@ -88,7 +88,7 @@ screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of
 full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 200 cuts of the network, 50,000 details, 200 sessions, 200 kills, Celery's chaos (about 50 minutes)
 	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_cuts.py \
 		tests/process/test_monitors.py \
-		tests/process/test_sessions.py tests/process/test_celery.py $(ARGS)
+		tests/process/test_sessions.py tests/contrib/celery/test_process.py $(ARGS)
 
 .PHONY: clean
 clean: ## Stop the embedded PostgreSQL and remove everything that make has made

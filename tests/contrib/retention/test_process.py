@@ -15,7 +15,7 @@ from django_tenantqueue.operations import history
 from tests.factories import make_jobs
 from tests.testapp.tasks import noop
 
-from .workers import Workers, make_queue, wait_until
+from tests.process.workers import Workers, make_queue, wait_until
 
 OLD = 12_000
 

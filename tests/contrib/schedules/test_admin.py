@@ -22,8 +22,8 @@ from tests.factories import made_changes, make_queue
 from tests.sample_tasks import keeps_all_secret, takes_any
 from tests.testapp.tasks import echo, noop
 
-from .conftest import text_of, url_of
-from .forms import form_values
+from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue_schedules/schedule/"

@@ -14,8 +14,8 @@ from django_tenantqueue.status.fleet_report import read_report
 from tests.factories import made_changes, make_queue
 from tests.testapp.tasks import noop
 
-from .conftest import text_of, url_of
-from .forms import form_values
+from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue_routing/routing/"

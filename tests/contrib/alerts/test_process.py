@@ -22,8 +22,8 @@ from django_tenantqueue.operations.sessions import resume_sessions
 from django_tenantqueue.worker.connection import connect
 from tests.testapp.tasks import fail_for_good, noop
 
-from .receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
-from .workers import Workers, make_queue, wait_until
+from tests.process.receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
+from tests.process.workers import Workers, make_queue, wait_until
 
 SOON = {
     "ALERT_INTERVAL": 0.3,

@@ -18,7 +18,7 @@ from tests.testapp.models import Effect
 from tests.testapp.tasks import add
 from tests.timing import assert_within
 
-from .workers import Workers, clock, make_queue, wait_for_end, wait_for_state, wait_until
+from tests.process.workers import Workers, clock, make_queue, wait_for_end, wait_for_state, wait_until
 
 pytest.importorskip("celery")
 

@@ -13,7 +13,7 @@ from django_tenantqueue.contrib.schedules.operations import make_schedule, tune_
 from django_tenantqueue.models import Job
 from tests.testapp.tasks import echo
 
-from .workers import Workers, make_queue, wait_until
+from tests.process.workers import Workers, make_queue, wait_until
 
 SCHEDULES = 20_000 if os.environ.get("TENANTQUEUE_FULL_SIZE") else 1500
 DUE = SCHEDULES // 10 if os.environ.get("TENANTQUEUE_FULL_SIZE") else 500

@@ -23,7 +23,7 @@ from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues
 from tests.process.receivers import SECRET
 
-from .conftest import text_of, url_of
+from tests.admin.conftest import text_of, url_of
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/tenantqueue_alerts/alertrule/add/"
