@@ -8,7 +8,6 @@ from django.test import Client, override_settings
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import authenticate, create_token
 from django_tenantqueue.models import Change
-
 from tests.admin.conftest import url_of
 from tests.admin.forms import form_values, say_yes
 

@@ -124,7 +124,7 @@ def test_fireworq_client_makes_no_more_queues_than_others(wide: ApiClient) -> No
 
     def put(name: str) -> int:
         headers = {"Authorization": f"Bearer {secret}"}
-        with override_settings(ROOT_URLCONF="tests.web.urls"):
+        with override_settings(ROOT_URLCONF="tests.contrib.fireworq.urls"):
             return Client().put(f"/fireworq/queue/{name}", "{}", headers=headers).status_code
 
     assert [put("a"), put("b"), put("a"), put("q1")] == [200, 429, 200, 200]

@@ -107,10 +107,10 @@ def test_queues_are_those_of_the_token_wherever_one_is_given(
     assert Routing.objects.get().queue == "mail"
 
 
-@pytest.mark.urls("tests.web.urls")
+@pytest.mark.urls("tests.contrib.fireworq.urls")
 def test_fireworq_client_puts_and_routes_to_queues_of_its_token(settings: Any) -> None:
     _row, secret = create_token("f", tenant="acme", scopes=EVERY, queues=["mail*"])
-    settings.ROOT_URLCONF = "tests.web.urls"
+    settings.ROOT_URLCONF = "tests.contrib.fireworq.urls"
 
     def put(path: str, body: str) -> int:
         headers = {"Authorization": f"Bearer {secret}"}
