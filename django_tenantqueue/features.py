@@ -12,8 +12,9 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .calls.options import Options
     from .calls.sources import RegisteredTask
     from .queries.base import Where
+    from .status.conditions.look import Look
     from .tasks import Task
 
 P = ParamSpec("P")
@@ -63,17 +65,50 @@ class Duty:
     record_at: float = field(default=0.0, init=False)
 
 
+class Severity(StrEnum):
+    """What ends a condition."""
+
+    PEOPLE = "people"
+    """Nothing changes until someone acts."""
+    TIME = "time"
+    """Time passes, or other jobs end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
+
+    code: str
+    severity: Severity
+    title: Any = ""
+    """What lists and filters call it."""
+    job: Any = ""
+    """The sentence about one job that it keeps from running."""
+    remedy: Any = ""
+    """What would end it."""
+    fleet: Any = ""
+    """The sentence of the report. `%(names)s` are the objects that `find` names."""
+    where: str = ""
+    """Where it is mended: a key of the lists that the first page of the admin knows."""
+    filter: str = ""
+    """What narrows that list to the rows in trouble."""
+    find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
+    """Yields the values of `fleet`, once for each sentence; nothing when all is well. Bounded."""
+    of_tenants: bool = False
+    """Whether users who see some tenants only are told. `find` then respects `Look.tenants`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong. `where` it is mended: a key of the lists that the first page knows.
+    """A condition of the fleet at the moment. See Condition for `where`, `filter` and `remedy`."""
 
-    `task`: the one that fails. `filter`: what narrows the list to the rows in trouble.
-    """
-
+    code: str
     text: str
     where: str
-    task: str = ""
     filter: str = ""
+    remedy: str = ""
+    task: str = ""
+    """The one that fails."""
 
 
 class Service(Protocol):
@@ -200,11 +235,11 @@ class Feature:
 
     # operators
 
-    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
-        """Yield what is wrong, in bounded reads.
+    def conditions(self) -> Iterable[Condition]:
+        """Return what may be wrong. They follow those of the core.
 
-        `tenants`: only of these; None: of all. Called for `queuestatus` and the first page of the
-        admin. Example: contrib.routing.
+        `queuestatus`, the first page of the admin and the metrics look whether they hold.
+        Example: contrib.routing.
         """
         return ()
 
@@ -216,7 +251,7 @@ class Feature:
         return ()
 
     def lists(self) -> Mapping[str, type[Model]]:
-        """Return the values of `Problem.where` that are the app's own, each with its model.
+        """Return the values of `Condition.where` that are the app's own, each with its model.
 
         The admin has a list of it. Example: contrib.schedules.
         """

@@ -12,9 +12,9 @@ from django.utils.translation import gettext, ngettext
 
 from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
 from ...status.amounts import COUNTED_TO, READ, VISITED
+from ...status.conditions.look import FAILING_LEAST
 from ...status.deaths import list_deaths
 from ...status.figures import NOTHING, rough_text
-from ...status.fleet_report import FAILING_LEAST
 from ...status.job_pages import queue_ids
 from . import waiting
 from .fleet import Fleet, Sighting

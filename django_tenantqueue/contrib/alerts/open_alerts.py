@@ -11,7 +11,7 @@ from ...admin.formats import counted
 from ...admin.visible import is_limited, may, only_visible
 from ...conf import get_settings
 from ...status.amounts import PAGE
-from ...status.problems import listed_text
+from ...status.conditions import listed_text
 from .models import Alert
 
 

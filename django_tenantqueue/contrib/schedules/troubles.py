@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import (
@@ -18,22 +16,14 @@ from django.db.models import (
 )
 from django.db.models.lookups import LessThan
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from ...features import Problem
+from ...features import Condition, Severity
 from ...status.amounts import LATE_SECONDS, PAGE
-from ...status.problems import listing
+from ...status.conditions import Look, names
 from .models import Schedule
 
 LATE = timedelta(seconds=LATE_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleTroubles:
-    """The names of late and failing schedules, each up to PAGE."""
-
-    late: Sequence[str]
-    failing: Sequence[str]
 
 
 def due_at(row: Schedule) -> datetime | None:
@@ -64,23 +54,34 @@ def failing_schedules(rows: QuerySet[Schedule]) -> QuerySet[Schedule]:
     return rows.filter(failures__gt=0, enabled=True)
 
 
-def read_troubles(using: str, tenants: Collection[str] | None = None) -> ScheduleTroubles:
-    """Return the schedules that are late or failing: two bounded reads by their indexes.
-
-    `tenants`: only those of these tenants; None: all.
-    """
-    rows = Schedule.objects.using(using)
-    if tenants is not None:
-        rows = rows.filter(tenant__in=sorted(tenants), all_tenants=False)
-    late = late_schedules(rows)[:PAGE]
-    failing = failing_schedules(rows).order_by("last_error_at")[:PAGE]
-    return ScheduleTroubles([str(row) for row in late], [str(row) for row in failing])
+def _rows(look: Look) -> QuerySet[Schedule]:
+    rows = Schedule.objects.using(look.using)
+    if look.tenants is None:
+        return rows
+    return rows.filter(tenant__in=sorted(look.tenants), all_tenants=False)
 
 
-def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
-    """Return that schedules are late or failed at their last tick."""
-    late, failing = gettext("late schedules: %(names)s"), gettext("failing schedules: %(names)s")
-    return [
-        *listing(late, "names", troubles.late, "schedules", narrowed="trouble=late"),
-        *listing(failing, "names", troubles.failing, "schedules", narrowed="trouble=failing"),
-    ]
+CONDITIONS = (
+    Condition(
+        "schedule_late",
+        Severity.PEOPLE,
+        title=_("late schedule"),
+        fleet=_("late schedules: %(names)s"),
+        where="schedules",
+        filter="trouble=late",
+        find=lambda look: names(str(row) for row in late_schedules(_rows(look))[:PAGE]),
+        of_tenants=True,
+    ),
+    Condition(
+        "schedule_failing",
+        Severity.PEOPLE,
+        title=_("failing schedule"),
+        fleet=_("failing schedules: %(names)s"),
+        where="schedules",
+        filter="trouble=failing",
+        find=lambda look: names(
+            str(row) for row in failing_schedules(_rows(look)).order_by("last_error_at")[:PAGE]
+        ),
+        of_tenants=True,
+    ),
+)
