@@ -12,7 +12,7 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -75,6 +75,48 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Sighting:
+    """One object in a condition, by a key that stays and a label to read, and what is wrong.
+
+    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
+    """
+
+    key: str
+    label: str
+    text: str
+    tenant: str = ""
+
+
+class Scope(Protocol):
+    """What an alert rule asks for. Empty names ask for all."""
+
+    tenant: str
+    queue: str
+    task: str
+    range_minutes: int
+
+    @property
+    def least(self) -> float:
+        """The threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How alert rules watch a condition object by object, with a threshold."""
+
+    find: Callable[[Any, Any, Collection[str]], Iterator[Sighting]]
+    """Gets a Look, a Scope, and the keys of what has open alerts, which come first. Bounded."""
+    least: float = 0.0
+    """The threshold of a rule that names none."""
+    unit: str = ""
+    """Of the threshold: seconds, percent, number, or "" where there is none."""
+    scopes: Sequence[str] = ()
+    """What a rule may name besides a tenant: queue, task."""
+    of_tenants: bool = True
+    """Whether a rule may name a tenant."""
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
 
@@ -96,6 +138,8 @@ class Condition:
     """Yields the values of `fleet`, once for each sentence; nothing when all is well. Bounded."""
     of_tenants: bool = False
     """Whether users who see some tenants only are told. `find` then respects `Look.tenants`."""
+    watch: Watch | None = None
+    """How alert rules watch it; None: as `find` finds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,9 @@ def test_metrics_have_the_oldest_of_each_gate(gate: str) -> None:
 
 
 def test_rule_opens_an_alert_of_held_jobs(gate: str) -> None:
-    make_alert_rule("held", "held", threshold=600, log=True)
-    make_alert_rule("elsewhere", "held", tenant="globex", threshold=600, log=True)
-    make_alert_rule("later", "held", threshold=2 * 3600, log=True)
+    make_alert_rule("held", "jobs_held", threshold=600, log=True)
+    make_alert_rule("elsewhere", "jobs_held", tenant="globex", threshold=600, log=True)
+    make_alert_rule("later", "jobs_held", threshold=2 * 3600, log=True)
 
     check_rules("default")
 

@@ -33,7 +33,7 @@ def rule_of(alert: Alert) -> str:
     The alert is one of visible_alerts().
     """
     if getattr(alert, "hides_rule", False):
-        return str(alert.rule.get_kind_display())
+        return alert.rule.kind_text
     return str(alert.rule)
 
 

@@ -32,6 +32,7 @@ CONDITIONS = (
     Condition(
         "routing_retired",
         Severity.PEOPLE,
+        title=_("routing to a retired queue"),
         fleet=_("routings to retired queues, whose jobs are rejected: %(names)s"),
         where="routings",
         find=lambda look: names(read_retired_routings(look.using, look.tenants)),

@@ -50,13 +50,18 @@ class Look:
         using: str,
         tenants: Collection[str] | None = None,
         *,
+        now: datetime | None = None,
         claims: int = 1,
         held: Callable[[], list[HeldJobs]] | None = None,
         busy: Callable[[], Sequence[BusyQueue]] | None = None,
     ) -> None:
-        """`claims`: how many of each worker are read. `held`, `busy`: other ways to read these."""
+        """`now`: the database's clock if None. `claims`: how many of each worker are read.
+
+        `held`, `busy`: other ways to read these.
+        """
         self.using = using
         self.tenants = tenants
+        self._now = now
         self._claims = claims
         self._held = held
         self._busy = busy
@@ -68,8 +73,8 @@ class Look:
 
     @property
     def now(self) -> datetime:
-        """The database's clock."""
-        return self.counts.read_at
+        """When it is."""
+        return self._now or self.counts.read_at
 
     @cached_property
     def claims(self) -> dict[int | None, list[RunningClaim]]:

@@ -85,6 +85,7 @@ CORE: Final = (
     Condition(
         Code.UNKNOWN_TASK,
         PEOPLE,
+        title=_("unknown task"),
         job=_("No worker that claimed it knows the task “%(task)s”. It is tried again later."),
         remedy=_("Start workers with the code that has it."),
         fleet=ngettext_lazy(
@@ -100,6 +101,7 @@ CORE: Final = (
     Condition(
         Code.NO_WORKER,
         PEOPLE,
+        title=_("no worker runs"),
         job=_("No worker runs."),
         remedy=_START,
         fleet=_("no worker runs: start one with manage.py runworker%(ready)s"),
@@ -109,6 +111,7 @@ CORE: Final = (
     Condition(
         Code.WORKERS_LEAVE,
         PEOPLE,
+        title=_("every worker drains or stops"),
         job=_("Every worker drains or stops."),
         remedy=_START,
         fleet=_("every worker drains or stops: start one with manage.py runworker%(ready)s"),
@@ -118,7 +121,7 @@ CORE: Final = (
     Condition(
         Code.NO_WORKER_TAKES,
         PEOPLE,
-        title=_("no worker"),
+        title=_("no worker takes a queue"),
         job=ngettext_lazy(
             "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
             "(its --queues, --exclude-queues or --tenants).",
@@ -145,6 +148,7 @@ CORE: Final = (
     Condition(
         Code.QUEUE_UNSERVED,
         PEOPLE,
+        title=_("queue that no worker takes"),
         fleet=_("queues that no running worker takes: %(names)s"),
         where="queues",
         find=found.unserved,
@@ -158,6 +162,7 @@ CORE: Final = (
     Condition(
         Code.WORKER_GONE,
         PEOPLE,
+        title=_("jobs of a worker that is gone"),
         job=_("Its worker is gone."),
         remedy=_RESCUES,
         fleet=ngettext_lazy(
@@ -171,6 +176,7 @@ CORE: Final = (
     Condition(
         Code.WORKER_SILENT,
         PEOPLE,
+        title=_("silent worker"),
         job=_("Its worker gave no sign of life for %(for)s."),
         remedy=_(
             "Another worker rescues it when the worker is dead. If it lives, look at its machine."
@@ -204,6 +210,7 @@ CORE: Final = (
     Condition(
         Code.TOO_MANY_CONNECTIONS,
         PEOPLE,
+        title=_("too many connections"),
         fleet=_(
             "the workers may open %(needed)d database connections, and the server allows "
             "%(allowed)d: use fewer threads, raise max_connections, or put a pooler before the "
@@ -215,6 +222,7 @@ CORE: Final = (
     Condition(
         Code.CLOCK_DIFFERS,
         PEOPLE,
+        title=_("clock that differs"),
         fleet=_(
             "clocks that differ from the database server's: %(names)s. Synchronize them with NTP"
         ),
@@ -224,6 +232,7 @@ CORE: Final = (
     Condition(
         Code.MAINTENANCE_LATE,
         PEOPLE,
+        title=_("late maintenance"),
         fleet=_(
             "no worker has done the maintenance for %(time)s: "
             "start one with manage.py runworker, without --no-maintenance"
@@ -234,6 +243,7 @@ CORE: Final = (
     Condition(
         Code.MAINTENANCE_FAILED,
         PEOPLE,
+        title=_("failed maintenance"),
         fleet=_("maintenance %(duty)s failed %(time)s ago"),
         where="duties",
         find=found.maintenance_failed,
@@ -241,7 +251,7 @@ CORE: Final = (
     Condition(
         Code.TASK_FAILING,
         PEOPLE,
-        title=_("failing"),
+        title=_("failing task"),
         fleet=_("%(failed)s of %(ended)s runs of %(task)s failed in the last hour"),
         where="failures",
         find=found.failing,
@@ -282,7 +292,7 @@ CORE: Final = (
     Condition(
         Code.QUEUE_PAUSED,
         PEOPLE,
-        title=_("paused"),
+        title=_("paused queue"),
         job=_("Its queue is paused."),
         remedy=_("Resume the queue."),
         fleet=_("ready jobs in paused queues, or in queues without slots: %(names)s"),
@@ -293,13 +303,14 @@ CORE: Final = (
     Condition(
         Code.QUEUE_WITHOUT_SLOTS,
         PEOPLE,
-        title=_("no slots"),
+        title=_("queue without slots"),
         job=_("Its queue has 0 slots."),
         remedy=_("Give the queue slots."),
     ),
     Condition(
         Code.SESSION_PAUSED,
         PEOPLE,
+        title=_("paused session"),
         job=_("Its session is paused."),
         remedy=_("Resume the session."),
         fleet=_("held jobs in paused sessions: %(names)s"),
@@ -311,6 +322,7 @@ CORE: Final = (
     Condition(
         Code.USER_PAUSED,
         PEOPLE,
+        title=_("paused user cap"),
         job=_("The cap of its user is paused."),
         remedy=_("Resume the cap."),
         fleet=_("held jobs of users whose caps are paused: %(names)s"),
@@ -328,6 +340,7 @@ CORE: Final = (
     Condition(
         Code.MONITOR_PAUSED,
         PEOPLE,
+        title=_("paused monitor"),
         job=_("Its monitor is paused."),
         remedy=_("Resume the monitor."),
         fleet=_("held jobs of paused monitors: %(names)s"),
@@ -351,6 +364,7 @@ CORE: Final = (
     Condition(
         Code.TASK_PAUSED,
         PEOPLE,
+        title=_("paused task"),
         job=_("Its task is paused."),
         remedy=_("Resume the task."),
         fleet=_("held jobs of paused tasks: %(names)s"),
@@ -385,6 +399,7 @@ CORE: Final = (
     Condition(
         Code.SESSION_BUSY,
         TIME,
+        title=_("jobs held by a session"),
         job=_("It stands in the line of its session, behind job #%(id)d."),
         remedy=_("It goes on when that job has ended."),
         fleet=_("jobs have been held by sessions for over a minute: %(names)s"),
@@ -395,6 +410,7 @@ CORE: Final = (
     Condition(
         Code.USER_FULL,
         TIME,
+        title=_("jobs held by a user cap"),
         job=ngettext_lazy(
             "Its user has reached the cap: %(most)d job may run at once (%(jobs)s does).",
             "Its user has reached the cap: %(most)d jobs may run at once (%(jobs)s do).",
@@ -409,6 +425,7 @@ CORE: Final = (
     Condition(
         Code.EXCLUSIVE_HELD,
         TIME,
+        title=_("jobs held by a unique key"),
         job=_("Job #%(id)d has the same exclusive key and runs first."),
         remedy=_("It goes on when that job has ended."),
         fleet=_("jobs have been held by unique keys for over a minute: %(names)s"),
@@ -454,6 +471,7 @@ CORE: Final = (
     Condition(
         Code.TASK_FULL,
         TIME,
+        title=_("jobs held by a task"),
         job=ngettext_lazy(
             "Its task has reached its cap: %(slots)d job may run at once, of all tenants.",
             "Its task has reached its cap: %(slots)d jobs may run at once, of all tenants.",
@@ -468,6 +486,7 @@ CORE: Final = (
     Condition(
         Code.TASK_RATE_SPENT,
         TIME,
+        title=_("task at its rate"),
         job=_(
             "Its task may start %(rate)s jobs in a second, of all tenants: the next one in "
             "%(time)s."
@@ -480,7 +499,7 @@ CORE: Final = (
     Condition(
         Code.QUEUE_FULL,
         TIME,
-        title=_("full"),
+        title=_("full queue"),
         job=ngettext_lazy(
             "The %(slots)d slot of its queue is taken (by job %(jobs)s).",
             "All %(slots)d slots of its queue are taken (the longest by %(jobs)s).",
@@ -503,7 +522,7 @@ CORE: Final = (
     Condition(
         Code.QUEUE_LATE,
         TIME,
-        title=_("late"),
+        title=_("late queue"),
         fleet=_("ready jobs have waited for over a minute: %(names)s"),
         where="queues",
         filter="trouble=late",
