@@ -1,7 +1,7 @@
 """The database under all tests, and what a skipped test means in CI."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import environ
@@ -9,6 +9,8 @@ import pytest
 from django.db import connections
 from django.test import TransactionTestCase
 
+from django_tenantqueue import features
+from django_tenantqueue.features import Feature
 from example_project.postgres import database
 from tests.servers import SETTINGS
 from tests.tables import empty_tables
@@ -77,3 +79,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if not reason.startswith(ALLOWED_REASONS):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             reporter.line(f"\nskipped in CI: {report.nodeid}: {reason}", red=True)
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Feature], None]]:
+    """Return a function that installs a feature, after the others, until the test ends."""
+
+    def install(feature: Feature) -> None:
+        everything = (*features.installed(), feature)
+        monkeypatch.setattr(features, "installed", lambda: everything)
+        features._bound.cache_clear()
+
+    yield install
+    features._bound.cache_clear()
