@@ -99,11 +99,13 @@ def settings() -> str:
     parts = []
     for kind in settings_kinds():
         docs, defaults = settings_docs(kind), kind()
+        package = kind.__module__.rpartition(".")[0]
+        app = "" if package == "django_tenantqueue" else f", of the app `{package}`"
         for field in fields(kind):
             shape = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
             default = getattr(defaults, field.name)
             default = list(default) if isinstance(default, tuple) else default
-            said = wrap(f"{shape}, default `{default!r}`")
+            said = wrap(f"{shape}, default `{default!r}`{app}")
             parts.append(f"### `{field.name.upper()}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
 
@@ -390,7 +392,9 @@ def _own_lists(config: Any) -> list[str]:
     from django.utils.translation import override
 
     path = Path(config.path) / "admin.py"
-    names = re.findall(r"^@admin\.register\((\w+)\)", path.read_text() if path.exists() else "", re.M)
+    names = re.findall(
+        r"^@admin\.register\((\w+)\)", path.read_text() if path.exists() else "", re.M
+    )
     with override("en"):
         lists = [str(config.get_model(name)._meta.verbose_name_plural) for name in names]
     return [f"*{name[0].upper()}{name[1:]}*" for name in lists]
