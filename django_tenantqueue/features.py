@@ -375,6 +375,16 @@ class FeatureApp(AppConfig):
         super().import_models()
 
 
+def check_installed(module: str) -> None:
+    """Raise ImproperlyConfigured when the optional app of a module is not installed.
+
+    Without it Django would take the models there for the core's.
+    """
+    app = ".".join(module.split(".")[:3])
+    if apps.apps_ready and not apps.is_installed(app):
+        raise ImproperlyConfigured(f"{module} needs {app} in INSTALLED_APPS")
+
+
 @cache
 def installed() -> tuple[Feature, ...]:
     """Return the features of all apps. Raises AppRegistryNotReady before the apps are known."""

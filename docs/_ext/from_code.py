@@ -282,6 +282,33 @@ def states_table() -> str:
     return "\n".join(["| state | kind | meaning |", "| --- | --- | --- |", *rows])
 
 
+def conditions_table() -> str:
+    """Return the table of all conditions."""
+    from django_tenantqueue.contrib.alerts.watches import watched
+    from django_tenantqueue.status.conditions import conditions
+
+    rules = watched()
+    lines = ["| code | ends by | of a job | of the fleet | remedy | alert rules | tenants |"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    for each in conditions():
+        watch = rules.get(str(each.code))
+        cells = [f"`{each.code}`", each.severity, _first(each.job), _first(each.fleet)]
+        cells += [str(each.remedy), each.title if watch else "–"]
+        told = each.of_tenants if watch is None else watch[1].of_tenants
+        cells.append("yes" if told else "–")
+        lines.append(f"| {' | '.join(str(cell or '–') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _first(text: Any) -> str:
+    """Return a lazy text with its placeholders; of one with numbers, that for many."""
+    if not text:
+        return ""
+    _, parts = text.__reduce__()  # what Django keeps of it
+    given = parts[-1]
+    return str(given["plural"]) if "plural" in given else str(text)
+
+
 def transitions_table() -> str:
     """Return a table of the transitions."""
     rows = [f"| `{old}` | `{new}` | {CAUSES[old, new]} |" for old, new in edges()]
@@ -406,6 +433,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **{f"{name}-options": partial(options_table, name) for name in commands()},
     "sql-statements": statements,
     "states": states_table,
+    "conditions": conditions_table,
     "transitions": transitions_table,
     "metrics": metrics_table,
     "http-operations": operations_tables,

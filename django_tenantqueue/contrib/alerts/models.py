@@ -16,10 +16,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...exceptions import InvalidOption
-from ...features import Condition, Watch
+from ...features import Condition, Watch, check_installed
 from ...models import columns
 from ...webhooks import SECRET_PREFIX, read_secret
 from ..schedules.recurrence import read_zone
+
+check_installed(__name__)
 
 COUNTED_JOBS = 100_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
