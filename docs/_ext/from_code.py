@@ -306,7 +306,8 @@ def _first(text: Any) -> str:
         return ""
     _, parts = text.__reduce__()  # what Django keeps of it
     given = parts[-1]
-    return str(given["plural"]) if "plural" in given else str(text)
+    is_counted = isinstance(given, dict) and "plural" in given
+    return str(given["plural"]) if is_counted else str(text)
 
 
 def transitions_table() -> str:
