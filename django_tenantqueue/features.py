@@ -12,8 +12,9 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .calls.options import Options
     from .calls.sources import RegisteredTask
     from .queries.base import Where
+    from .status.conditions.look import Look
     from .tasks import Task
 
 P = ParamSpec("P")
@@ -63,17 +65,94 @@ class Duty:
     record_at: float = field(default=0.0, init=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong. `where` it is mended: a key of the lists that the first page knows.
+class Severity(StrEnum):
+    """What ends a condition."""
 
-    `task`: the one that fails. `filter`: what narrows the list to the rows in trouble.
+    PEOPLE = "people"
+    """Nothing changes until someone acts."""
+    TIME = "time"
+    """Time passes, or other jobs end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One object in a condition, by a key that stays and a label to read, and what is wrong.
+
+    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
     """
 
+    key: str
+    label: str
+    text: str
+    tenant: str = ""
+
+
+class Scope(Protocol):
+    """What an alert rule asks for. Empty names ask for all."""
+
+    tenant: str
+    queue: str
+    task: str
+    range_minutes: int
+
+    @property
+    def least(self) -> float:
+        """The threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How alert rules watch a condition object by object, with a threshold."""
+
+    find: Callable[[Any, Any, Collection[str]], Iterator[Sighting]]
+    """Gets a Look, a Scope, and the keys of what has open alerts, which come first. Bounded."""
+    least: float = 0.0
+    """The threshold of a rule that names none."""
+    unit: str = ""
+    """Of the threshold: seconds, percent, number, or "" where there is none."""
+    scopes: Sequence[str] = ()
+    """What a rule may name besides a tenant: queue, task."""
+    of_tenants: bool = True
+    """Whether a rule may name a tenant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
+
+    code: str
+    severity: Severity
+    title: Any = ""
+    """What lists and filters call it."""
+    job: Any = ""
+    """The sentence about one job that it keeps from running."""
+    remedy: Any = ""
+    """What would end it."""
+    fleet: Any = ""
+    """The sentence of the report. `%(names)s` are the objects that `find` names."""
+    where: str = ""
+    """Where it is mended: a key of the lists that the first page of the admin knows."""
+    filter: str = ""
+    """What narrows that list to the rows in trouble."""
+    find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
+    """Yields the values of `fleet`, once for each sentence; nothing when all is well. Bounded."""
+    of_tenants: bool = False
+    """Whether users who see some tenants only are told. `find` then respects `Look.tenants`."""
+    watch: Watch | None = None
+    """How alert rules watch it; None: as `find` finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A condition of the fleet at the moment. See Condition for `where`, `filter` and `remedy`."""
+
+    code: str
     text: str
     where: str
-    task: str = ""
     filter: str = ""
+    remedy: str = ""
+    task: str = ""
+    """The one that fails."""
 
 
 class Service(Protocol):
@@ -200,11 +279,11 @@ class Feature:
 
     # operators
 
-    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
-        """Yield what is wrong, in bounded reads.
+    def conditions(self) -> Iterable[Condition]:
+        """Return what may be wrong. They follow those of the core.
 
-        `tenants`: only of these; None: of all. Called for `queuestatus` and the first page of the
-        admin. Example: contrib.routing.
+        `queuestatus`, the first page of the admin and the metrics look whether they hold.
+        Example: contrib.routing.
         """
         return ()
 
@@ -216,7 +295,7 @@ class Feature:
         return ()
 
     def lists(self) -> Mapping[str, type[Model]]:
-        """Return the values of `Problem.where` that are the app's own, each with its model.
+        """Return the values of `Condition.where` that are the app's own, each with its model.
 
         The admin has a list of it. Example: contrib.schedules.
         """
@@ -294,6 +373,16 @@ class FeatureApp(AppConfig):
             if not apps.is_installed(needed):
                 raise ImproperlyConfigured(f"{self.name} needs {needed} in INSTALLED_APPS")
         super().import_models()
+
+
+def check_installed(module: str) -> None:
+    """Raise ImproperlyConfigured when the optional app of a module is not installed.
+
+    Without it Django would take the models there for the core's.
+    """
+    app = ".".join(module.split(".")[:3])
+    if apps.apps_ready and not apps.is_installed(app):
+        raise ImproperlyConfigured(f"{module} needs {app} in INSTALLED_APPS")
 
 
 @cache

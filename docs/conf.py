@@ -8,7 +8,7 @@ import django
 from django.conf import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
-from from_code import installed_apps  # noqa: E402 - found there
+from from_code import installed_apps
 
 # Enough of Django to import the package; nothing here connects to a database.
 settings.configure(

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,6 +12,8 @@ from django.apps import apps
 from django.db import connections
 from django.test import TransactionTestCase
 
+from django_tenantqueue import features
+from django_tenantqueue.features import Feature
 from example_project.postgres import database
 from tests.servers import SETTINGS
 from tests.suites import app_path, needs
@@ -91,3 +93,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if not reason.startswith(ALLOWED_REASONS):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             reporter.line(f"\nskipped in CI: {report.nodeid}: {reason}", red=True)
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Feature], None]]:
+    """Return a function that installs a feature, after the others, until the test ends."""
+
+    def install(feature: Feature) -> None:
+        everything = (*features.installed(), feature)
+        monkeypatch.setattr(features, "installed", lambda: everything)
+        features._bound.cache_clear()
+
+    yield install
+    features._bound.cache_clear()

@@ -189,6 +189,12 @@ def test_every_command_is_in_the_list_of_commands() -> None:
     assert sorted(rows) == sorted(named)
 
 
+@pytest.mark.parametrize("app", from_code.installed_apps()[1:])
+def test_every_app_is_named_in_a_how_to_page(app: str) -> None:
+    pages = [page.read_text() for page in (DOCS / "howto").glob("*.md")]
+    assert any(f'"{app}"' in page for page in pages), f"no page says to install {app}"
+
+
 def test_every_key_of_an_executor_is_documented() -> None:
     (text,) = re.findall(r"### `EXECUTORS`\n(.*?)\n##", text_of("reference/settings.md"), re.S)
     for name in conf._ENTRY_KEYS:

@@ -230,8 +230,8 @@ def test_row_that_raw_sql_made_does_nothing(name: str, source_type: str) -> None
 
 
 def test_delivery_with_edited_arguments_sends_nothing(caplog: Any) -> None:
-    mine = make_alert_rule("mine", "wait", log=True, tenant="acme")
-    theirs = make_alert_rule("theirs", "wait", log=True, tenant="globex")
+    mine = make_alert_rule("mine", "queue_late", log=True, tenant="acme")
+    theirs = make_alert_rule("theirs", "queue_late", log=True, tenant="globex")
     (job,) = enqueue_test("default", mine)
     edit_arguments(job, rule_id=theirs.pk)
 

@@ -29,6 +29,8 @@ QUERIES: dict[str, list[str]] = {
     "failure_group": [urlencode({"task": noop.name, "error": "ValueError"})],
 }
 """What a page is asked with, by the end of its name. Others are asked without a query."""
+PAGED = ("job", "change")
+"""Models whose lists have links of their own to other pages."""
 ROWS = 6
 """Rows of a model whose pages are opened: the first jobs are in all states."""
 REFUSED = (403, 404, 405)
@@ -131,6 +133,8 @@ class Walk:
         if not model_admin.has_view_or_change_permission(request):
             return
         changelist = model_admin.get_changelist_instance(request)
+        if model._meta.model_name in PAGED and "tq-paginator" not in self.open(url):
+            self.failed.append((url, "the list has no links to other pages"))
         for spec in changelist.filter_specs:
             for name in spec.expected_parameters():
                 self.open(f"{url}?{name}=1")

@@ -194,7 +194,7 @@ def _fill_rules(bench: Bench) -> None:
         for number in range(bench.size(10_000, 100))
     )
     rules = AlertRule.objects.bulk_create(
-        AlertRule(name=f"rule {number}", kind="wait", log=True)
+        AlertRule(name=f"rule {number}", kind="queue_late", log=True)
         for number in range(bench.size(200, 20))
     )
     Alert.objects.bulk_create(

@@ -38,13 +38,11 @@ from ..status.amounts import COUNTED_TO, LATE_SECONDS, PERIODS, TOTAL_COUNTED_TO
 from ..status.figures import duration_text, rate_text
 from ..status.held import cause_text, is_late, place_text
 from ..status.overview import Overview, QueueLine, TaskLine, read_overview
-from ..status.task_rates import tasks_at_their_rates
 from ..status.workers import WorkerState
 from .acting import acting
 from .charts import gauge, sparkline
 from .formats import NOTHING, breakable, counted
 from .live_forms import SingleTuneForm, column_label
-from .queue_list import late_problems
 from .visible import may, visible_tenants
 
 COLUMNS = ("num_slots", "weight", "paused")
@@ -112,8 +110,6 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "problems": [
             *(found for hook in hooks(Feature.home_problems) for found in hook(request)),
             *(_problem(request, found) for found in overview.report.problems),
-            *late_problems(line.queue for line in overview.queues),
-            *(_rates(request) if overview.report.whole else ()),
         ],
         "tiles": _tiles(
             overview,
@@ -139,13 +135,16 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
     if problem.where == "failures":
         url = failures_url(task=problem.task) if may(request, "view", Job) else ""
         return {"text": text, "url": url}
+    text = text[:1].upper() + text[1:]
+    if not problem.where:
+        return {"text": text, "url": ""}
     model = _list_of(problem.where)
     seen = may(request, "view", model) or may(request, "change", model)
     opts = model._meta
     url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist") if seen else ""
     if url and problem.filter:
         url = f"{url}?{problem.filter}"
-    return {"text": text[:1].upper() + text[1:], "url": url}
+    return {"text": text, "url": url}
 
 
 def _list_of(where: str) -> type[Model]:
@@ -153,12 +152,6 @@ def _list_of(where: str) -> type[Model]:
     for hook in hooks(Feature.lists):
         lists |= hook()
     return lists[where]
-
-
-def _rates(request: HttpRequest) -> list[dict[str, str]]:
-    """Return which tasks have more jobs than their rates let start."""
-    found = tasks_at_their_rates(get_settings().database)
-    return [_problem(request, Problem(text, "tasks")) for text in found]
 
 
 def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -11,26 +11,20 @@ from django.contrib.admin.views.main import ORDER_VAR
 from django.db.models import OrderBy, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import TenantQueue
-from ..queries.fleet import BusyQueue
-from ..status.amounts import NAMED
 from ..status.queue_troubles import (
     Busy,
     Trouble,
     busy_in_trouble,
     failing_queues,
-    find_late,
     held_queues,
-    is_full,
     walk_busy,
 )
 from .base import LoadedChangeList
-from .formats import NOTHING
 from .visible import visible_tenants
 
 
@@ -118,20 +112,3 @@ def _in_order(ids: Sequence[int]) -> Any:
     places = json.dumps({queue_id: place for place, queue_id in enumerate(ids)})
     place = RawSQL("(%s::jsonb ->> tenantqueue_tenantqueue.id::text)::integer", [places])
     return OrderBy(place, nulls_last=True)
-
-
-def late_problems(queues: Iterable[BusyQueue]) -> list[dict[str, str]]:
-    """Return what the first page says of late queues that go on, with a link to their list."""
-    late = find_late(queues)
-    if not late:
-        return []
-    names = [f"{queue.tenant or NOTHING}/{queue.name}" for queue in late[:NAMED]]
-    named = ", ".join(
-        gettext("%s (full)") % name if is_full(queue.num_slots, queue.active) else name
-        for name, queue in zip(names, late, strict=False)
-    )
-    if len(late) > NAMED:
-        named = gettext("%s and others") % named
-    url = reverse("admin:tenantqueue_tenantqueue_changelist")
-    text = gettext("Ready jobs have waited for over a minute: %s") % named
-    return [{"text": text, "url": f"{url}?trouble={Trouble.LATE}"}]

@@ -429,6 +429,8 @@ def resolve(
     gone).
     """
     if source_type == "task":
+        if source_method.startswith(f"{PACKAGE}.") and source_method not in known_names():
+            raise UnknownTask(f"no app that is installed here has the task {source_method!r}")
         task = find_task(source_method)
         return task.func, task
     if source_type == INTERNAL:

@@ -101,14 +101,14 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     with read_in_order(using):
         if tenants is None:
             seen: Sequence[int] | None = None
-            report = read_report(using, jobs=0)
             queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=TOTAL_COUNTED_TO)
+            report = read_report(using, jobs=0, busy=lambda: queues)
             found = loads(using, [queue.id for queue in queues])
         else:
             seen = queue_ids(using, tenants=tenants)[:VISITED]
             found = loads(using, seen)
-            report = read_report_of(using, tenants, found.values())
             queues = list_busy_of_queues(using, seen, most=LISTED, active=COUNTED_TO)
+            report = read_report_of(using, tenants, found.values(), lambda: queues)
     ids = [queue.id for queue in queues]
     seconds = PERIODS[hours]
     places = starts_of_periods(hours, report.read_at)

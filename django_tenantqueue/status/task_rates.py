@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext
-
 from ..models import TaskControl
 from ..queries.tasks import count_tasks
 from .amounts import COUNTED_TO, LATE_SECONDS, LISTED, NAMED
 from .figures import counted_text
 
 
-def tasks_at_their_rates(using: str) -> list[str]:
-    """Return of tasks with a rate what it holds, those with the longest waits first.
+def tasks_at_their_rates(using: str) -> list[dict[str, str]]:
+    """Return `task`, `rate` and `jobs` of tasks whose rate holds jobs, the longest waits first.
 
     Left out are those whose jobs all start within LATE_SECONDS.
     """
@@ -24,10 +22,8 @@ def tasks_at_their_rates(using: str) -> list[str]:
         for load in count_tasks(using, list(found), most=COUNTED_TO)
     ]
     late = [(s, load) for s, load in waits if s > LATE_SECONDS or load.line >= COUNTED_TO]
-    text = gettext("task %(task)s may start %(rate)s jobs in a second, %(jobs)s wait")
     return [
-        text
-        % {
+        {
             "task": found[load.control_id].name,
             "rate": f"{found[load.control_id].max_per_second:g}",
             "jobs": counted_text(load.line, COUNTED_TO),

@@ -15,13 +15,15 @@ import inspect
 import re
 import sys
 import textwrap
-from argparse import SUPPRESS
+import tomllib
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from django.utils.module_loading import import_string
 from http_operations import operations_tables
 from state_diagram import draw_states
 
@@ -97,11 +99,13 @@ def settings() -> str:
     parts = []
     for kind in settings_kinds():
         docs, defaults = settings_docs(kind), kind()
+        package = kind.__module__.rpartition(".")[0]
+        app = "" if package == "django_tenantqueue" else f", of the app `{package}`"
         for field in fields(kind):
             shape = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", str(field.type))
             default = getattr(defaults, field.name)
             default = list(default) if isinstance(default, tuple) else default
-            said = wrap(f"{shape}, default `{default!r}`")
+            said = wrap(f"{shape}, default `{default!r}`{app}")
             parts.append(f"### `{field.name.upper()}`\n\n{said}\n\n{wrap(docs[field.name])}\n")
     return "\n".join(parts)
 
@@ -278,6 +282,34 @@ def states_table() -> str:
     return "\n".join(["| state | kind | meaning |", "| --- | --- | --- |", *rows])
 
 
+def conditions_table() -> str:
+    """Return the table of all conditions."""
+    from django_tenantqueue.contrib.alerts.watches import watched
+    from django_tenantqueue.status.conditions import conditions
+
+    rules = watched()
+    lines = ["| code | ends by | of a job | of the fleet | remedy | alert rules | tenants |"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    for each in conditions():
+        watch = rules.get(str(each.code))
+        cells = [f"`{each.code}`", each.severity, _first(each.job), _first(each.fleet)]
+        cells += [str(each.remedy), each.title if watch else "–"]
+        told = each.of_tenants if watch is None else watch[1].of_tenants
+        cells.append("yes" if told else "–")
+        lines.append(f"| {' | '.join(str(cell or '–') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _first(text: Any) -> str:
+    """Return a lazy text with its placeholders; of one with numbers, that for many."""
+    if not text:
+        return ""
+    _, parts = text.__reduce__()  # what Django keeps of it
+    given = parts[-1]
+    is_counted = isinstance(given, dict) and "plural" in given
+    return str(given["plural"]) if is_counted else str(text)
+
+
 def transitions_table() -> str:
     """Return a table of the transitions."""
     rows = [f"| `{old}` | `{new}` | {CAUSES[old, new]} |" for old, new in edges()]
@@ -310,11 +342,99 @@ def server_commands() -> str:
     return "\n".join(["| command | effect |", "| --- | --- |", *rows])
 
 
+# apps
+
+EXTRAS = {
+    "api": "`api`",
+    "celery": "`celery`, where Celery runs jobs",
+    "http": "`http`, where workers run",
+    "prometheus": "`prometheus`",
+    "schedules": "`cron`, for cron expressions",
+}
+"""What the apps of contrib/ need from pyproject.toml."""
+
+
+def apps_tables() -> str:
+    """Return two tables of the apps in contrib/. LookupError for an extra that does not exist."""
+    from django.apps import apps
+
+    names = [path.rpartition(".")[2] for path in installed_apps()[1:]]
+    known = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    for name, text in EXTRAS.items():
+        if name not in names or text.split("`")[1] not in known["optional-dependencies"]:
+            raise LookupError(f"docs/_ext/from_code.py: EXTRAS has {name!r}: {text!r}")
+    configs = [apps.get_app_config(f"tenantqueue_{name}") for name in names]
+    return f"{_first_apps_table(configs)}\n\n{_second_apps_table(configs)}"
+
+
+def _first_apps_table(configs: list[Any]) -> str:
+    lines = ["| app | what it adds | needs the app | extra |", "| --- | --- | --- | --- |"]
+    for config in configs:
+        text = str(inspect.getdoc(type(config))).removesuffix(".")
+        needs = [f"`{path.partition('.')[2]}`" for path in config.needs]
+        extra = EXTRAS.get(config.name.rpartition(".")[2])
+        lines.append(f"| `{config.name}` | {text} | {_cell(needs)} | {extra or '–'} |")
+    return "\n".join(lines)
+
+
+def _second_apps_table(configs: list[Any]) -> str:
+    lines = ["| label | settings | commands | tables | lists in the admin |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    for config in configs:
+        folder = Path(config.path)
+        names = [path.stem for path in sorted(folder.glob("management/commands/[!_]*.py"))]
+        tables = [f"`{model._meta.db_table}`" for model in config.get_models()]
+        cells = [_own_settings(config), [*_own_options(config), *(f"`{n}`" for n in names)]]
+        cells += [tables, _own_lists(config)]
+        lines.append(f"| `{config.label}` | {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
+
+
+def _cell(entries: list[str]) -> str:
+    return ", ".join(entries) or "–"
+
+
+def _features(config: Any) -> list[Any]:
+    return [import_string(path)() for path in config.tenantqueue_features]
+
+
+def _own_settings(config: Any) -> list[str]:
+    """Return the first words of an app's settings."""
+    from dataclasses import fields
+
+    kinds = [one.settings for one in _features(config) if one.settings]
+    words = {each.name.upper().partition("_")[0] for kind in kinds for each in fields(kind)}
+    return [f"`{word}_…`" for word in sorted(words)]
+
+
+def _own_options(config: Any) -> list[str]:
+    """Return the options that an app adds to runworker."""
+    parser = ArgumentParser(add_help=False)
+    for feature in _features(config):
+        feature.worker_arguments(parser)
+    return [f"`runworker {action.option_strings[-1]}`" for action in parser._actions]
+
+
+def _own_lists(config: Any) -> list[str]:
+    """Return the names of the lists that an app adds to the admin, which is not loaded here."""
+    from django.utils.translation import override
+
+    path = Path(config.path) / "admin.py"
+    names = re.findall(
+        r"^@admin\.register\((\w+)\)", path.read_text() if path.exists() else "", re.M
+    )
+    with override("en"):
+        lists = [str(config.get_model(name)._meta.verbose_name_plural) for name in names]
+    return [f"*{name[0].upper()}{name[1:]}*" for name in lists]
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "installed-apps": apps_tables,
     "settings": settings,
     **{f"{name}-options": partial(options_table, name) for name in commands()},
     "sql-statements": statements,
     "states": states_table,
+    "conditions": conditions_table,
     "transitions": transitions_table,
     "metrics": metrics_table,
     "http-operations": operations_tables,

@@ -113,9 +113,9 @@ def _monitor_short_of_slots() -> str:
 
 def _rules() -> str:
     if not AlertRule.objects.exists():
-        make_alert_rule("Slow queues", "wait", threshold=60, log=True)
-        make_alert_rule("Failing tasks", "failure_rate", threshold=50, log=True)
-        make_alert_rule("Sessions of AA", "halted_session", tenant="AA", log=True)
+        make_alert_rule("Slow queues", "queue_late", threshold=60, log=True)
+        make_alert_rule("Failing tasks", "task_failing", threshold=50, log=True)
+        make_alert_rule("Sessions of AA", "session_halted", tenant="AA", log=True)
     if not RetentionRule.objects.exists():
         make_rule(keep_days=400, results_days=30)
         make_rule(state="error", keep_days=800)

@@ -94,12 +94,12 @@ def test_page_says_that_all_is_well_when_nothing_is_there(admin_client, monkeypa
     assert "No runs in this range." in text
 
 
-def _report_without_problems(using, *, jobs):
+def _report_without_problems(using, **asked):
     from dataclasses import replace
 
     from django_tenantqueue.status.fleet_report import read_report
 
-    return replace(read_report(using, jobs=jobs), problems=[])
+    return replace(read_report(using, **asked), problems=[])
 
 
 @pytest.mark.parametrize(

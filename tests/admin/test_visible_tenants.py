@@ -164,7 +164,9 @@ def fill(tenant: str) -> Rows:
 
 def make_alert(tenant: str) -> Alert:
     columns = {"tenant": tenant, "queue": f"{tenant}-queue"}
-    rule = AlertRule(name=f"{tenant}-rule", kind="wait", last_error=f"{tenant}-error", **columns)
+    rule = AlertRule(
+        name=f"{tenant}-rule", kind="queue_late", last_error=f"{tenant}-error", **columns
+    )
     rule.webhook_url = "https://example.com/x"
     rule.save()
     return add_alert(rule, tenant)
@@ -272,10 +274,11 @@ def test_alert_of_a_rule_of_all_tenants_is_seen_by_its_tenant_without_the_name_o
     operator: Operator, admin_client: Client
 ) -> None:
     client = operator(*EVERYTHING)
-    rule = AlertRule.objects.create(name="zebra is slow", kind="wait")
+    rule = AlertRule.objects.create(name="zebra is slow", kind="queue_late")
     alert = add_alert(rule, OURS)
     hidden = [
-        add_alert(AlertRule.objects.create(name=f"r{t}", kind="wait"), t) for t in ("", THEIRS)
+        add_alert(AlertRule.objects.create(name=f"r{t}", kind="queue_late"), t)
+        for t in ("", THEIRS)
     ]
 
     listed = body(client.get(url_of("alert", "changelist")))
@@ -777,7 +780,7 @@ ADDED = {
     "schedule": COLUMNS,
     "alertrule": {
         "name": "x",
-        "kind": "wait",
+        "kind": "queue_late",
         "webhook_format": "json",
         "log": "on",
         "threshold": "60",

@@ -108,3 +108,44 @@ def test_app_says_what_it_needs() -> None:
         ImproperlyConfigured, match=r"alerts needs django_tenantqueue\.contrib\.gon"
     ):
         app.import_models()
+
+
+WITHOUT = """
+import django
+from django.conf import settings
+
+settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "django_tenantqueue"])
+django.setup()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "app"),
+    [
+        ("from django_tenantqueue.contrib.schedules.operations import make_schedule", "schedules"),
+        ("from django_tenantqueue.contrib.alerts.rules import make_alert_rule", "alerts"),
+        ("from django_tenantqueue.contrib.retention.operations import make_rule", "retention"),
+        ("from django_tenantqueue.contrib.routing.operations import set_routing", "routing"),
+        ("from django_tenantqueue.contrib.api.tokens import create_token", "api"),
+        ("from django_tenantqueue.contrib.http import http_job", "http"),
+        ("import django_tenantqueue.contrib.fireworq.urls", "http"),
+    ],
+)
+def test_import_says_which_app_is_missing(code: str, app: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr.splitlines()[-1].endswith(
+        f"needs django_tenantqueue.contrib.{app} in INSTALLED_APPS"
+    )
+
+
+def test_worker_leaves_jobs_of_an_app_that_it_lacks_to_others() -> None:
+    code = WITHOUT + (
+        "from django_tenantqueue.calls.sources import resolve\n"
+        "resolve('task', '', 'django_tenantqueue.http.http_job')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert "UnknownTask: no app that is installed here has the task" in done.stderr

@@ -77,7 +77,7 @@ def fill() -> list[str]:
     of_error = Counts(failed=3, last_job_id=failed.pk)
     for queue_id in (ALL, queue.pk):
         add_figures("default", {(queue_id, noop.name, "ValueError"): of_error})
-    rule = make_alert_rule("slow", "wait", tenant="acme", emails="ops@example.com")
+    rule = make_alert_rule("slow", "queue_late", tenant="acme", emails="ops@example.com")
     alert = Alert.objects.create(
         rule=rule, key="1", label="acme / reports", text="It waits.", opened_at=now, seen_at=now
     )

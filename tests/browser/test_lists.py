@@ -262,7 +262,7 @@ def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None
     now, tenant = timezone.now(), "a-tenant-with-a-long-name"
     task = "shop.reporting.tasks.build_the_monthly_report_of_all_customers"
     make_jobs(make_queue(tenant, "reports_of_the_month"), 1, name=task, started_at=now)
-    rule = make_alert_rule("no worker for the reports", "no_worker", tenant=tenant, log=True)
+    rule = make_alert_rule("no worker for the reports", "no_worker_takes", tenant=tenant, log=True)
     Alert.objects.create(
         rule=rule,
         key="1",
@@ -311,7 +311,7 @@ def test_name_of_a_row_stays_in_a_narrow_window(open_page: OpenPage, scheme: str
 
 
 def test_audit_trail_fits_a_narrow_window(open_page: OpenPage) -> None:
-    rule = make_alert_rule("slow mails", "wait", tenant="acme", queue="mails", threshold=120)
+    rule = make_alert_rule("slow mails", "queue_late", tenant="acme", queue="mails", threshold=120)
     tune_alert_rule(rule.pk, emails="ops@example.com", repeat_minutes=30)
     make_schedule("nightly report", noop, "0 3 * * *", tenant="acme", time_zone="Europe/Berlin")
     page = open_page("/admin/tenantqueue/change/", viewport={"width": 420, "height": 900})

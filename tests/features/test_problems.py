@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -11,25 +12,44 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client
 
-from django_tenantqueue.features import Feature, Problem
+from django_tenantqueue.features import Condition, Feature, Problem, Severity
 from django_tenantqueue.models import Job
+from django_tenantqueue.status.conditions import Look
 from django_tenantqueue.status.fleet_report import read_report, read_report_of
 from tests.admin.conftest import operator, url_of
 
 __all__ = ["operator"]
 pytestmark = pytest.mark.django_db
-LATE = Problem("deliveries are late", "deliveries", filter="state=ready")
+LATE = Problem(
+    *("delivery_late", "deliveries are late: 17, 18", "deliveries", "state=ready"),
+    remedy="Send a second van.",
+)
 HOME = "/admin/tenantqueue/"
 
 
 class Deliveries(Feature):
     """An app with a problem of its own, which its own list shows."""
 
-    asked: tuple[str, Collection[str] | None] = ("", ())
+    asked: list[Look]
 
-    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
-        self.asked = using, tenants
-        return [LATE]
+    def conditions(self) -> Iterable[Condition]:
+        self.asked = []
+        late = Condition(
+            LATE.code,
+            Severity.PEOPLE,
+            fleet="deliveries are late: %(names)s",
+            remedy=LATE.remedy,
+            where=LATE.where,
+            filter=LATE.filter,
+            find=self._find,
+            of_tenants=True,
+        )
+        early = Condition("early", Severity.TIME, fleet="too early", find=lambda look: [{}])
+        return [late, early]
+
+    def _find(self, look: Look) -> Iterator[Mapping[str, Any]]:
+        self.asked.append(look)
+        yield {"names": ["17", "18"]}
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
         return [{"text": f"a note for {request.user}", "url": "/notes/"}]
@@ -46,20 +66,24 @@ def deliveries(install: Callable[[Feature], None]) -> Deliveries:
 
 
 def test_report_has_the_problems_of_a_feature(deliveries: Deliveries) -> None:
-    assert LATE in read_report("default", jobs=0).problems
-    assert deliveries.asked == ("default", None)
+    found = read_report("default", jobs=0).problems
+
+    assert LATE in found
+    assert "too early" in [problem.text for problem in found]
+    ((using, tenants),) = ((look.using, look.tenants) for look in deliveries.asked)
+    assert (using, tenants) == ("default", None)
 
 
 def test_report_of_some_tenants_asks_for_these_alone(deliveries: Deliveries) -> None:
     assert list(read_report_of("default", ["acme"], ()).problems) == [LATE]
-    assert deliveries.asked == ("default", ["acme"])
+    assert [look.tenants for look in deliveries.asked] == [["acme"]]
 
 
 def test_command_prints_the_problems_of_a_feature(deliveries: Deliveries) -> None:
     out = io.StringIO()
     call_command("queuestatus", stdout=out, no_color=True)
 
-    assert "! deliveries are late\n" in out.getvalue()
+    assert "! deliveries are late: 17, 18\n" in out.getvalue()
 
 
 def test_first_page_links_a_problem_to_the_list_of_its_feature(

@@ -41,6 +41,10 @@ def read_json(*arguments: str) -> Any:
     return json.loads(printed("--json", *arguments))
 
 
+def read_problems() -> list[str]:
+    return [problem["text"] for problem in read_json()["problems"]]
+
+
 def test_empty_fleet_says_what_to_do() -> None:
     text = printed()
 
@@ -221,11 +225,11 @@ def test_queues_that_no_worker_takes_are_named_before_they_have_jobs(
     make_queue("other", "excluded")
     problem = "queues that no running worker takes: acme/reports, other/excluded, nightly"
 
-    assert read_json()["problems"] == [problem]
+    assert read_problems() == [problem]
     make_job(TenantQueue.objects.get(tenant="acme", name="reports"))
-    assert problem.replace("acme/reports, ", "") in read_json()["problems"]
+    assert problem.replace("acme/reports, ", "") in read_problems()
     make_worker()
-    assert read_json()["problems"] == []
+    assert read_problems() == []
 
 
 def test_workers_that_need_too_many_connections_are_a_problem() -> None:
@@ -233,7 +237,7 @@ def test_workers_that_need_too_many_connections_are_a_problem() -> None:
 
     assert "the workers may open 5003 database connections, and the server" in printed()
     with override_settings(TENANTQUEUE={"POOLER": True}):
-        assert read_json()["problems"] == []
+        assert read_problems() == []
 
 
 def test_nothing_is_wider_than_a_terminal() -> None:
@@ -280,7 +284,9 @@ def test_machines_get_one_object() -> None:
 
 
 def test_machines_are_told_of_problems() -> None:
-    assert read_json()["problems"] == ["no worker runs: start one with manage.py runworker"]
+    text = "no worker runs: start one with manage.py runworker"
+    remedy = "Start one with “manage.py runworker”."
+    assert read_json()["problems"] == [{"code": "no_worker", "text": text, "remedy": remedy}]
 
 
 def test_unknown_database_is_named() -> None:
@@ -318,7 +324,7 @@ def test_clock_that_differs_is_a_problem_with_its_host() -> None:
     make_worker(host="web-1", clock_ahead_seconds=-12.34)
     make_worker(host="web-2", clock_ahead_seconds=0.2)
 
-    (problem,) = read_json()["problems"]
+    (problem,) = read_problems()
 
     assert problem == (
         "clocks that differ from the database server's: web-1 (-12.3 s). Synchronize them with NTP"

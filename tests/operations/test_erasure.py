@@ -64,7 +64,7 @@ def fill(tenant: str) -> TenantQueue:
     key = gate_key(tenant, "k")
     Session.objects.create(kind="serial", tenant=tenant, key="k", gate_key=key)
     Session.objects.create(kind="user", tenant=tenant, key="k", gate_key=key)
-    rule = AlertRule.objects.create(name=f"rule of {tenant}", tenant=tenant, kind="wait")
+    rule = AlertRule.objects.create(name=f"rule of {tenant}", tenant=tenant, kind="queue_late")
     Alert.objects.create(
         rule=rule, tenant=tenant, key="1", opened_at=timezone.now(), seen_at=timezone.now()
     )

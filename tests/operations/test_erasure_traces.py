@@ -139,7 +139,7 @@ def plant_changes(queue: TenantQueue, other: TenantQueue) -> None:
 
 def plant_alerts(queue: TenantQueue, other: TenantQueue) -> list[Job]:
     """Have a rule about all tenants find something in both, and two ways to tell it."""
-    make_alert_rule("all", "wait", log=True, webhook_url="http://127.0.0.1:9/")
+    make_alert_rule("all", "queue_late", log=True, webhook_url="http://127.0.0.1:9/")
     moment = timezone.now() - timedelta(hours=1)
     for each in (queue, other):
         TenantQueue.objects.filter(pk=each.pk).update(paused=True)
@@ -174,7 +174,7 @@ def plant_in_fleet() -> tuple[Worker, Schedule]:
     schedule = Schedule.objects.create(
         name="all", task="t", expression="1h", kind="interval", all_tenants=True, last_error=text
     )
-    AlertRule.objects.create(name="spoilt", kind="wait", last_error=text)
+    AlertRule.objects.create(name="spoilt", kind="queue_late", last_error=text)
     return worker, schedule
 
 

@@ -14,7 +14,8 @@ from django_tenantqueue.models import ConcurrentJobMonitor, QueueRate, Session, 
 from django_tenantqueue.operations import worker_control
 from django_tenantqueue.queries import fleet as queries
 from django_tenantqueue.states import State
-from django_tenantqueue.status import fleet_report, queue_loads, workers
+from django_tenantqueue.status import queue_loads, workers
+from django_tenantqueue.status.amounts import NAMED
 from django_tenantqueue.status.fleet_report import read_need, read_report
 from django_tenantqueue.status.workers import WorkerState
 from tests.factories import make_duty, make_job, make_jobs, make_queue, make_worker
@@ -346,7 +347,7 @@ def test_no_statement_is_sent_for_each_worker(django_assert_max_num_queries: Any
     for number in range(10):
         make_jobs(make_queue(), 3, state=State.RUNNING, worker_id=make_worker(pid=number).pk)
 
-    with django_assert_max_num_queries(41):
+    with django_assert_max_num_queries(47):
         report = read_report("default", jobs=5)
 
     assert len(report.workers) == 10
@@ -482,11 +483,11 @@ def test_lines_that_move_no_more_are_a_problem() -> None:
 
     assert problems().splitlines() == [
         "held jobs in halted sessions (resume them in the admin): acme/halted",
+        f"held jobs of monitors that stopped after failures: acme/work #{monitors[1].pk}",
         "held jobs in paused sessions: acme/paused",
         "held jobs of users whose caps are paused: acme/ada",
-        "held jobs of paused tasks: tests.paused",
-        f"held jobs of monitors that stopped after failures: acme/work #{monitors[1].pk}",
         f"held jobs of paused monitors: acme/work #{monitors[0].pk}",
+        "held jobs of paused tasks: tests.paused",
     ]
 
 
@@ -546,7 +547,7 @@ def test_look_for_stuck_queues_is_bounded() -> None:
 
 def test_some_of_many_stuck_queues_are_named() -> None:
     make_worker(queues=["none"])
-    for number in range(fleet_report.NAMED + 2):
+    for number in range(NAMED + 2):
         make_job(make_queue(f"tenant-{number}"))
 
     assert "tenant-4/default and 2 more: start one" in problems()

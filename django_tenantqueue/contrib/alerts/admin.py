@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.apps import apps
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
@@ -26,8 +25,9 @@ from ...exceptions import TenantQueueError
 from ...models import Job
 from ...status.masking import MASK
 from . import rules as operations
+from . import watches
 from .delivery import enqueue_test
-from .models import OF_SCHEDULES, SCHEDULES, Alert, AlertRule
+from .models import Alert, AlertRule
 from .open_alerts import rule_of, visible_alerts
 
 
@@ -46,9 +46,9 @@ class AlertRuleForm(SingleTuneForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "kind" in self.fields and not apps.is_installed(SCHEDULES):
-            kinds: Any = self.fields["kind"]
-            kinds.choices = [choice for choice in kinds.choices if choice[0] not in OF_SCHEDULES]
+        if "kind" in self.fields:
+            label = self.fields["kind"].label
+            self.fields["kind"] = forms.ChoiceField(label=label, choices=watches.kinds)
         if "webhook_secret" not in self.fields:
             return
         field = self.fields["webhook_secret"]
@@ -73,6 +73,27 @@ class AlertRuleForm(SingleTuneForm):
         return cleaned
 
 
+class KindFilter(admin.SimpleListFilter):
+    """Rules that watch one condition."""
+
+    title = _("alert on")
+    parameter_name = column = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the conditions."""
+        return watches.kinds()
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of the choice."""
+        return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
+
+
+class RuleKindFilter(KindFilter):
+    """Alerts of rules that watch one condition."""
+
+    parameter_name = column = "rule__kind"
+
+
 @admin.register(AlertRule)
 class AlertRuleAdmin(TunedAdmin[AlertRule]):
     """What is watched, and who is told."""
@@ -90,7 +111,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     list_display = ("title", "now", "limit", "to", "checked", "enabled")
     list_display_links = ("title",)
     list_editable = ("enabled",)
-    list_filter = ("kind", "enabled", TenantFilter)
+    list_filter = (KindFilter, "enabled", TenantFilter)
     search_fields = ("name",)
     search_help_text = _("A part of the name.")
     ordering = ("tenant", "name")
@@ -173,7 +194,7 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     def title(self, row: AlertRule) -> SafeString:
         """Return its name, its kind, and where it looks."""
         where = " / ".join(part for part in (row.tenant, row.queue, row.task) if part)
-        text = f"{row.get_kind_display()} · {where or gettext('everywhere')}"
+        text = f"{row.kind_text} · {where or gettext('everywhere')}"
         return format_html("{}<br><small>{}</small>", row.name, text)
 
     @admin.display(description=_("now"))
@@ -190,13 +211,12 @@ class AlertRuleAdmin(TunedAdmin[AlertRule]):
     @admin.display(description=_("threshold"))
     def limit(self, row: AlertRule) -> str:
         """Return the threshold with its unit."""
-        kind = AlertRule.Kind
-        match row.kind:
-            case kind.WAIT | kind.NO_WORKER | kind.LATE_SCHEDULE:
+        match row.watch and row.watch.unit:
+            case "seconds":
                 return duration_text(row.least)
-            case kind.FAILURE_RATE:
+            case "percent":
                 return f"{row.least:g} %"
-            case kind.WAITING | kind.FAILED_JOB | kind.FAILING_SCHEDULE:
+            case "number":
                 return f"{row.least:,.0f}"
         return NOTHING
 
@@ -256,7 +276,7 @@ class AlertAdmin(TenantQueueModelAdmin[Alert]):
     )
     list_display = ("state", "label", "text", "rule_link", "opened", "lasted", "told")
     list_display_links = ("label",)
-    list_filter = (OpenFilter, "rule__kind")
+    list_filter = (OpenFilter, RuleKindFilter)
     list_select_related = ("rule",)
     list_per_page = 100
     sortable_by = ()

@@ -19,12 +19,12 @@ from ...batches import BATCH, SMALL_BATCH, STAMP_SECONDS
 from ...conf import get_settings, settings_of
 from ...status.amounts import LISTED, MESSAGE
 from ...text import clean_text
-from .conditions import find
 from .delivery import enqueue_message
 from .fleet import Fleet
 from .messages import make_message
 from .models import Alert, AlertRule
 from .settings import AlertSettings
+from .watches import find
 
 logger = logging.getLogger("django_tenantqueue")
 

@@ -13,10 +13,10 @@ from ...operations.queues import make_queue
 from ...states import Priority
 from ...tasks import InternalTask
 from .channels import CHANNELS
-from .conditions import TASK_PREFIX
 from .messages import Message, make_message, read_message, stored
 from .models import AlertRule
 from .settings import AlertSettings
+from .watches import TASK_PREFIX
 
 NUM_SLOTS = 5
 """Messages of a tenant that are sent at once, while nothing else is set in the queue. Halved: they

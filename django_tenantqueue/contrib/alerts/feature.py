@@ -11,9 +11,10 @@ from django.http import HttpRequest
 from ...batches import BATCH
 from ...conf import settings_of
 from ...duties import WhenDue
-from ...features import Duty, Feature
+from ...features import Condition, Duty, Feature
 from .models import Alert, AlertRule
 from .settings import AlertSettings
+from .watches import OWN
 
 if TYPE_CHECKING:
     from ...queries.base import Where
@@ -36,6 +37,10 @@ class Alerts(Feature):
         due = WhenDue(check.seconds_to_next_check, check.check_rules)
         yield Duty("check_alerts", due.step, 5.0, pause_after=due.pause_after)
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
+
+    def conditions(self) -> Iterable[Condition]:
+        """Return what only alert rules watch."""
+        return OWN
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
         """Yield that alerts are open."""

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 
-from ...queries.fleet import HeldJobs, StuckLine, list_held, list_stuck_lines
+from ...queries.fleet import HeldJobs, list_held
 from ...queries.tasks import TaskWait, list_ready_tasks
 from ...status.amounts import COUNTED_TO, VISITED
+from ...status.conditions import Look
 from ...status.queue_troubles import Busy, walk_busy
 from ...status.takers import Takers, read_takers
 from .models import COUNTED_JOBS
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Something wrong: the object, by a key that stays and a label to read, and what it is.
-
-    `tenant`: whose it is; "" where it is that of the rule, or of no tenant.
-    """
-
-    key: str
-    label: str
-    text: str
-    tenant: str = ""
-
-
-class Fleet:
+class Fleet(Look):
     """What the rules of one check look at, each part read at most once."""
 
     def __init__(self, using: str, now: datetime) -> None:
-        self.using = using
-        self.now = now
-        self.busy = cache(self._busy)
+        super().__init__(using, now=now, held=self._held_jobs)
+        self.queues_of = cache(self._queues_of)
         self.ready_tasks = cache(self._ready_tasks)
+        self.seen_by = cache(self._seen_by)
 
-    def _busy(self, tenant: str) -> Busy:
+    def _seen_by(self, tenant: str) -> Look:
+        """Return a look at one tenant; "": at all."""
+        return Look(self.using, [tenant], now=self._now) if tenant else self
+
+    def _queues_of(self, tenant: str) -> Busy:
         """Return the queues with jobs: of a tenant, or of all ("")."""
         return walk_busy(self.using, [tenant] if tenant else None)
 
@@ -45,7 +36,7 @@ class Fleet:
 
         COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
         """
-        ids = [q.id for q in self.busy(tenant).queues if q.name == (queue or q.name)]
+        ids = [q.id for q in self.queues_of(tenant).queues if q.name == (queue or q.name)]
         found: dict[int, list[TaskWait]] = {}
         left, read = COUNTED_JOBS, 0
         # those with fewer jobs than their share leave the rest to the others
@@ -64,12 +55,6 @@ class Fleet:
         """The queues that workers serve."""
         return read_takers(self.using)
 
-    @cached_property
-    def held(self) -> list[HeldJobs]:
-        """What gates hold, by queues: of each gate those of the longest waits. Not counted."""
+    def _held_jobs(self) -> list[HeldJobs]:
+        """Return what gates hold, by queues: of each gate those of the longest waits, uncounted."""
         return list_held(self.using, listed=COUNTED_TO, visits=VISITED, most=1)
-
-    @cached_property
-    def lines(self) -> list[StuckLine]:
-        """Lines of held jobs that move no more."""
-        return list_stuck_lines(self.using, most=VISITED)

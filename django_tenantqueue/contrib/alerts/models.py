@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, time
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, validate_email
 from django.db import models
@@ -18,10 +16,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...exceptions import InvalidOption
+from ...features import Condition, Watch, check_installed
 from ...models import columns
-from ...models.figure import FAILING_SHARE
 from ...webhooks import SECRET_PREFIX, read_secret
 from ..schedules.recurrence import read_zone
+
+check_installed(__name__)
 
 COUNTED_JOBS = 100_000
 """Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
@@ -31,21 +31,6 @@ shorter waits are found later. Doubled: the leader counts for twice as long."""
 class AlertRule(models.Model):
     """When to tell whom that something is wrong. The leader's maintenance checks it."""
 
-    class Kind(models.TextChoices):
-        """What is watched."""
-
-        WAITING = "waiting", _("too many waiting jobs")
-        WAIT = "wait", _("long wait")
-        FAILURE_RATE = "failure_rate", _("high failure rate")
-        NO_WORKER = "no_worker", _("no worker")
-        LATE_SCHEDULE = "late_schedule", _("late schedule")
-        HALTED_SESSION = "halted_session", _("halted session")
-        STOPPED_MONITOR = "stopped_monitor", _("stopped monitor")
-        FAILED_JOB = "failed_job", _("failed jobs")
-        HELD = "held", _("held jobs")
-        DEAD_WORKER = "dead_worker", _("dead worker")
-        FAILING_SCHEDULE = "failing_schedule", _("failing schedule")
-
     class Format(models.TextChoices):
         """What is posted to a webhook."""
 
@@ -53,7 +38,8 @@ class AlertRule(models.Model):
         SLACK = "slack", _("Slack")
 
     name = models.CharField(_("name"), max_length=200)
-    kind = models.CharField(_("alert on"), max_length=20, choices=Kind.choices)
+    kind = models.CharField(_("alert on"), max_length=50)
+    """The code of a condition."""
     threshold = models.FloatField(
         _("threshold"),
         null=True,
@@ -151,16 +137,6 @@ class AlertRule(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("tenant", "name"), name="tenantqueue_alertrule_unique"),
             models.CheckConstraint(
-                condition=Q(
-                    kind__in=(
-                        *("waiting", "wait", "failure_rate", "no_worker", "late_schedule"),
-                        *("halted_session", "stopped_monitor", "failed_job", "held", "dead_worker"),
-                        "failing_schedule",
-                    )
-                ),
-                name="tenantqueue_alertrule_kind",
-            ),
-            models.CheckConstraint(
                 condition=Q(webhook_format__in=("json", "slack")),
                 name="tenantqueue_alertrule_format",
             ),
@@ -185,8 +161,22 @@ class AlertRule(models.Model):
 
     @property
     def least(self) -> float:
-        """The threshold, or that of the kind."""
-        return KINDS[self.kind].threshold if self.threshold is None else self.threshold
+        """The threshold, or that of the condition; 0 when no installed app has it."""
+        if self.threshold is not None:
+            return self.threshold
+        return 0.0 if self.watch is None else self.watch.least
+
+    @property
+    def watch(self) -> Watch | None:
+        """How its condition is watched; None: no installed app has it."""
+        found = watched().get(self.kind)
+        return None if found is None else found[1]
+
+    @property
+    def kind_text(self) -> str:
+        """What its condition is called."""
+        found = watched().get(self.kind)
+        return self.kind if found is None else str(found[0].title)
 
     @property
     def addresses(self) -> list[str]:
@@ -223,15 +213,17 @@ class AlertRule(models.Model):
     def clean(self) -> None:
         """Check what belongs together; raise ValidationError."""
         errors: dict[str, Any] = {}
-        if self.kind in OF_SCHEDULES and not apps.is_installed(SCHEDULES):
-            errors["kind"] = gettext("It needs %s in INSTALLED_APPS.") % SCHEDULES
-        if kind := KINDS.get(self.kind):
+        watch = self.watch
+        if watch is None:
+            known = ", ".join(watched())
+            errors["kind"] = gettext("No installed app has it. Known are: %s.") % known
+        else:
             for name in ("queue", "task"):
-                if getattr(self, name) and name not in kind.scopes:
+                if getattr(self, name) and name not in watch.scopes:
                     errors[name] = gettext("Leave it empty: alerts of this kind have none.")
-            if self.tenant and not kind.of_tenants:
+            if self.tenant and not watch.of_tenants:
                 errors["tenant"] = gettext("Leave it empty: alerts of this kind have none.")
-        if self.kind == self.Kind.WAITING and self.task and self.least >= COUNTED_JOBS:
+        if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:
             text = gettext("At most %s jobs are counted when a task is named: give fewer.")
             errors["threshold"] = text % f"{COUNTED_JOBS:,}"
         if self.webhook_url and not is_address(self.webhook_url):
@@ -260,33 +252,11 @@ class AlertRule(models.Model):
             raise ValidationError(errors)
 
 
-@dataclass(frozen=True, slots=True)
-class KindOfAlert:
-    """What rules of one kind may name besides a tenant, and their threshold if they name none."""
+def watched() -> Mapping[str, tuple[Condition, Watch]]:
+    """Return what rules may watch, by code."""
+    from . import watches  # they read rules
 
-    scopes: Sequence[str]
-    threshold: float = 0.0
-    of_tenants: bool = True
-    """Whether a rule may name a tenant: workers have none."""
-
-
-KINDS: Final = {
-    AlertRule.Kind.WAITING.value: KindOfAlert(("queue", "task"), 1000.0),
-    AlertRule.Kind.WAIT.value: KindOfAlert(("queue", "task"), 300.0),
-    AlertRule.Kind.FAILURE_RATE.value: KindOfAlert(("queue", "task"), 100 * FAILING_SHARE),
-    AlertRule.Kind.NO_WORKER.value: KindOfAlert(("queue", "task"), 60.0),
-    AlertRule.Kind.LATE_SCHEDULE.value: KindOfAlert(("queue", "task"), 60.0),
-    AlertRule.Kind.HALTED_SESSION.value: KindOfAlert(()),
-    AlertRule.Kind.STOPPED_MONITOR.value: KindOfAlert(()),
-    AlertRule.Kind.FAILED_JOB.value: KindOfAlert(("queue", "task"), 1.0),
-    AlertRule.Kind.HELD.value: KindOfAlert(("queue",), 300.0),
-    AlertRule.Kind.DEAD_WORKER.value: KindOfAlert((), of_tenants=False),
-    AlertRule.Kind.FAILING_SCHEDULE.value: KindOfAlert(("queue", "task"), 3.0),
-}
-OF_SCHEDULES: Final = (AlertRule.Kind.LATE_SCHEDULE, AlertRule.Kind.FAILING_SCHEDULE)
-SCHEDULES: Final = "django_tenantqueue.contrib.schedules"
-"""The app without which there are no alerts of these kinds."""
-"""What each kind takes."""
+    return watches.watched()
 
 
 def is_address(url: str) -> bool:

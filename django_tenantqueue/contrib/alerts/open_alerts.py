@@ -11,7 +11,7 @@ from ...admin.formats import counted
 from ...admin.visible import is_limited, may, only_visible
 from ...conf import get_settings
 from ...status.amounts import PAGE
-from ...status.problems import listed_text
+from ...status.conditions import listed_text
 from .models import Alert
 
 
@@ -33,7 +33,7 @@ def rule_of(alert: Alert) -> str:
     The alert is one of visible_alerts().
     """
     if getattr(alert, "hides_rule", False):
-        return str(alert.rule.get_kind_display())
+        return alert.rule.kind_text
     return str(alert.rule)
 
 

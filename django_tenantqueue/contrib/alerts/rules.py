@@ -14,7 +14,7 @@ from ...models import Change
 from ...operations.changes import Edit, record_edits, record_rows
 from ...operations.tuning import Ids, check_columns, delete_rows, ids_of, row_of, switch_rows
 from ...status.masking import MASK
-from .models import Alert, AlertRule
+from .models import Alert, AlertRule, watched
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),
@@ -28,9 +28,9 @@ TUNABLE = (
 def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns: Any) -> AlertRule:
     """Write a new rule and return it.
 
-    `kind`: one of AlertRule.Kind. `columns`: any of the others in TUNABLE. Raises InvalidOption for
-    another kind or column and Django's ValidationError, also when the tenant has a rule of this
-    name.
+    `kind`: the code of a condition. `columns`: any of the others in TUNABLE. Raises InvalidOption
+    for another kind or column and Django's ValidationError, also when the tenant has a rule of
+    this name.
     """
     check_columns(columns, TUNABLE)
     _check_kind(kind)
@@ -40,8 +40,8 @@ def make_alert_rule(name: str, kind: str, *, using: str | None = None, **columns
 
 
 def _check_kind(kind: str) -> None:
-    if kind not in AlertRule.Kind.values:
-        raise InvalidOption(f"kind={kind!r}: it must be one of {AlertRule.Kind.values}")
+    if kind not in watched():
+        raise InvalidOption(f"kind={kind!r}: it must be one of {', '.join(watched())}")
 
 
 def add_alert_rule(row: AlertRule, *, using: str | None = None) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext
 
 from ...batches import SMALL_BATCH
+from ...features import Sighting
 from ...gates import MONITOR
 from ...models import TenantQueue
 from ...queries.control import count_queues
@@ -17,8 +19,10 @@ from ...queries.tasks import list_task_line
 from ...status.amounts import COUNTED_TO
 from ...status.figures import NOTHING, duration_text
 from ...status.held import GATES, cause_text, place_text
-from .fleet import Fleet, Sighting
 from .models import COUNTED_JOBS, AlertRule
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def _queues(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> list[Waiti
 
 
 def _of_all_tasks(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Waiting]:
-    found = {str(queue.id): queue for queue in fleet.busy(rule.tenant).queues}
+    found = {str(queue.id): queue for queue in fleet.queues_of(rule.tenant).queues}
     if missing := [int(key.split()[0]) for key in known if key not in found]:
         read = list_busy_of_queues(fleet.using, missing, most=len(missing), active=COUNTED_TO)
         found |= {str(queue.id): queue for queue in read}

@@ -15,8 +15,11 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ...features import check_installed
 from ...text import matches
 from .settings import MOST_REQUESTS
+
+check_installed(__name__)
 
 LOWEST_NUMBER, HIGHEST_NUMBER = 0, 400
 """Priorities that a new token may give: those around all named ones."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from ...features import check_installed
 from ...models import columns
 from ...models.queue import TenantQueue
+
+check_installed(__name__)
 
 
 class FireworqQueue(models.Model):

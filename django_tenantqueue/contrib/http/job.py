@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from ...conf import settings_of
 from ...exceptions import InvalidArgument, InvalidOption, Permanent, RequestFailed, Unsupported
 from ...execution.current_job import current_job
+from ...features import check_installed
 from ...tasks import Task
 from ...webhooks import read_secret, signed_headers
 from .addresses import read_hosts
@@ -19,6 +20,7 @@ from .settings import LONGEST_REQUEST, HttpSettings
 if TYPE_CHECKING:
     from .client import Client
 
+check_installed(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 

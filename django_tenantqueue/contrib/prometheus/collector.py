@@ -92,6 +92,9 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
         ],
         "tenantqueue_blocked_jobs": [((one.reason,), one.jobs) for one in read.blocked],
         "tenantqueue_blocked_queues": [((one.reason,), one.queues) for one in read.blocked],
+        "tenantqueue_condition": [
+            ((code,), float(holds)) for code, holds in read.conditions.items()
+        ],
         "tenantqueue_startable_jobs": [((), need.startable)],
         "tenantqueue_startable_wait_seconds": [((), need.oldest_wait_seconds or 0.0)],
         "tenantqueue_oldest_wait_seconds": [((), read.oldest_wait_seconds)],

@@ -27,6 +27,12 @@ class Family:
 
 QUEUE = ("tenant", "queue")
 FAMILIES = (
+    Family(
+        "tenantqueue_condition",
+        "gauge",
+        "1 while a condition holds, as `queuestatus` reports it, else 0",
+        ("condition",),
+    ),
     Family("tenantqueue_jobs", "gauge", "Unfinished jobs, up to 10,000 of each state", ("state",)),
     Family("tenantqueue_held_jobs", "gauge", "Jobs that a gate holds, up to 10,000", ("gate",)),
     Family(

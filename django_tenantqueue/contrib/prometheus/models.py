@@ -5,7 +5,10 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from ...features import check_installed
 from ...models.fields import NumberListField
+
+check_installed(__name__)
 
 
 class FigureTotal(models.Model):

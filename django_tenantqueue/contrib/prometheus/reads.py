@@ -13,6 +13,7 @@ from ...queries.control import QueueLoad
 from ...queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, list_held, read_backlog
 from ...queries.lists import read_in_order
 from ...status.amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
+from ...status.conditions import Look, conditions, problems
 from ...status.fleet_report import Need, need_of, read_states
 from ...status.held import oldest_of_gates
 from ...status.queue_loads import loads, sum_of_slots
@@ -38,6 +39,8 @@ class Metrics:
     queues: Sequence[BusyQueue]
     loads: Mapping[int, QueueLoad]
     totals: Sequence[Total]
+    conditions: Mapping[str, bool]
+    """Whether each condition of the fleet holds, by code."""
 
     @property
     def oldest_wait_seconds(self) -> float:
@@ -72,6 +75,7 @@ def read_metrics(using: str) -> Metrics:
         )
         held = list_held(using, listed=1, visits=VISITED, most=1)
         found = loads(using, [queue.id for queue in backlog.queues])
+        holding = {p.code for p in problems(Look(using, busy=lambda: backlog.queues))}
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=counts,
@@ -83,4 +87,9 @@ def read_metrics(using: str) -> Metrics:
         queues=backlog.queues,
         loads=found,
         totals=read_totals(using) if get_settings().figures else [],
+        conditions={
+            condition.code: condition.code in holding
+            for condition in conditions()
+            if condition.find is not None
+        },
     )

@@ -12,8 +12,11 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ...features import check_installed
 from ...settings import MOST_DAYS
 from ...states import FINAL, State
+
+check_installed(__name__)
 
 DAYS = ("keep_days", "arguments_days", "results_days", "errors_days")
 """Columns that say for how many days something is kept after the end of a job."""

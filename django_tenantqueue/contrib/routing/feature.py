@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from django.db.models import Model
 
-from ...features import Feature, Problem
+from ...features import Condition, Feature
 from . import models
 from .routes import forget_routes, routes_of
-from .troubles import problem_of_routings, read_retired_routings
+from .troubles import CONDITIONS
 
 
 class Routing(Feature):
@@ -19,9 +19,9 @@ class Routing(Feature):
         routes = routes_of(using)
         return routes.queue_of(tenant, name) if routes else None
 
-    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
-        """Yield that routings send jobs to retired queues."""
-        return problem_of_routings(read_retired_routings(using, tenants))
+    def conditions(self) -> Iterable[Condition]:
+        """Return that routings send jobs to retired queues."""
+        return CONDITIONS
 
     def lists(self) -> Mapping[str, type[Model]]:
         """Return the list of routings."""

@@ -9,7 +9,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ...features import check_installed
 from ...text import is_storable
+
+check_installed(__name__)
 
 
 class Routing(models.Model):

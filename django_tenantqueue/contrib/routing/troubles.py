@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from django.db.models import Exists, OuterRef
-from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
-from ...features import Problem
+from ...features import Condition, Severity
 from ...models import TenantQueue
 from ...status.amounts import PAGE
-from ...status.problems import listing
+from ...status.conditions import names
 from .models import Routing
 
 
@@ -28,7 +28,14 @@ def read_retired_routings(using: str, tenants: Collection[str] | None = None) ->
     return [str(row) for row in rows.filter(Exists(retired))[:PAGE]]
 
 
-def problem_of_routings(retired: Sequence[str]) -> list[Problem]:
-    """Return that routings send jobs to retired queues."""
-    text = gettext("routings to retired queues, whose jobs are rejected: %(names)s")
-    return listing(text, "names", retired, "routings")
+CONDITIONS = (
+    Condition(
+        "routing_retired",
+        Severity.PEOPLE,
+        title=_("routing to a retired queue"),
+        fleet=_("routings to retired queues, whose jobs are rejected: %(names)s"),
+        where="routings",
+        find=lambda look: names(read_retired_routings(look.using, look.tenants)),
+        of_tenants=True,
+    ),
+)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.core.checks import register
 from django.db.models import Model
 
 from ...duties import WhenDue
-from ...features import Duty, Feature, Problem
+from ...features import Condition, Duty, Feature
 from . import firing
 from .checks import check_schedules
 from .declared import sync_schedules
 from .models import Schedule
 from .recurrence import Cron, Every, read_when
-from .troubles import problems_of_schedules, read_troubles
+from .troubles import CONDITIONS
 
 if TYPE_CHECKING:
     from ...queries.base import Where
@@ -40,9 +40,9 @@ class Schedules(Feature):
         )
         yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
 
-    def problems(self, using: str, tenants: Collection[str] | None) -> Iterable[Problem]:
-        """Yield that schedules are late or failing."""
-        return problems_of_schedules(read_troubles(using, tenants))
+    def conditions(self) -> Iterable[Condition]:
+        """Return that schedules are late or failing."""
+        return CONDITIONS
 
     def lists(self) -> Mapping[str, type[Model]]:
         """Return the list of schedules."""

@@ -16,9 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from ...calls.arguments import check_storable
 from ...calls.sources import check_nameable
 from ...exceptions import InvalidArgument, InvalidOption, NotAllowed
+from ...features import check_installed
 from ...models import columns
 from ...states import Priority
 from .recurrence import CRON, EPOCH, INTERVAL, LONGEST_EXPRESSION, ONCE, Recurrence
+
+check_installed(__name__)
 
 
 class Schedule(models.Model):

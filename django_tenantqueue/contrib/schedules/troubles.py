@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 
 from django.db.models import (
@@ -18,22 +17,17 @@ from django.db.models import (
 )
 from django.db.models.lookups import LessThan
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
-from ...features import Problem
-from ...status.amounts import LATE_SECONDS, PAGE
-from ...status.problems import listing
+from ...features import Condition, Scope, Severity, Sighting, Watch
+from ...status.amounts import COUNTED_TO, LATE_SECONDS, LINE, PAGE
+from ...status.conditions import Look, names
+from ...status.figures import rough_text
+from ...text import clean_text
 from .models import Schedule
 
 LATE = timedelta(seconds=LATE_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleTroubles:
-    """The names of late and failing schedules, each up to PAGE."""
-
-    late: Sequence[str]
-    failing: Sequence[str]
 
 
 def due_at(row: Schedule) -> datetime | None:
@@ -64,23 +58,64 @@ def failing_schedules(rows: QuerySet[Schedule]) -> QuerySet[Schedule]:
     return rows.filter(failures__gt=0, enabled=True)
 
 
-def read_troubles(using: str, tenants: Collection[str] | None = None) -> ScheduleTroubles:
-    """Return the schedules that are late or failing: two bounded reads by their indexes.
-
-    `tenants`: only those of these tenants; None: all.
-    """
-    rows = Schedule.objects.using(using)
-    if tenants is not None:
-        rows = rows.filter(tenant__in=sorted(tenants), all_tenants=False)
-    late = late_schedules(rows)[:PAGE]
-    failing = failing_schedules(rows).order_by("last_error_at")[:PAGE]
-    return ScheduleTroubles([str(row) for row in late], [str(row) for row in failing])
+def _rows(look: Look) -> QuerySet[Schedule]:
+    rows = Schedule.objects.using(look.using)
+    if look.tenants is None:
+        return rows
+    return rows.filter(tenant__in=sorted(look.tenants), all_tenants=False)
 
 
-def problems_of_schedules(troubles: ScheduleTroubles) -> list[Problem]:
-    """Return that schedules are late or failed at their last tick."""
-    late, failing = gettext("late schedules: %(names)s"), gettext("failing schedules: %(names)s")
-    return [
-        *listing(late, "names", troubles.late, "schedules", narrowed="trouble=late"),
-        *listing(failing, "names", troubles.failing, "schedules", narrowed="trouble=failing"),
-    ]
+def _watch_late(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
+    by = max(LATE, timedelta(seconds=rule.least))
+    for row in _in_scope(rule, late_schedules(Schedule.objects.using(look.using), by), known):
+        due = due_at(row)
+        assert due is not None
+        late = rough_text((look.now - due).total_seconds())
+        text = gettext("It is late by %s.") % late
+        yield Sighting(str(row.pk), str(row), text, row.tenant)
+
+
+def _watch_failing(look: Look, rule: Scope, known: Collection[str]) -> Iterator[Sighting]:
+    rows = failing_schedules(Schedule.objects.using(look.using)).filter(failures__gte=rule.least)
+    for row in _in_scope(rule, rows.order_by("last_error_at"), known):
+        text = ngettext(
+            "It failed %(count)s time: %(error)s",
+            "It failed %(count)s times in a row: %(error)s",
+            row.failures,
+        ) % {"count": f"{row.failures:,}", "error": clean_text(row.last_error, LINE)}
+        yield Sighting(str(row.pk), str(row), text, row.tenant)
+
+
+def _in_scope(rule: Scope, rows: QuerySet[Schedule], known: Collection[str]) -> list[Schedule]:
+    scope = {name: getattr(rule, name) for name in ("tenant", "queue", "task")}
+    rows = rows.filter(**{name: value for name, value in scope.items() if value})
+    found = [*rows.filter(pk__in=[int(key) for key in known]), *rows[:COUNTED_TO]]
+    return list(dict.fromkeys(found))
+
+
+CONDITIONS = (
+    Condition(
+        "schedule_late",
+        Severity.PEOPLE,
+        title=_("late schedule"),
+        fleet=_("late schedules: %(names)s"),
+        where="schedules",
+        filter="trouble=late",
+        find=lambda look: names(str(row) for row in late_schedules(_rows(look))[:PAGE]),
+        of_tenants=True,
+        watch=Watch(_watch_late, 60.0, "seconds", ("queue", "task")),
+    ),
+    Condition(
+        "schedule_failing",
+        Severity.PEOPLE,
+        title=_("failing schedule"),
+        fleet=_("failing schedules: %(names)s"),
+        where="schedules",
+        filter="trouble=failing",
+        find=lambda look: names(
+            str(row) for row in failing_schedules(_rows(look)).order_by("last_error_at")[:PAGE]
+        ),
+        of_tenants=True,
+        watch=Watch(_watch_failing, 3.0, "number", ("queue", "task")),
+    ),
+)

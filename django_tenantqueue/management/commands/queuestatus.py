@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import no_translations
 
+from ...features import Problem
 from ...status.fleet_report import read_report
 from ..database import jobs_database, telling_database_errors
 from ..printing import PrintingCommand
@@ -46,11 +47,14 @@ class Command(PrintingCommand):
         with telling_database_errors(using):
             report = read_report(using, jobs=options["jobs"])
         if self.wants_json(options):
-            self.print_json(
-                {**asdict(report), "problems": [problem.text for problem in report.problems]}
-            )
+            self.print_json({**asdict(report), "problems": list(map(_shown, report.problems))})
             return
         for line in report_lines(report):
             self.stdout.write(line)
         for problem in report.problems:
             self.stdout.write(self.style.WARNING(f"! {problem.text}"))
+
+
+def _shown(problem: Problem) -> dict[str, str]:
+    """Return a problem without what only the admin's links need."""
+    return {"code": problem.code, "text": problem.text, "remedy": problem.remedy}

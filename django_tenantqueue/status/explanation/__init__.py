@@ -1,6 +1,7 @@
 """Why a job does not run: every cause there is, worst first, and what would change it."""
 
-from .answer import Cause, Code, Explanation, Operator, Target
+from ..conditions import Code
+from .answer import Cause, Explanation, Operator, Target
 from .explain import explain
 from .monitor_bounds import Bound, MonitorAnswer, explain_monitor
 

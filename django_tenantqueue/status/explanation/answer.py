@@ -2,60 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from typing import Any
 
-
-class Code(StrEnum):
-    """What keeps a job from running, worst first: causes are listed in this order."""
-
-    # nothing starts until people act
-    QUEUE_MISSING = "queue_missing"
-    UNKNOWN_TASK = "unknown_task"
-    NO_WORKER = "no_worker"
-    WORKERS_LEAVE = "workers_leave"
-    NO_WORKER_TAKES = "no_worker_takes"
-    NO_WORKER_OF_KIND = "no_worker_of_kind"
-    NOT_SENT = "not_sent"
-    WORKER_GONE = "worker_gone"
-    WORKER_SILENT = "worker_silent"
-    NOT_TAKEN_OVER = "not_taken_over"
-    SESSION_HALTED = "session_halted"
-    MONITOR_CANCELLED = "monitor_cancelled"
-    MONITOR_STOPPED = "monitor_stopped"
-    QUEUE_PAUSED = "queue_paused"
-    QUEUE_WITHOUT_SLOTS = "queue_without_slots"
-    SESSION_PAUSED = "session_paused"
-    USER_PAUSED = "user_paused"
-    USER_WITHOUT_SLOTS = "user_without_slots"
-    MONITOR_PAUSED = "monitor_paused"
-    MONITOR_WITHOUT_SLOTS = "monitor_without_slots"
-    MONITOR_OPEN = "monitor_open"
-    TASK_PAUSED = "task_paused"
-    TASK_WITHOUT_SLOTS = "task_without_slots"
-    PROMOTION_LATE = "promotion_late"
-    # time passes, or other jobs end
-    CANCEL_REQUESTED = "cancel_requested"
-    MONITOR_WAITS = "monitor_waits"
-    SESSION_BUSY = "session_busy"
-    USER_FULL = "user_full"
-    EXCLUSIVE_HELD = "exclusive_held"
-    DETAILS_LEFT = "details_left"
-    MONITOR_FULL = "monitor_full"
-    MONITOR_INTERVAL = "monitor_interval"
-    QUEUE_BOUNDS_MONITOR = "queue_bounds_monitor"
-    TASK_FULL = "task_full"
-    TASK_RATE_SPENT = "task_rate_spent"
-    QUEUE_FULL = "queue_full"
-    RATE_SPENT = "rate_spent"
-    WORKERS_FULL = "workers_full"
-    JOBS_BEFORE = "jobs_before"
-    BACKOFF = "backoff"
-    SCHEDULED = "scheduled"
-    NOT_RELEASED = "not_released"
-
+from ..conditions import Code, of, sentence
 
 _RANK = {code: rank for rank, code in enumerate(Code)}
 
@@ -100,6 +52,28 @@ class Cause:
     target: Target | None = None
     jobs: Sequence[int] = ()
     done_by: Operator | None = None
+
+
+def cause_of(
+    code: Code,
+    values: Mapping[str, Any] | None = None,
+    target: Target | None = None,
+    jobs: Sequence[int] = (),
+    *,
+    told: Any = None,
+    remedy: Any = None,
+    done_by: Operator | None = None,
+) -> Cause:
+    """Return a cause in the words of its condition, with these values, or in other ones."""
+    words = of(code)
+    return Cause(
+        code,
+        sentence(words.job if told is None else told, values or {}),
+        sentence(words.remedy if remedy is None else remedy, values or {}),
+        target,
+        jobs,
+        done_by,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from ...models.worker import RESEND_SECONDS, Role
 from ...queries.lists import read_in_order
 from ...states import ACTIVE, State
 from ..amounts import LATE_SECONDS
+from ..conditions import Code
 from ..figures import duration_text
 from ..workers import WorkerState, state_of
-from .answer import Cause, Code, Explanation, sorted_causes
+from .answer import Cause, Explanation, cause_of, sorted_causes
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import monitor_causes
 from .queue_causes import queue_causes
@@ -109,23 +110,16 @@ def _runs(job: Job, worker: Worker | None, now: datetime) -> str:
 
 def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Cause]:
     if worker is None:
-        told = gettext("Its worker is gone.")
-        remedy = gettext("Another worker rescues it: keep at least one running.")
-        yield Cause(Code.WORKER_GONE, told, remedy)
+        yield cause_of(Code.WORKER_GONE)
     elif state_of(worker, now) == WorkerState.SILENT:
-        told = gettext("Its worker gave no sign of life for %s.")
-        told %= duration_text(now - worker.heartbeat_at)
-        remedy = gettext(
-            "Another worker rescues it when the worker is dead. If it lives, look at its machine."
-        )
-        yield Cause(Code.WORKER_SILENT, told, remedy, target_of(worker))
+        values = {"for": duration_text(now - worker.heartbeat_at)}
+        yield cause_of(Code.WORKER_SILENT, values, target_of(worker))
     elif worker.role == Role.DISPATCHER and job.queued_at is not None:
         yield from _sent_causes(worker, now - job.queued_at)
     if job.cancel_requested_at is not None:
-        yield Cause(
+        yield cause_of(
             Code.CANCEL_REQUESTED,
-            gettext("It was asked to stop, at %s.") % moment_text(job.cancel_requested_at),
-            gettext("The task stops where it looks, or is interrupted."),
+            {"at": moment_text(job.cancel_requested_at)},
             done_by=who_did(job, Change.Action.CANCEL),
         )
 
@@ -134,13 +128,8 @@ def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
     """Yield that a job was sent some time ago, and no process has taken it over."""
     if waits.total_seconds() < RESEND_SECONDS:
         return
-    told = gettext("No process of the executor %(executor)s has taken it over for %(for)s.")
-    told %= {"executor": dispatcher.executor, "for": duration_text(waits)}
-    remedy = gettext(
-        "Are its workers running, are they busy, and do they read the queue of the setting? A "
-        "message that is lost is sent again."
-    )
-    yield Cause(Code.NOT_TAKEN_OVER, told, remedy, target_of(dispatcher))
+    values = {"executor": dispatcher.executor, "for": duration_text(waits)}
+    yield cause_of(Code.NOT_TAKEN_OVER, values, target_of(dispatcher))
 
 
 def _waits(job: Job, causes: list[Cause]) -> str:
@@ -156,47 +145,36 @@ def _waits(job: Job, causes: list[Cause]) -> str:
 def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:
     ready = job.state == State.CREATED
     if (job.last_error or {}).get("class") == UNKNOWN_CLASS:
-        told = gettext("No worker that claimed it knows the task “%s”. It is tried again later.")
-        remedy = gettext("Start workers with the code that has it.")
-        yield Cause(Code.UNKNOWN_TASK, told % job.name, remedy)
+        yield cause_of(Code.UNKNOWN_TASK, {"task": job.name})
     elif not ready:
         yield from _time_causes(job, now)
     if queue is None:
-        told = gettext("Its queue #%d does not exist any more.") % job.queue_id
-        yield Cause(Code.QUEUE_MISSING, told, gettext("Move it to another queue, or cancel it."))
+        yield cause_of(Code.QUEUE_MISSING, {"queue": job.queue_id})
     else:
         yield from queue_causes(using, job, queue, ready=ready)
         yield from worker_causes(using, job, queue, now, ready=ready)
     held = list(_gate_causes(using, job, queue, now))
     yield from held
     if job.state == State.HELD and not held and job.held_by in ORDER:
-        told = gettext("Its %s lets it through, but that has not been done yet.")
-        told %= gate_name(job.held_by)
-        remedy = gettext("The maintenance does it within about a second, while a worker runs.")
-        yield Cause(Code.NOT_RELEASED, told, remedy)
+        yield cause_of(Code.NOT_RELEASED, {"gate": gate_name(job.held_by)})
 
 
 def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
     """Yield that a job that is not ready waits for its time, or for its next attempt."""
     if job.run_at > now:
         when = until_text(job.run_at, now)
-        remedy = gettext("It starts by itself then. “Run now” makes it ready at once.")
         if job.attempt and job.kept_errors:
-            told = gettext(
-                "It waits for its next attempt (%(next)d of %(most)d) until %(when)s. %(error)s"
-            ) % {
+            values = {
                 "next": job.attempt + 1,
                 "most": job.max_attempts,
                 "when": when,
                 "error": _error_text(job.last_error or {}),
             }
-            yield Cause(Code.BACKOFF, told, remedy)
+            yield cause_of(Code.BACKOFF, values)
         else:
-            yield Cause(Code.SCHEDULED, gettext("It is scheduled for %s.") % when, remedy)
+            yield cause_of(Code.SCHEDULED, {"when": when})
     elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=PROMOTION_SECONDS):
-        told = gettext("It is due since %s, and was not made ready.") % until_text(job.run_at, now)
-        remedy = gettext("The maintenance of a worker does that: see “manage.py queuestatus”.")
-        yield Cause(Code.PROMOTION_LATE, told, remedy)
+        yield cause_of(Code.PROMOTION_LATE, {"when": until_text(job.run_at, now)})
 
 
 def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime) -> Iterator[Cause]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from ...gates import TASK
 from ...models import ConcurrentJobMonitor, Job, TenantQueue
@@ -17,9 +18,10 @@ from ...queries.lists import read_in_order
 from ...queries.monitor_page import DetailGroup, group_details
 from ...queries.monitors import find_monitors_ahead
 from ..amounts import COUNTED_TO, PAGE
+from ..conditions import Code
 from ..figures import duration_text
 from ..monitor_progress import Progress
-from .answer import Cause, Code, Target, sorted_causes
+from .answer import Cause, Target, cause_of, sorted_causes
 from .explain import explain
 from .gate_causes import exclusive_causes, session_causes, task_causes, user_causes
 from .monitor_causes import stops
@@ -103,9 +105,8 @@ def _found(using: str, gate: MonitorGate, now: Progress) -> Iterator[Bound]:
         return
     if not now.left:
         if gate.keep_open:
-            told = gettext("It is open: it waits for more details, or to be closed.")
-            remedy = gettext("Code closes it with close().")
-            yield Bound(Cause(Code.MONITOR_OPEN, told, remedy, target), WHOLE)
+            told = _("It is open: it waits for more details, or to be closed.")
+            yield Bound(cause_of(Code.MONITOR_OPEN, target=target, told=told), WHOLE)
         return
     groups = group_details(using, gate.id, most=COUNTED_TO, groups=PAGE)
     outside = list(_outside(using, gate, groups, moment))
@@ -129,9 +130,9 @@ def _stops(using: str, gate: MonitorGate, target: Target, moment: datetime) -> I
     for cause in stops(using, gate, target):
         yield replace(cause, sentence=told[cause.code])
     if gate.anchor_line == "session" and gate.session_key is not None:
-        waits = gettext("It waits for its turn in its session.")
-        remedy = gettext("It goes on when the jobs before it have ended.")
-        yield Cause(Code.MONITOR_WAITS, waits, remedy, target)
+        waits = _("It waits for its turn in its session.")
+        remedy = _("It goes on when the jobs before it have ended.")
+        yield cause_of(Code.MONITOR_WAITS, target=target, told=waits, remedy=remedy)
         yield from session_causes(using, gate.session_key, gate.anchor_id, moment)
 
 
@@ -141,30 +142,34 @@ def _own(gate: MonitorGate, target: Target, now: Progress, *, is_alone: bool) ->
         return
     inside = now.running + now.ready + now.retrying
     if inside < gate.parallel and not gate.interval:
-        told = ngettext(
-            "It has room for %d more detail, which is about to be fed.",
-            "It has room for %d more details, which are about to be fed.",
-            gate.parallel - inside,
-        ) % (gate.parallel - inside)
-        remedy = gettext("The maintenance does it within about a second, while a worker runs.")
-        yield Bound(Cause(Code.NOT_RELEASED, told, remedy, target), WHOLE)
+        told = ngettext_lazy(
+            "It has room for %(room)d more detail, which is about to be fed.",
+            "It has room for %(room)d more details, which are about to be fed.",
+            "room",
+        )
+        room = {"room": gate.parallel - inside}
+        yield Bound(cause_of(Code.NOT_RELEASED, room, target, told=told), WHOLE)
     elif inside < gate.parallel:
-        told = gettext("It feeds details every %(interval)s: the next time in %(time)s.") % {
+        values = {
             "interval": duration_text(gate.interval),
             "time": duration_text(gate.feeds_in_seconds or 0.0),
         }
-        remedy = gettext("Lower the interval. With 0 a detail is fed whenever one has ended.")
-        yield Bound(Cause(Code.MONITOR_INTERVAL, told, remedy, target), WHOLE)
+        told = _("It feeds details every %(interval)s: the next time in %(time)s.")
+        remedy = _("Lower the interval. With 0 a detail is fed whenever one has ended.")
+        found = cause_of(Code.MONITOR_INTERVAL, values, target, told=told, remedy=remedy)
+        yield Bound(found, WHOLE)
     elif is_alone:
-        told = ngettext(
+        told = ngettext_lazy(
             "It has %(parallel)s detail in flight, as many as its “parallel” allows. %(line)s wait "
             "in its line.",
             "It has %(parallel)s details in flight, as many as its “parallel” allows. %(line)s "
             "wait in its line.",
             gate.parallel,
-        ) % {"parallel": f"{gate.parallel:,}", "line": f"{now.in_line:,}"}
-        remedy = gettext("Raise “parallel”.")
-        yield Bound(Cause(Code.MONITOR_FULL, told, remedy, target), WHOLE)
+        )
+        values = {"parallel": f"{gate.parallel:,}", "line": f"{now.in_line:,}"}
+        remedy = _("Raise “parallel”.")
+        found = cause_of(Code.MONITOR_FULL, values, target, told=told, remedy=remedy)
+        yield Bound(found, WHOLE)
 
 
 def _outside(
@@ -226,15 +231,15 @@ def _queue_bounds(gate: MonitorGate, queue: TenantQueue) -> Cause | None:
     slots = queue.num_slots
     if not slots or slots >= gate.parallel:
         return None
-    told = ngettext(
+    told = ngettext_lazy(
         "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slot: no more than "
         "that run at once.",
         "Its “parallel” is %(parallel)s, but its queue %(queue)s has %(slots)s slots: no more than "
         "that run at once.",
         slots,
-    ) % {"parallel": f"{gate.parallel:,}", "slots": f"{slots:,}", "queue": queue}
-    remedy = gettext("Give the queue more slots.")
-    return Cause(Code.QUEUE_BOUNDS_MONITOR, told, remedy, target_of(queue))
+    )
+    values = {"parallel": f"{gate.parallel:,}", "slots": f"{slots:,}", "queue": queue}
+    return cause_of(Code.QUEUE_BOUNDS_MONITOR, values, target_of(queue), told=told)
 
 
 def _ahead(using: str, gate: MonitorGate, cause: Cause) -> Cause:
@@ -242,22 +247,25 @@ def _ahead(using: str, gate: MonitorGate, cause: Cause) -> Cause:
     other = find_monitors_ahead(using, [gate.id]).get(gate.id)
     if other is None:
         return cause
-    told = gettext(
-        "Its details wait behind those of monitor #%d, which has the same queue and priority."
+    told = _(
+        "Its details wait behind those of monitor #%(id)d, which has the same queue and priority."
     )
-    remedy = gettext("Give it a priority with a lower number, or a queue of its own.")
-    return Cause(Code.JOBS_BEFORE, told % other, remedy, Target("monitor", other, f"#{other}"))
+    remedy = _("Give it a priority with a lower number, or a queue of its own.")
+    target = Target("monitor", other, f"#{other}")
+    return cause_of(Code.JOBS_BEFORE, {"id": other}, target, told=told, remedy=remedy)
 
 
 def _backoff(groups: Sequence[DetailGroup]) -> Iterator[Bound]:
     waiting = sum(group.jobs for group in groups)
     if not waiting:
         return
-    told = ngettext(
-        "It has failed and waits for another attempt (job %s). It keeps its place in flight.",
-        "They have failed and wait for another attempt (job %s, for example). They keep their "
+    told = ngettext_lazy(
+        "It has failed and waits for another attempt (job %(job)s). It keeps its place in flight.",
+        "They have failed and wait for another attempt (job %(job)s, for example). They keep their "
         "places in flight.",
         waiting,
-    ) % numbers([groups[0].first_id])
-    remedy = gettext("They start by themselves. “Run now” makes a job ready at once.")
-    yield Bound(Cause(Code.BACKOFF, told, remedy, jobs=[groups[0].first_id]), waiting)
+    )
+    remedy = _("They start by themselves. “Run now” makes a job ready at once.")
+    first = groups[0].first_id
+    values = {"job": numbers([first])}
+    yield Bound(cause_of(Code.BACKOFF, values, jobs=[first], told=told, remedy=remedy), waiting)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from django.utils.translation import gettext, ngettext
-
 from ...models import Change, ConcurrentJobMonitor, Job, TenantQueue
 from ...queries.explain import MonitorGate, read_monitor_gate
+from ..conditions import Code
 from ..figures import duration_text
-from .answer import Cause, Code, Target
+from .answer import Cause, Target, cause_of
 from .gate_causes import session_causes
 from .who import set_cause, who_did
 from .words import target_of
@@ -29,9 +28,7 @@ def monitor_causes(
         yield from _details(gate, target)
         return
     if gate.anchor_line == "session" and gate.session_key is not None:
-        told = gettext("Its monitor waits for its turn in its session.")
-        remedy = gettext("It goes on when the jobs before the monitor have ended.")
-        yield Cause(Code.MONITOR_WAITS, told, remedy, target)
+        yield cause_of(Code.MONITOR_WAITS, target=target)
         yield from session_causes(using, gate.session_key, gate.anchor_id, now)
     yield from _full(gate, target, queue)
 
@@ -43,66 +40,32 @@ def stops(using: str, gate: MonitorGate, target: Target) -> Iterator[Cause]:
     )
     row._state.db = using  # where its changes are
     if gate.cancelled_at is not None:
-        yield Cause(
-            Code.MONITOR_CANCELLED,
-            gettext("Its monitor was cancelled: the job ends soon, without a run."),
-            gettext("Start another monitor."),
-            target,
-            done_by=who_did(row, Change.Action.CANCEL),
-        )
+        by = who_did(row, Change.Action.CANCEL)
+        yield cause_of(Code.MONITOR_CANCELLED, target=target, done_by=by)
     if gate.paused:
-        told, remedy = gettext("Its monitor is paused."), gettext("Resume the monitor.")
-        yield set_cause(Code.MONITOR_PAUSED, row, "paused", told, remedy)
+        yield set_cause(Code.MONITOR_PAUSED, row, "paused")
     if gate.is_stopped and gate.stop_after_failures is not None:
-        told = ngettext(
-            "Its monitor has stopped after %d failed detail.",
-            "Its monitor has stopped after %d failed details.",
-            gate.stop_after_failures,
-        )
-        remedy = gettext("Retry the failed details, or raise “stop after failures”.")
-        yield Cause(Code.MONITOR_STOPPED, told % gate.stop_after_failures, remedy, target)
+        yield cause_of(Code.MONITOR_STOPPED, {"failures": gate.stop_after_failures}, target)
     if gate.parallel == 0:
-        told = gettext("Its monitor feeds 0 details at once.")
-        remedy = gettext("Raise “parallel” of the monitor.")
-        yield set_cause(Code.MONITOR_WITHOUT_SLOTS, row, "parallel", told, remedy)
+        yield set_cause(Code.MONITOR_WITHOUT_SLOTS, row, "parallel")
 
 
 def _details(gate: MonitorGate, target: Target) -> Iterator[Cause]:
-    told = gettext("It runs after the last detail of its monitor.")
-    remedy = gettext("It goes on when the details have ended.")
-    yield Cause(Code.DETAILS_LEFT, told, remedy, target)
+    yield cause_of(Code.DETAILS_LEFT, target=target)
     if gate.keep_open:
-        told = gettext("Its monitor is open: more details may come.")
-        remedy = gettext("Code closes it with close().")
-        yield Cause(Code.MONITOR_OPEN, told, remedy, target)
+        yield cause_of(Code.MONITOR_OPEN, target=target)
 
 
 def _full(gate: MonitorGate, target: Target, queue: TenantQueue | None) -> Iterator[Cause]:
     if gate.parallel and gate.in_flight >= gate.parallel:
-        told = ngettext(
-            "Its monitor has %d detail in flight, and its “parallel” allows no more.",
-            "Its monitor has %d details in flight, and its “parallel” allows no more.",
-            gate.parallel,
-        )
-        remedy = gettext("It is fed when one of them has ended. Or raise “parallel”.")
-        yield Cause(Code.MONITOR_FULL, told % gate.parallel, remedy, target)
+        yield cause_of(Code.MONITOR_FULL, {"parallel": gate.parallel}, target)
     if gate.feeds_in_seconds:
-        told = gettext(
-            "Its monitor feeds details every %(interval)s: the next time in %(time)s."
-        ) % {
+        values = {
             "interval": duration_text(gate.interval),
             "time": duration_text(gate.feeds_in_seconds),
         }
-        remedy = gettext("It is fed later by itself. Or lower the interval.")
-        yield Cause(Code.MONITOR_INTERVAL, told, remedy, target)
+        yield cause_of(Code.MONITOR_INTERVAL, values, target)
     slots = None if queue is None else queue.num_slots
     if queue is not None and slots and slots < gate.parallel:
-        told = ngettext(
-            "Its queue has %(slots)d slot, fewer than the %(parallel)d details that its monitor "
-            "may have in flight: no more than that run at once.",
-            "Its queue has %(slots)d slots, fewer than the %(parallel)d details that its monitor "
-            "may have in flight: no more than that run at once.",
-            slots,
-        ) % {"slots": slots, "parallel": gate.parallel}
-        remedy = gettext("Give the queue more slots.")
-        yield Cause(Code.QUEUE_BOUNDS_MONITOR, told, remedy, target_of(queue))
+        bounds = {"slots": slots, "parallel": gate.parallel}
+        yield cause_of(Code.QUEUE_BOUNDS_MONITOR, bounds, target_of(queue))

@@ -9,7 +9,8 @@ from django.db.models import Model
 from ...models import Change
 from ..amounts import LISTED
 from ..changes import changes_of
-from .answer import Cause, Code, Operator
+from ..conditions import Code
+from .answer import Cause, Operator, cause_of
 from .words import Named, target_of
 
 
@@ -24,10 +25,10 @@ def who_set(row: Model, column: str, value: Any) -> Operator | None:
     return None
 
 
-def set_cause(code: Code, row: Named, column: str, told: str, remedy: str) -> Cause:
+def set_cause(code: Code, row: Named, column: str, told: Any = None) -> Cause:
     """Return the cause that a column of a row has its value, with who has set it."""
     done_by = who_set(row, column, getattr(row, column))
-    return Cause(code, told, remedy, target_of(row), done_by=done_by)
+    return cause_of(code, target=target_of(row), told=told, done_by=done_by)
 
 
 def who_did(row: Model, action: Change.Action) -> Operator | None:

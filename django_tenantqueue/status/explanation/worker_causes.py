@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from ...models import Job, TenantQueue, Worker
 from ...models.worker import SILENT, Role
 from ...queries.fleet import count_claims_of_workers
+from ..conditions import Code
 from ..takers import Takers
 from ..workers import LEAVING, WorkerState, state_of
-from .answer import Cause, Code
+from .answer import Cause, cause_of
 from .words import target_of
 
 
@@ -24,22 +27,21 @@ def worker_causes(
     workers = list(Worker.objects.using(using).exclude(role=Role.RUNNER))
     states = {worker.pk: state_of(worker, now) for worker in workers}
     alive = [worker for worker in workers if states[worker.pk] != WorkerState.SILENT]
-    start = gettext("Start one with “manage.py runworker”.")
     if not workers:
-        yield Cause(Code.NO_WORKER, gettext("No worker runs."), start)
+        yield cause_of(Code.NO_WORKER)
         return
     if not alive:
-        told = ngettext(
+        told = ngettext_lazy(
             "No worker runs: %(count)d worker gave no sign of life for %(seconds)d s.",
             "No worker runs: %(count)d workers gave no sign of life for %(seconds)d s.",
-            len(workers),
+            "count",
         )
         values = {"count": len(workers), "seconds": SILENT.total_seconds()}
-        yield Cause(Code.NO_WORKER, told % values, start)
+        yield cause_of(Code.NO_WORKER, values, told=told)
         return
     going_on = [worker for worker in alive if states[worker.pk] not in LEAVING]
     if not going_on:
-        yield Cause(Code.WORKERS_LEAVE, gettext("Every worker drains or stops."), start)
+        yield cause_of(Code.WORKERS_LEAVE)
         return
     taking = [worker for worker in going_on if Takers.of([worker]).serve(queue)]
     if not taking:
@@ -55,9 +57,8 @@ def _down(dispatchers: list[Worker]) -> Iterator[Cause]:
     """Yield that the dispatchers of an executor have not been able to send jobs lately."""
     troubled = [worker for worker in dispatchers if is_down(worker)]
     if len(troubled) == len(dispatchers):
-        told = gettext("Its dispatcher cannot send jobs: %s") % troubled[0].last_error[:200]
-        remedy = gettext("Look at the broker. It is tried again every few seconds.")
-        yield Cause(Code.NOT_SENT, told, remedy, target_of(troubled[0]))
+        values = {"error": troubled[0].last_error[:200]}
+        yield cause_of(Code.NOT_SENT, values, target_of(troubled[0]))
 
 
 def is_down(dispatcher: Worker) -> bool:
@@ -68,21 +69,24 @@ def is_down(dispatcher: Worker) -> bool:
 
 def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQueue) -> Cause:
     if queue.executor is not None:
-        told = gettext("No dispatcher of the executor “%s” takes its queue.") % queue.executor
-        command = f"manage.py runworker --dispatch {shlex.quote(queue.executor)}"
-        return Cause(Code.NO_WORKER_TAKES, told, gettext("Start one: “%s”.") % command)
-    told = ngettext(
-        "The %(count)d worker that runs does not take queue “%(queue)s” of tenant “%(tenant)s” "
-        "(its --queues, --exclude-queues or --tenants).",
-        "None of the %(count)d workers that run takes queue “%(queue)s” of tenant “%(tenant)s” "
-        "(their --queues, --exclude-queues or --tenants).",
-        len(going_on),
-    ) % {"count": len(going_on), "queue": queue.name, "tenant": queue.tenant}
-    if Takers.of(alive).serve(queue):
-        told += " " + gettext("Workers that do take it drain or stop.")
-    command = f"manage.py runworker --queues {shlex.quote(queue.name)}"
-    remedy = gettext("Start a worker without filters, or one that takes it: “%s”.") % command
-    return Cause(Code.NO_WORKER_TAKES, told, remedy)
+        values = {
+            "executor": queue.executor,
+            "command": f"manage.py runworker --dispatch {shlex.quote(queue.executor)}",
+        }
+        told = _("No dispatcher of the executor “%(executor)s” takes its queue.")
+        remedy = _("Start one: “%(command)s”.")
+        return cause_of(Code.NO_WORKER_TAKES, values, told=told, remedy=remedy)
+    taken = {
+        "count": len(going_on),
+        "queue": queue.name,
+        "tenant": queue.tenant,
+        "command": f"manage.py runworker --queues {shlex.quote(queue.name)}",
+    }
+    found = cause_of(Code.NO_WORKER_TAKES, taken)
+    if not Takers.of(alive).serve(queue):
+        return found
+    leaving = gettext("Workers that do take it drain or stop.")
+    return replace(found, sentence=f"{found.sentence} {leaving}")
 
 
 def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterator[Cause]:
@@ -91,13 +95,12 @@ def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterato
     most = sum(slots.values())
     if not most:
         told = (
-            gettext("It is a coroutine, and the workers that take its queue run none.")
+            _("It is a coroutine, and the workers that take its queue run none.")
             if job.is_async
-            else gettext("It needs a thread, and the workers that take its queue have none.")
+            else None
         )
         option = "--async-slots" if job.is_async else "--threads"
-        remedy = gettext("Start a worker with “%s” above 0.") % option
-        yield Cause(Code.NO_WORKER_OF_KIND, told, remedy)
+        yield cause_of(Code.NO_WORKER_OF_KIND, {"option": option}, told=told)
         return
     if not ready:
         return
@@ -105,9 +108,8 @@ def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterato
     if any(held.get(pk, 0) < slots[pk] for pk in slots):
         return
     told = (
-        gettext("All %d coroutine slots of the workers that take its queue are busy.")
+        _("All %(most)d coroutine slots of the workers that take its queue are busy.")
         if job.is_async
-        else gettext("All %d threads of the workers that take its queue are busy.")
+        else None
     )
-    remedy = gettext("It starts when one is free. Start more workers if that takes too long.")
-    yield Cause(Code.WORKERS_FULL, told % most, remedy)
+    yield cause_of(Code.WORKERS_FULL, {"most": most}, told=told)

@@ -32,7 +32,7 @@ URL = "https://chat.example.com/hook/very-secret"
 OTHER_SECRET = "whsec_" + "A" * 32
 COLUMNS = {
     "name": "slow mail",
-    "kind": "wait",
+    "kind": "queue_late",
     "range_minutes": "60",
     "webhook_format": "json",
     "max_per_hour": "12",
@@ -106,7 +106,7 @@ def test_rule_is_added_edited_and_recorded_without_its_secrets(admin_client: Cli
 def test_form_says_what_is_wrong(admin_client: Client) -> None:
     wrong = {
         **COLUMNS,
-        "kind": "halted_session",
+        "kind": "session_halted",
         "task": "a.task",
         "webhook_url": "ftp://x/",
         "quiet_from": "22:00",
@@ -121,7 +121,7 @@ def test_form_says_what_is_wrong(admin_client: Client) -> None:
 
 
 def test_secrets_are_masked_for_those_who_may_view_only(operator: Callable[..., Client]) -> None:
-    rule = make_alert_rule("rule", "wait", webhook_url=URL, webhook_secret=SECRET)
+    rule = make_alert_rule("rule", "queue_late", webhook_url=URL, webhook_secret=SECRET)
     client = operator("view_alertrule")
 
     page = client.get(url_of("alertrule", "change", rule.pk))
@@ -135,7 +135,7 @@ def test_secrets_are_masked_for_those_who_may_view_only(operator: Callable[..., 
 
 
 def test_test_button_enqueues_a_message_for_each_receiver(admin_client: Client) -> None:
-    rule = make_alert_rule("rule", "wait", webhook_url=URL, log=True)
+    rule = make_alert_rule("rule", "queue_late", webhook_url=URL, log=True)
     address = url_of("alertrule", "change", rule.pk)
 
     page = admin_client.post(address, {"_send_test": "1"}, follow=True)
@@ -159,7 +159,7 @@ def test_test_button_enqueues_a_message_for_each_receiver(admin_client: Client) 
 
 
 def test_rules_are_switched_and_deleted(admin_client: Client) -> None:
-    rule = make_alert_rule("rule", "wait")
+    rule = make_alert_rule("rule", "queue_late")
     alert = open_alert(rule)
     chosen = {"_selected_action": rule.pk}
 
@@ -179,7 +179,7 @@ def test_rules_are_switched_and_deleted(admin_client: Client) -> None:
 
 
 def test_operations_switch_only_what_is_different() -> None:
-    rule = make_alert_rule("rule", "wait", enabled=False)
+    rule = make_alert_rule("rule", "queue_late", enabled=False)
 
     assert disable_alert_rules([rule.pk]) == 0
     assert enable_alert_rules([rule.pk]) == 1
@@ -189,7 +189,7 @@ def test_operations_switch_only_what_is_different() -> None:
 
 
 def test_lists_show_what_is_open(admin_client: Client) -> None:
-    rule = make_alert_rule("rule", "wait", emails="ops@example.com")
+    rule = make_alert_rule("rule", "queue_late", emails="ops@example.com")
     open_alert(rule)
     old = open_alert(rule, "acme / old")
     Alert.objects.filter(pk=old.pk).update(resolved_at=timezone.now())
@@ -208,7 +208,7 @@ def test_lists_need_no_more_queries_for_more_rows(admin_client: Client) -> None:
     counts = []
     for number in range(2):
         for nth in range(1 + 5 * number):
-            rule = make_alert_rule(f"rule {number} {nth}", "wait")
+            rule = make_alert_rule(f"rule {number} {nth}", "queue_late")
             open_alert(rule)
         for address in (LIST, ALERTS):
             with CaptureQueriesContext(connection) as queries:
@@ -226,9 +226,9 @@ def visible(user: Any) -> list[str] | None:
 def test_users_see_and_edit_the_rules_of_their_tenants_only(
     operator: Callable[..., Client],
 ) -> None:
-    ours = make_alert_rule("ours", "wait", tenant="acme", log=True)
-    theirs = make_alert_rule("theirs", "wait", tenant="other", log=True)
-    all_of_them = make_alert_rule("of-all", "wait", log=True)
+    ours = make_alert_rule("ours", "queue_late", tenant="acme", log=True)
+    theirs = make_alert_rule("theirs", "queue_late", tenant="other", log=True)
+    all_of_them = make_alert_rule("of-all", "queue_late", log=True)
     alerts = [open_alert(rule, f"object of {rule.name}") for rule in (ours, theirs, all_of_them)]
     client = operator(
         *("view_alertrule", "add_alertrule", "change_alertrule", "delete_alertrule"),

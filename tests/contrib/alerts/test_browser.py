@@ -24,7 +24,7 @@ OpenPage = Callable[..., Page]
 def test_rule_is_added_and_tested(open_page: OpenPage) -> None:
     page = open_page(f"{RULES}add/")
     page.get_by_label("Name:").fill("slow mails")
-    page.get_by_label("Alert on:").select_option("wait")
+    page.get_by_label("Alert on:").select_option("queue_late")
     page.get_by_label("Signing secret:").fill(SECRET)
     page.get_by_label("E-mail to:").fill("ops@example.com")
     page.get_by_role("button", name="Save and continue editing").click()
@@ -40,7 +40,7 @@ def make_some() -> tuple[AlertRule, Alert]:
     now = timezone.now()
     rule = make_alert_rule(
         "failures " * 10,
-        "failure_rate",
+        "task_failing",
         tenant="acme" * 20,
         task="a_package.tasks." + "n" * 90,
         webhook_url="https://chat.example.com/hook/" + "x" * 80,
@@ -52,8 +52,8 @@ def make_some() -> tuple[AlertRule, Alert]:
         time_zone="Europe/Berlin",
     )
     AlertRule.objects.filter(pk=rule.pk).update(checked_at=now)
-    wait = make_alert_rule("slow mails", "wait", queue="mails", log=True)
-    broken = make_alert_rule("sessions", "halted_session")
+    wait = make_alert_rule("slow mails", "queue_late", queue="mails", log=True)
+    broken = make_alert_rule("sessions", "session_halted")
     AlertRule.objects.filter(pk=broken.pk).update(last_error="OSError: " + "no space " * 20)
     alerts = []
     for number, end in ((1, None), (2, now)):

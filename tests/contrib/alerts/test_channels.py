@@ -41,7 +41,7 @@ def _receivers_here(settings: Any) -> None:
 
 
 def rule_of(**columns: Any) -> AlertRule:
-    return make_alert_rule("rule", "wait", **columns)
+    return make_alert_rule("rule", "queue_late", **columns)
 
 
 def message_of(rule: AlertRule, label: str = "acme / mail") -> dict[str, Any]:
@@ -199,7 +199,7 @@ def test_log_has_open_alerts_as_errors(caplog: pytest.LogCaptureFixture) -> None
     ],
 )
 def test_rule_with_a_wrong_column_is_refused(column: str, value: Any) -> None:
-    columns = {"kind": "wait", column: value}
+    columns = {"kind": "queue_late", column: value}
 
     with pytest.raises((ValidationError, InvalidOption)):
         make_alert_rule("rule", **columns)
@@ -210,9 +210,9 @@ def test_rule_with_a_wrong_column_is_refused(column: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
-        ({"kind": "halted_session", "task": "a.task"}, "Leave it empty"),
-        ({"kind": "stopped_monitor", "queue": "mail"}, "Leave it empty"),
-        ({"kind": "waiting", "task": "a.task", "threshold": 100_000}, "At most 100,000 jobs"),
+        ({"kind": "session_halted", "task": "a.task"}, "Leave it empty"),
+        ({"kind": "monitor_stopped", "queue": "mail"}, "Leave it empty"),
+        ({"kind": "queue_backlog", "task": "a.task", "threshold": 100_000}, "At most 100,000 jobs"),
     ],
 )
 def test_rule_with_columns_that_do_not_go_together_is_refused(
@@ -239,8 +239,8 @@ def test_command_sends_a_test_and_tells_how_each_channel_went(receiver: HttpRece
 
 def test_command_refuses_a_rule_that_it_cannot_name_or_test() -> None:
     for tenant in ("acme", "other"):
-        make_alert_rule("rule", "wait", tenant=tenant)
-    alone = make_alert_rule("alone", "wait")
+        make_alert_rule("rule", "queue_late", tenant=tenant)
+    alone = make_alert_rule("alone", "queue_late")
 
     for name, text in (
         ("unknown", "no alert rule"),

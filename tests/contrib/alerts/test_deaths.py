@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_rule_opens_an_alert_of_a_worker_that_died() -> None:
-    make_alert_rule("dead", "dead_worker", range_minutes=30, log=True)
+    make_alert_rule("dead", "worker_died", range_minutes=30, log=True)
     make_dead(crashed=True)
 
     check_rules("default")

@@ -67,7 +67,11 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
     receiver: HttpReceiver, mailbox: Mailbox
 ) -> None:
     make_alert_rule(
-        "slow", "wait", webhook_url=receiver.url, webhook_secret=SECRET, emails="ops@example.com"
+        "slow",
+        "queue_late",
+        webhook_url=receiver.url,
+        webhook_secret=SECRET,
+        emails="ops@example.com",
     )
     receiver.down()
     mailbox.down()
@@ -107,7 +111,7 @@ def test_message_is_delivered_once_when_both_receivers_were_down_for_over_a_minu
 
 
 def test_message_that_waits_leaves_out_alerts_that_are_gone(caplog: Any) -> None:
-    make_alert_rule("slow", "wait", log=True)
+    make_alert_rule("slow", "queue_late", log=True)
     open_alert("acme", "zebra")
     erase_tenant("acme", using="default")
     run_pending()

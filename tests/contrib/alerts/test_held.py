@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_rule_opens_an_alert_of_held_jobs(gate: str) -> None:
-    make_alert_rule("held", "held", threshold=600, log=True)
-    make_alert_rule("elsewhere", "held", tenant="globex", threshold=600, log=True)
-    make_alert_rule("later", "held", threshold=2 * 3600, log=True)
+    make_alert_rule("held", "jobs_held", threshold=600, log=True)
+    make_alert_rule("elsewhere", "jobs_held", tenant="globex", threshold=600, log=True)
+    make_alert_rule("later", "jobs_held", threshold=2 * 3600, log=True)
 
     check_rules("default")
 

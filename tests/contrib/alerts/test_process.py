@@ -68,12 +68,12 @@ def assert_each_once(receiver: HttpReceiver) -> None:
 def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     workers: Workers, receiver: HttpReceiver, mailbox: Mailbox
 ) -> None:
-    thresholds = {"waiting": 5, "wait": 0, "no_worker": 0, "held": 0}
+    thresholds = {"queue_backlog": 5, "queue_late": 0, "no_worker_takes": 0, "jobs_held": 0}
     for kind in AlertRule.Kind:
         rule_on(kind, receiver, emails="ops@example.com", threshold=thresholds.get(kind))
-    AlertRule.objects.filter(kind="waiting").update(queue="full")
-    AlertRule.objects.filter(kind="wait").update(queue="slow")
-    AlertRule.objects.filter(kind="no_worker").update(queue="unserved")
+    AlertRule.objects.filter(kind="queue_backlog").update(queue="full")
+    AlertRule.objects.filter(kind="queue_late").update(queue="slow")
+    AlertRule.objects.filter(kind="no_worker_takes").update(queue="unserved")
     for name in ("full", "slow"):
         make_queue("acme", name, paused=True)
     ids = [noop.using(tenant="acme", queue="full").delay().pk for _ in range(6)]
@@ -97,17 +97,17 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     failing = Schedule.objects.filter(pk=broken.pk)
     failing.update(failures=3, last_error="ValueError: no", last_error_at=timezone.now())
     objects = {
-        "waiting": "acme / full",
-        "wait": "acme / slow",
-        "no_worker": "acme / unserved",
-        "failure_rate": fail_for_good.name,
-        "failed_job": f"{fail_for_good.name}: Permanent",
-        "late_schedule": "acme / nightly",
-        "failing_schedule": "acme / broken",
-        "halted_session": "acme / s",
-        "stopped_monitor": f"acme / import #{monitor.pk}",
-        "held": "acme / default: session",
-        "dead_worker": "gone (host)",
+        "queue_backlog": "acme / full",
+        "queue_late": "acme / slow",
+        "no_worker_takes": "acme / unserved",
+        "task_failing": fail_for_good.name,
+        "job_failed": f"{fail_for_good.name}: Permanent",
+        "schedule_late": "acme / nightly",
+        "schedule_failing": "acme / broken",
+        "session_halted": "acme / s",
+        "monitor_stopped": f"acme / import #{monitor.pk}",
+        "jobs_held": "acme / default: session",
+        "worker_died": "gone (host)",
     }
     died = Change.objects.create(
         action=Change.Action.DIE,
@@ -139,14 +139,14 @@ def test_each_kind_is_told_when_it_opens_and_when_it_is_resolved(
     for kind in AlertRule.Kind:
         assert f"{kind}: 1 open" in mailbox.subjects
         assert f"{kind}: 1 resolved" in mailbox.subjects
-    assert objects["wait"] in "".join(mail.get_content() for mail in mailbox.mails)
+    assert objects["queue_late"] in "".join(mail.get_content() for mail in mailbox.mails)
     assert {mail["To"] for mail in mailbox.mails} == {"ops@example.com"}
 
 
 def test_message_is_delivered_once_after_the_receiver_was_down(
     workers: Workers, receiver: HttpReceiver
 ) -> None:
-    rule_on("wait", receiver, threshold=0)
+    rule_on("queue_late", receiver, threshold=0)
     make_queue("acme", "slow", paused=True)
     receiver.down()
     job = noop.using(tenant="acme", queue="slow").delay()
@@ -158,9 +158,9 @@ def test_message_is_delivered_once_after_the_receiver_was_down(
     wait_until(lambda: len(receiver.requests) >= 2, what="the receiver refuses")
     receiver.status = 204
 
-    wait_for(receiver, ("wait", "open", "acme / slow"))
+    wait_for(receiver, ("queue_late", "open", "acme / slow"))
     control.cancel([job.pk])
-    wait_for(receiver, ("wait", "resolved", "acme / slow"))
+    wait_for(receiver, ("queue_late", "resolved", "acme / slow"))
 
     assert len(receiver.told) == len(receiver.messages) == 2
     assert len(set(receiver.requests)) == 2  # each attempt has the id of its message
@@ -172,7 +172,7 @@ def test_message_is_delivered_once_after_the_receiver_was_down(
 def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(
     workers: Workers, receiver: HttpReceiver
 ) -> None:
-    rule_on("wait", receiver, threshold=0)
+    rule_on("queue_late", receiver, threshold=0)
     make_queue("acme", "slow", paused=True)
     noop.using(tenant="acme", queue="slow").delay()
     leader = workers.start("--exclude-queues=alerts", settings=SOON)
@@ -181,7 +181,7 @@ def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(
     assert receiver.requests == []
 
     workers.start(settings=SOON)
-    wait_for(receiver, ("wait", "open", "acme / slow"))
+    wait_for(receiver, ("queue_late", "open", "acme / slow"))
     checked = AlertRule.objects.get().checked_at
     wait_until(lambda: AlertRule.objects.get().checked_at > checked, what="the next one checks")
 
@@ -193,7 +193,7 @@ def test_alert_is_told_once_when_the_leader_is_killed_before_the_delivery(
 def test_alerts_are_told_once_when_two_workers_take_turns_to_lead(
     workers: Workers, receiver: HttpReceiver
 ) -> None:
-    rule_on("wait", receiver, threshold=0)
+    rule_on("queue_late", receiver, threshold=0)
     for number in range(10):
         make_queue("acme", f"slow{number}", paused=True)
     runners = [workers.start(settings=SOON) for _ in range(2)]
@@ -202,7 +202,7 @@ def test_alerts_are_told_once_when_two_workers_take_turns_to_lead(
         if number == 4:
             runners[0].send_all(signal.SIGKILL)
 
-    told = [("wait", "open", f"acme / slow{number}") for number in range(10)]
+    told = [("queue_late", "open", f"acme / slow{number}") for number in range(10)]
     wait_for(receiver, *told)
 
     assert_each_once(receiver)

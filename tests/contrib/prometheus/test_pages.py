@@ -115,6 +115,7 @@ def test_dashboard_shows_every_kind_of_metric():
 
     assert left <= {
         "tenantqueue_blocked_queues",
+        "tenantqueue_condition",
         "tenantqueue_queue_slots",
         "tenantqueue_worker_async_slots",
     }

@@ -16,8 +16,8 @@ from django_tenantqueue import task
 from django_tenantqueue.contrib.schedules.firing import fire_schedules
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.operations import make_schedule
-from django_tenantqueue.contrib.schedules.troubles import problems_of_schedules, read_troubles
 from django_tenantqueue.models import Change, Job
+from django_tenantqueue.status.conditions import Look, problems
 from tests.admin.conftest import text_of, url_of
 from tests.admin.forms import form_values
 from tests.factories import made_changes, make_queue
@@ -322,11 +322,11 @@ def test_list_tells_of_late_and_failing_schedules(admin_client: Client) -> None:
         text = text_of(admin_client.get(f"{LIST}?trouble={trouble}"))
         assert name in text
         assert "healthy-one" not in text
-    assert [p.text for p in problems_of_schedules(read_troubles("default"))] == [
+    assert [p.text for p in problems(Look("default")) if p.where == "schedules"] == [
         "late schedules: – / late-one",
         "failing schedules: – / failing-one",
     ]
-    assert not problems_of_schedules(read_troubles("default", ["acme"]))
+    assert not [p for p in problems(Look("default", ["acme"])) if p.where == "schedules"]
 
 
 @pytest.mark.parametrize("count", [1, 8])

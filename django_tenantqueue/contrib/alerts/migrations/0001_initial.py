@@ -24,26 +24,7 @@ class Migration(PostgresMigration):
                     ),
                 ),
                 ("name", models.CharField(max_length=200, verbose_name="name")),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("waiting", "too many waiting jobs"),
-                            ("wait", "long wait"),
-                            ("failure_rate", "high failure rate"),
-                            ("no_worker", "no worker"),
-                            ("late_schedule", "late schedule"),
-                            ("halted_session", "halted session"),
-                            ("stopped_monitor", "stopped monitor"),
-                            ("failed_job", "failed jobs"),
-                            ("held", "held jobs"),
-                            ("dead_worker", "dead worker"),
-                            ("failing_schedule", "failing schedule"),
-                        ],
-                        max_length=20,
-                        verbose_name="alert on",
-                    ),
-                ),
+                ("kind", models.CharField(max_length=50, verbose_name="alert on")),
                 (
                     "threshold",
                     models.FloatField(
@@ -249,27 +230,6 @@ class Migration(PostgresMigration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("tenant", "name"), name="tenantqueue_alertrule_unique"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "kind__in",
-                                (
-                                    "waiting",
-                                    "wait",
-                                    "failure_rate",
-                                    "no_worker",
-                                    "late_schedule",
-                                    "halted_session",
-                                    "stopped_monitor",
-                                    "failed_job",
-                                    "held",
-                                    "dead_worker",
-                                    "failing_schedule",
-                                ),
-                            )
-                        ),
-                        name="tenantqueue_alertrule_kind",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("webhook_format__in", ("json", "slack"))),

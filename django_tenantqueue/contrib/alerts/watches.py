@@ -1,0 +1,220 @@
+"""What alert rules watch: conditions of the registry, and how each is watched.
+
+Each read is bounded, and shared by the rules of a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from ...exceptions import Unsupported
+from ...features import Condition, Severity, Sighting, Watch
+from ...models.figure import FAILING_SHARE
+from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
+from ...status.amounts import COUNTED_TO, READ, VISITED
+from ...status.conditions import Code, conditions, sentence
+from ...status.conditions.look import FAILING_LEAST
+from ...status.deaths import list_deaths
+from ...status.figures import NOTHING, rough_text
+from ...status.job_pages import queue_ids
+from . import waiting
+
+if TYPE_CHECKING:
+    from .fleet import Fleet
+    from .models import AlertRule
+
+TASK_PREFIX = "django_tenantqueue.alerts."
+"""What the names of the tasks of alerts begin with. Their own failures open no alert."""
+
+
+def _scope(fleet: Fleet, rule: AlertRule) -> tuple[int, ...] | None:
+    """Return the ids of the queues in a rule's scope; None: all."""
+    if not rule.tenant and not rule.queue:
+        return None
+    found = queue_ids(fleet.using, tenant=rule.tenant or None, name=rule.queue or None)
+    return found[:VISITED]
+
+
+def _since(fleet: Fleet, rule: AlertRule) -> datetime:
+    minute = fleet.now.replace(second=0, microsecond=0)
+    return minute - timedelta(minutes=rule.range_minutes)
+
+
+def _failing(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    return _known_first(_failing_tasks(fleet, rule), known)
+
+
+def _failing_tasks(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
+    since, queues, share = _since(fleet, rule), _scope(fleet, rule), rule.least / 100
+    if queues is None:
+        found = [
+            (task.name, task.failures, task.ended)
+            for task in list_failing_tasks(
+                fleet.using, since=since, least=FAILING_LEAST, share=share, most=COUNTED_TO
+            )
+        ]
+    else:
+        periods = list_figures_of_queues(
+            fleet.using, queues, since=since, seconds=2 * 60.0 * rule.range_minutes
+        )
+        found = [(period.name, period.counts.failures, period.counts.ended) for period in periods]
+    for name, failures, ended in found:
+        is_high = failures >= FAILING_LEAST and failures >= share * ended
+        if is_high and _is_watched(rule, name):
+            text = gettext("%(failed)s of %(ended)s runs failed in the last %(time)s.") % {
+                "failed": f"{failures:,}",
+                "ended": f"{ended:,}",
+                "time": rough_text(60.0 * rule.range_minutes),
+            }
+            yield Sighting(name, name, text)
+
+
+def _dead(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    return _known_first(_deaths(fleet, rule), known)
+
+
+def _deaths(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
+    for death in list_deaths(fleet.using, _since(fleet, rule)):
+        text = gettext("The worker has died: %s.") % death.cause
+        yield Sighting(str(death.id), f"{death.name} ({death.host})", text)
+
+
+def _is_watched(rule: AlertRule, task: str) -> bool:
+    return task == rule.task if rule.task else bool(task) and not task.startswith(TASK_PREFIX)
+
+
+def _failed(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    return _known_first(_failures(fleet, rule), known)
+
+
+def _failures(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
+    queues = _scope(fleet, rule)
+    rows, _read_from = list_failures(
+        fleet.using,
+        since=_since(fleet, rule),
+        seconds=2 * 60.0 * rule.range_minutes,
+        groups=COUNTED_TO,
+        most=READ,
+        queues=(ALL,) if queues is None else queues,
+        name=rule.task or None,
+    )
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows:
+        failed, newest = counts.get((row.name, row.error), (0, 0))
+        counts[row.name, row.error] = (failed + row.failed, max(newest, row.last_job_id or 0))
+    for (name, error), (failed, newest) in counts.items():
+        if failed >= max(rule.least, 1.0) and _is_watched(rule, name):
+            text = ngettext(
+                "%(count)s job failed in the last %(time)s, the newest is #%(job)d.",
+                "%(count)s jobs failed in the last %(time)s, the newest is #%(job)d.",
+                failed,
+            ) % {
+                "count": f"{failed:,}",
+                "time": rough_text(60.0 * rule.range_minutes),
+                "job": newest,
+            }
+            yield Sighting(f"{name} {error}", f"{name}: {error.rpartition('.')[2]}", text)
+
+
+def _stopped(fleet: Fleet, rule: AlertRule, kind: str, why: str, text: str) -> Iterator[Sighting]:
+    for line in fleet.lines:
+        if (line.kind, line.why) == (kind, why) and line.tenant == (rule.tenant or line.tenant):
+            label = f"{line.tenant or NOTHING} / {line.name}"
+            yield Sighting(f"{line.tenant} {line.name}", label, text, line.tenant)
+
+
+def _halted(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    text = gettext("The session is halted.")
+    return _known_first(_stopped(fleet, rule, "session", "halted", text), known)
+
+
+def _stopped_monitors(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    text = gettext("The monitor has stopped after failures.")
+    return _known_first(_stopped(fleet, rule, "monitor", "stopped", text), known)
+
+
+def _known_first(found: Iterator[Sighting], known: Collection[str]) -> Iterator[Sighting]:
+    return iter(sorted(found, key=lambda sighting: sighting.key not in known))
+
+
+QUEUE, TASK = "queue", "task"
+OWN = (
+    Condition(
+        "queue_backlog",
+        Severity.TIME,
+        title=_("too many waiting jobs"),
+        watch=Watch(waiting.too_many, 1000.0, "number", (QUEUE, TASK)),
+    ),
+    Condition(
+        "jobs_held",
+        Severity.TIME,
+        title=_("held jobs"),
+        watch=Watch(waiting.held, 300.0, "seconds", (QUEUE,)),
+    ),
+    Condition(
+        "job_failed",
+        Severity.PEOPLE,
+        title=_("failed jobs"),
+        watch=Watch(_failed, 1.0, "number", (QUEUE, TASK)),
+    ),
+)
+"""Conditions that only rules watch."""
+OF_CORE: dict[str, Watch] = {
+    Code.QUEUE_LATE: Watch(waiting.too_long, 300.0, "seconds", (QUEUE, TASK)),
+    Code.NO_WORKER_TAKES: Watch(waiting.untaken, 60.0, "seconds", (QUEUE, TASK)),
+    Code.TASK_FAILING: Watch(_failing, 100 * FAILING_SHARE, "percent", (QUEUE, TASK)),
+    Code.WORKER_DIED: Watch(_dead, of_tenants=False),
+    Code.SESSION_HALTED: Watch(_halted),
+    Code.MONITOR_STOPPED: Watch(_stopped_monitors),
+}
+"""How conditions of the core are watched that have a threshold, or many objects."""
+
+
+def watched() -> dict[str, tuple[Condition, Watch]]:
+    """Return what rules may watch, by code."""
+    found = {}
+    for condition in conditions():
+        watch = OF_CORE.get(condition.code) or condition.watch or _as_found(condition)
+        if watch is not None:
+            found[str(condition.code)] = condition, watch
+    return found
+
+
+def kinds() -> list[tuple[str, Any]]:
+    """Return the codes of conditions that rules may watch, with their titles."""
+    return [(code, condition.title) for code, (condition, _watch) in watched().items()]
+
+
+def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+    """Yield what a rule finds wrong. `known`: the keys of its open alerts, which come first.
+
+    Raises Unsupported when no installed app has its condition.
+    """
+    if rule.watch is None:
+        raise Unsupported(f"no installed app has the condition {rule.kind!r}")
+    return rule.watch.find(fleet, rule, known)
+
+
+def _as_found(condition: Condition) -> Watch | None:
+    """Return what watches a condition as the report finds it: each name, or each sentence."""
+    look_for = condition.find
+    if look_for is None:
+        return None
+
+    def find(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
+        found = []
+        for values in look_for(fleet.seen_by(rule.tenant)):
+            of_each = [{**values, "names": name} for name in values.get("names", ())]
+            for one in of_each or [dict(values)]:
+                key = one.get("names") or one.get("task") or one.get("duty")
+                text = sentence(condition.fleet, one)
+                label = str(key or condition.title)
+                found.append(Sighting(str(key or condition.code), label, text, rule.tenant))
+        return _known_first(iter(found), known)
+
+    return Watch(find, of_tenants=condition.of_tenants)

@@ -1,0 +1,63 @@
+"""What may be wrong: each condition once, for pages, commands, metrics and answers about jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext
+
+from ...features import Condition, Feature, Problem, Severity, hooks
+from ..amounts import NAMED
+from .found import names
+from .look import Look
+from .table import CORE, Code
+
+__all__ = ["Code", "Condition", "Look", "Severity", "conditions", "listed_text", "names", "of"]
+__all__ += ["problems", "sentence"]
+
+_OF_CORE = {condition.code: condition for condition in CORE}
+
+
+def conditions() -> list[Condition]:
+    """Return all conditions: those of the core, the worst first, then those of features."""
+    return [*CORE, *(found for hook in hooks(Feature.conditions) for found in hook())]
+
+
+def of(code: str) -> Condition:
+    """Return a condition of the core."""
+    return _OF_CORE[code]
+
+
+def sentence(text: Any, values: Mapping[str, Any]) -> str:
+    """Return a text of a condition with its values."""
+    return str(text % values) if values else str(text)
+
+
+def problems(look: Look) -> list[Problem]:
+    """Return the conditions that hold of the fleet, the worst first."""
+    return list(_problems(look))
+
+
+def _problems(look: Look) -> Iterator[Problem]:
+    for condition in conditions():
+        if condition.find is None or (look.tenants is not None and not condition.of_tenants):
+            continue
+        for values in condition.find(look):
+            listed = {"names": listed_text(values["names"])} if "names" in values else {}
+            yield Problem(
+                condition.code,
+                sentence(condition.fleet, {**values, **listed}),
+                condition.where,
+                condition.filter,
+                str(condition.remedy) if condition.remedy else "",
+                values.get("task", ""),
+            )
+
+
+def listed_text(found: Sequence[str]) -> str:
+    """Return the first NAMED of some names, and how many more there are."""
+    listed = ", ".join(found[:NAMED])
+    if len(found) <= NAMED:
+        return listed
+    return gettext("%(names)s and %(count)d more") % {"names": listed, "count": len(found) - NAMED}

@@ -1,0 +1,224 @@
+"""How the conditions of the fleet are found: the values of their sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext
+
+from ... import gates
+from ...models.worker import SILENT
+from ..amounts import LATE_SECONDS, TOTAL_COUNTED_TO
+from ..clock import CLOCK_SECONDS
+from ..figures import counted_text, rough_text
+from ..held import held_text, is_late
+from ..queue_troubles import find_late, is_full
+from ..task_rates import tasks_at_their_rates
+from ..workers import LEAVING, WorkerState
+
+if TYPE_CHECKING:
+    from .look import Look
+
+Values = Iterator[Mapping[str, Any]]
+
+
+def names(found: Iterable[str]) -> Values:
+    """Yield the values of a sentence that names these; nothing when there are none."""
+    if listed := list(found):
+        yield {"names": listed}
+
+
+def full_name(tenant: str, name: str) -> str:
+    """Return how a sentence names a row of a tenant."""
+    return f"{tenant or gettext('(no tenant)')}/{name}"
+
+
+# workers
+
+
+def _alive(look: Look) -> list[WorkerState]:
+    return [state for state, _ in look.states if state != WorkerState.SILENT]
+
+
+def _all_leave(look: Look) -> bool:
+    alive = _alive(look)
+    return bool(alive) and all(state in LEAVING for state in alive)
+
+
+def _ready(look: Look) -> Mapping[str, str]:
+    if not look.counts.ready:
+        return {"ready": ""}
+    ready = counted_text(look.counts.ready, TOTAL_COUNTED_TO)
+    return {"ready": gettext("; ready jobs: %s") % ready}
+
+
+def no_worker(look: Look) -> Values:
+    """No worker is alive."""
+    if not _alive(look):
+        yield _ready(look)
+
+
+def workers_leave(look: Look) -> Values:
+    """Every worker that is alive drains or stops."""
+    if _all_leave(look):
+        yield _ready(look)
+
+
+def untaken(look: Look) -> Values:
+    """Queues have ready jobs which no worker takes."""
+    if look.tenants is None and (not _alive(look) or _all_leave(look)):
+        return iter(())  # no_worker() and workers_leave() say so
+    return names(full_name(queue.tenant, queue.name) for queue in look.stuck if not queue.taken)
+
+
+def unserved(look: Look) -> Values:
+    """No worker takes these queues, which have no ready jobs."""
+    return names(
+        name if tenant is None else full_name(tenant, name) for tenant, name in look.unserved
+    )
+
+
+def halted(look: Look) -> Values:
+    """Queues with ready jobs are paused or have no slots."""
+    return names(full_name(queue.tenant, queue.name) for queue in look.stuck if queue.halted)
+
+
+def silent(look: Look) -> Values:
+    """Workers gave no sign of life."""
+    if count := len(look.states) - len(_alive(look)):
+        yield {
+            "silent": count,
+            "all": len(look.states),
+            "time": rough_text(SILENT.total_seconds()),
+        }
+
+
+def died(look: Look) -> Values:
+    """Workers have died."""
+    text = gettext("%(name)s on %(host)s (%(time)s ago: %(cause)s)")
+    return names(
+        text
+        % {
+            "name": death.name,
+            "host": death.host,
+            "time": rough_text((look.now - death.at).total_seconds()),
+            "cause": death.cause,
+        }
+        for death in look.deaths
+    )
+
+
+def clocks(look: Look) -> Values:
+    """Clocks of hosts differ from the server's."""
+    ahead = {
+        row.host: row.clock_ahead_seconds
+        for state, row in look.states
+        if state != WorkerState.SILENT and abs(row.clock_ahead_seconds) > CLOCK_SECONDS
+    }
+    return names(f"{host} ({seconds:+.1f} s)" for host, seconds in sorted(ahead.items()))
+
+
+def connections(look: Look) -> Values:
+    """The workers may open more connections than the server allows."""
+    allowed, needed = look.connections
+    if needed > allowed:
+        yield {"needed": needed, "allowed": allowed}
+
+
+def gone(look: Look) -> Values:
+    """Workers are gone which hold jobs."""
+    if held := sum({claim.worker_id: claim.of_worker for claim in look.strays}.values()):
+        yield {"jobs": held}
+
+
+# tasks
+
+
+def unknown_tasks(look: Look) -> Values:
+    """Workers do not know the tasks of jobs."""
+    if look.unknown:
+        jobs = sum(task.jobs for task in look.unknown)
+        listed = [task.name for task in look.unknown]
+        yield {"count": jobs, "jobs": f"{jobs:,}", "names": listed}
+
+
+def failing(look: Look) -> Values:
+    """Tasks fail."""
+    for task in look.failing:
+        failed, ended = f"{task.failures:,}", f"{task.ended:,}"
+        yield {"failed": failed, "ended": ended, "task": task.name}
+
+
+def at_their_rates(look: Look) -> Values:
+    """Tasks have more jobs than their rates let start."""
+    yield from tasks_at_their_rates(look.using)
+
+
+# jobs that wait
+
+
+def line(kind: str, why: str) -> Callable[[Look], Values]:
+    """Return what finds lines of this kind that an operator has to open."""
+
+    def find(look: Look) -> Values:
+        return names(
+            sorted(
+                row.name if kind == "task" else full_name(row.tenant, row.name)
+                for row in look.lines
+                if (row.kind, row.why) == (kind, why)
+                and (look.tenants is None or row.tenant in look.tenants)
+            )
+        )
+
+    return find
+
+
+def held_by(gate: str) -> Callable[[Look], Values]:
+    """Return what finds the jobs that a gate holds for long; line() tells of closed gates."""
+
+    def find(look: Look) -> Iterator[str]:
+        told = {(row.kind, row.tenant, row.name) for row in look.lines}
+        for one in look.held:
+            tenant = "" if gate == gates.TASK else one.tenant
+            is_told = (gate, tenant, gates.own_key(one.tenant, one.key)) in told
+            if one.gate == gate and is_late(one) and not is_told:
+                yield f"{full_name(one.tenant, one.queue)} ({held_text([one])})"
+
+    return lambda look: names(find(look))
+
+
+def late(look: Look) -> Values:
+    """Ready jobs wait for long in queues that go on."""
+    text = gettext("%s (full)")
+    return names(
+        text % full_name(queue.tenant, queue.name)
+        if is_full(queue.num_slots, queue.active)
+        else full_name(queue.tenant, queue.name)
+        for queue in find_late(look.busy)
+    )
+
+
+# maintenance
+
+
+def _newest(look: Look) -> float:
+    """Return how long ago a duty was done."""
+    return min((duty.ran_seconds_ago for duty in look.duties), default=0.0)
+
+
+def _is_late(look: Look) -> bool:
+    return bool(_alive(look)) and _newest(look) > LATE_SECONDS
+
+
+def maintenance_late(look: Look) -> Values:
+    """Workers run, and none does the maintenance."""
+    if _is_late(look):
+        yield {"time": rough_text(_newest(look))}
+
+
+def maintenance_failed(look: Look) -> Values:
+    """Duties of the maintenance failed when they were done last."""
+    for duty in () if _is_late(look) else look.duties:
+        if duty.error:
+            yield {"duty": duty.name, "time": rough_text(duty.ran_seconds_ago)}

@@ -1,0 +1,184 @@
+"""The fleet at one moment, as conditions look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from ...conf import get_settings
+from ...execution.outcome import UNKNOWN_CLASS
+from ...models import Worker
+from ...models.figure import FAILING_SHARE
+from ...models.worker import SILENT, Role
+from ...queries import fleet as queries
+from ...queries.figures import FailingTask, list_failing_tasks
+from ...queries.fleet import (
+    BusyQueue,
+    HeldJobs,
+    JobCounts,
+    RunningClaim,
+    StuckLine,
+    StuckQueue,
+    UnknownJobs,
+)
+from ...queries.workers import connection_budget
+from ..amounts import LISTED, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from ..deaths import Death, list_deaths
+from ..held import read_held
+from ..queue_loads import untaken_queues
+from ..takers import Takers
+from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
+
+FAILING = timedelta(hours=min(PERIODS))
+"""The time in which failures of a task, and deaths of workers, are a problem: the shortest range of
+a page."""
+FAILING_LEAST = 10
+"""Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
+failures. Doubled: later."""
+LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
+
+
+class Look:
+    """What there is at the moment. Each part is read at most once, when it is asked for.
+
+    No read grows with the history or the backlog. `tenants`: only of these; None: of all.
+    """
+
+    def __init__(
+        self,
+        using: str,
+        tenants: Collection[str] | None = None,
+        *,
+        now: datetime | None = None,
+        claims: int = 1,
+        held: Callable[[], list[HeldJobs]] | None = None,
+        busy: Callable[[], Sequence[BusyQueue]] | None = None,
+    ) -> None:
+        """`now`: the database's clock if None. `claims`: how many of each worker are read.
+
+        `held`, `busy`: other ways to read these.
+        """
+        self.using = using
+        self.tenants = tenants
+        self._now = now
+        self._claims = claims
+        self._held = held
+        self._busy = busy
+
+    @cached_property
+    def counts(self) -> JobCounts:
+        """How many jobs there are, up to TOTAL_COUNTED_TO of each kind."""
+        return queries.count_jobs(self.using, most=TOTAL_COUNTED_TO)
+
+    @property
+    def now(self) -> datetime:
+        """When it is."""
+        return self._now or self.counts.read_at
+
+    @cached_property
+    def claims(self) -> dict[int | None, list[RunningClaim]]:
+        """The claims by their workers' ids, the longest of each.
+
+        Read before the workers: that of a claim which is made in between is found all the same.
+        """
+        found: dict[int | None, list[RunningClaim]] = {}
+        for claim in list_running(self.using, most=self._claims):
+            found.setdefault(claim.worker_id, []).append(claim)
+        return found
+
+    @cached_property
+    def workers(self) -> list[Worker]:
+        """All workers, by host."""
+        self.claims  # noqa: B018 - first
+        return list(Worker.objects.using(self.using).order_by("host", "id"))
+
+    @cached_property
+    def states(self) -> list[tuple[WorkerState, Worker]]:
+        """The workers, each with what it does."""
+        return [(state_of(row, self.now, self.jobs_of(row)), row) for row in self.workers]
+
+    def jobs_of(self, worker: Worker) -> int:
+        """Return how many jobs a worker holds."""
+        claims = self.claims.get(worker.pk)
+        return claims[0].of_worker if claims else 0
+
+    @cached_property
+    def strays(self) -> list[RunningClaim]:
+        """Claims of worker processes that have no row any more."""
+        known = {row.pk for row in self.workers}
+        return [
+            claim
+            for worker_id, claims in self.claims.items()
+            if worker_id not in known
+            for claim in claims
+        ]
+
+    @cached_property
+    def duties(self) -> list[DutyReport]:
+        """The maintenance."""
+        return list(list_duties(self.using))
+
+    @cached_property
+    def stuck(self) -> list[StuckQueue]:
+        """Queues whose ready jobs do not start: of `tenants`."""
+        found = queries.list_stuck_queues(
+            self.using, most=VISITED, silent_seconds=SILENT.total_seconds()
+        )
+        return [q for q in found if self.tenants is None or q.tenant in self.tenants]
+
+    @cached_property
+    def lines(self) -> list[StuckLine]:
+        """Lines of held jobs that move no more, of all tenants."""
+        return queries.list_stuck_lines(self.using, most=VISITED)
+
+    @cached_property
+    def held(self) -> list[HeldJobs]:
+        """What gates hold, the longest waits."""
+        return self._held() if self._held is not None else read_held(self.using)
+
+    @cached_property
+    def busy(self) -> Sequence[BusyQueue]:
+        """Queues with ready or active jobs, the longest wait first: of `tenants`."""
+        if self._busy is not None:
+            return self._busy()
+        return queries.list_busy_queues(
+            self.using, most=LISTED, visits=VISITED, active=TOTAL_COUNTED_TO
+        )
+
+    @cached_property
+    def unknown(self) -> list[UnknownJobs]:
+        """Jobs whose tasks no worker knows."""
+        return queries.list_unknown_tasks(self.using, most=VISITED, error_class=UNKNOWN_CLASS)
+
+    @cached_property
+    def failing(self) -> list[FailingTask]:
+        """Tasks that fail."""
+        return list_failing_tasks(
+            self.using,
+            since=self.now - FAILING,
+            least=FAILING_LEAST,
+            share=FAILING_SHARE,
+            most=NAMED,
+        )
+
+    @cached_property
+    def deaths(self) -> list[Death]:
+        """Workers that died lately."""
+        return list_deaths(self.using, self.now - FAILING)
+
+    @cached_property
+    def unserved(self) -> list[tuple[str | None, str]]:
+        """Queues without ready jobs that no worker takes, while workers run; tenant None: any."""
+        going_on = [row for state, row in self.states if state not in LEAVING_OR_SILENT]
+        if not going_on:
+            return []
+        takers = Takers.of(row for row in going_on if row.role != Role.RUNNER)
+        ready = {(queue.tenant, queue.name) for queue in self.stuck}
+        found = untaken_queues(self.using, takers, most=VISITED)
+        return [queue for queue in found if queue not in ready]
+
+    @cached_property
+    def connections(self) -> tuple[int, int]:
+        """The connections that the server allows, and those that the workers may open."""
+        return (0, 0) if get_settings().pooler else connection_budget(self.using)
