@@ -43,6 +43,7 @@ from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import add as add_task
 from tests.testapp.tasks import noop
 
+NEEDS = "alerts http schedules"
 pytestmark = pytest.mark.django_db
 DELIVER = "django_tenantqueue.alerts.deliver"
 OWN = (

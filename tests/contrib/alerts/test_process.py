@@ -24,6 +24,7 @@ from tests.process.receivers import SECRET, HttpReceiver, Mailbox, http_receiver
 from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import fail_for_good, noop
 
+NEEDS = "schedules"
 SOON = {
     "ALERT_INTERVAL": 0.3,
     "BACKOFF_BASE": 0.1,
