@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.models import Job
 from tests.contrib import functions
+
+pytestmark = pytest.mark.django_db
 
 
 def test_function_is_routed_unless_its_call_names_another_queue():

@@ -9,6 +9,7 @@ from django_tenantqueue.contrib.schedules import firing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.testing import run_pending
 from tests.contrib.test_otel import Spans, ids, links
+from tests.contrib.test_otel import exporter as exporter
 from tests.contrib.test_otel import provider as provider
 from tests.contrib.test_otel import spans as spans
 from tests.testapp.tasks import noop
