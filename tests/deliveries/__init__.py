@@ -1,0 +1,1 @@
+"""An app of a project that adds to the queue: the example of docs/howto/own-apps.md."""
