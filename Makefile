@@ -28,6 +28,10 @@ demo: $(VENV)/.demo ## Run the example project on real data; ARGS=--once runs a 
 test: $(VENV)/.test $(VENV)/.demo ## Run every test, two files at a time; ARGS go to pytest
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
+.PHONY: suites
+suites: $(VENV)/.test $(VENV)/.demo ## Run the core's tests without optional apps, and each app's with what it needs; ARGS go to pytest
+	@$(PYTHON) -m tests.suites -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
 .PHONY: coverage
 coverage: $(VENV)/.test $(VENV)/.demo ## Run every test and show the lines that none of them reached
 	@$(PYTHON) -m pytest --cov --cov-report=term $(ARGS)
@@ -88,7 +92,8 @@ screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of
 full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 200 cuts of the network, 50,000 details, 200 sessions, 200 kills, Celery's chaos (about 50 minutes)
 	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_cuts.py \
 		tests/process/test_monitors.py \
-		tests/process/test_sessions.py tests/process/test_celery.py $(ARGS)
+		tests/process/test_sessions.py tests/contrib/celery/test_process.py $(ARGS)
+	@$(MAKE) --no-print-directory suites
 
 .PHONY: clean
 clean: ## Stop the embedded PostgreSQL and remove everything that make has made

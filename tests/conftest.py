@@ -1,11 +1,14 @@
 """The database under all tests, and what a skipped test means in CI."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
 import pytest
+from django.apps import apps
 from django.db import connections
 from django.test import TransactionTestCase
 
@@ -13,6 +16,7 @@ from django_tenantqueue import features
 from django_tenantqueue.features import Feature
 from example_project.postgres import database
 from tests.servers import SETTINGS
+from tests.suites import app_path, needs
 from tests.tables import empty_tables
 from tests.timing import RERUN_WHEN_LATE
 
@@ -20,11 +24,9 @@ from tests.timing import RERUN_WHEN_LATE
 # A missing program is no reason there.
 ALLOWED_REASONS = ("Django", "PostgreSQL", "Python", "root only")
 
-FIRST = (
-    "tests/queries/", "tests/process/", "tests/audit/", "tests/browser/", "tests/example/",
-    "tests/concurrency/",
-)  # fmt: skip
-TESTS_THAT_WAIT = ("tests/concurrency/", "tests/process/", "tests/worker/")
+FIRST = ("queries", "process", "audit", "browser", "example", "concurrency")
+TESTS_THAT_WAIT = ("concurrency", "process", "worker")
+KIND = re.compile(r"tests/(?:contrib/\w+/test_)?([a-z]+)")
 
 
 @pytest.fixture(scope="session")
@@ -56,16 +58,28 @@ def database_url(server_url: str, django_db_setup: None) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out tests that need an optional app which is not installed."""
+    missing = not all(apps.is_installed(app_path(app)) for app in needs(collection_path))
+    return missing or None
+
+
+def kind_of(item: pytest.Item) -> str:
+    """Return the folder of a test of the core; those of an app are named like folders."""
+    found = KIND.match(item.nodeid)
+    return found[1] if found else ""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the plans, which other tests would leave statistics for, and the longest files.
 
     A long file that begins late runs on alone at the end. Where tests wait for something, those
     that were late are run again, unless --reruns is given.
     """
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
+    items.sort(key=lambda item: [kind_of(item) != kind for kind in FIRST])
     if config.getoption("reruns", None) is None:
         for item in items:
-            if item.nodeid.startswith(TESTS_THAT_WAIT):
+            if kind_of(item) in TESTS_THAT_WAIT:
                 item.add_marker(RERUN_WHEN_LATE)
 
 

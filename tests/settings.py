@@ -2,9 +2,14 @@
 
 The database is DATABASE_URL. Without it, tests/conftest.py starts an embedded server and fills
 in its address; nothing here starts one, since linters load these settings too.
+
+OPTIONAL_APPS names the apps of django_tenantqueue.contrib, separated by spaces. Without it all are
+installed.
 """
 
 import environ
+
+from tests.suites import OPTIONAL_APPS, app_path
 
 env = environ.Env()
 
@@ -28,15 +33,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django_tenantqueue",
-    "django_tenantqueue.contrib.alerts",
-    "django_tenantqueue.contrib.api",
-    "django_tenantqueue.contrib.celery",
-    "django_tenantqueue.contrib.fireworq",
-    "django_tenantqueue.contrib.http",
-    "django_tenantqueue.contrib.prometheus",
-    "django_tenantqueue.contrib.retention",
-    "django_tenantqueue.contrib.routing",
-    "django_tenantqueue.contrib.schedules",
+    *(app_path(app) for app in env.str("OPTIONAL_APPS", " ".join(OPTIONAL_APPS)).split()),
     "tests.testapp",
 ]
 MIDDLEWARE = [

@@ -16,10 +16,8 @@ from django.db.utils import OperationalError
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
-from django_tenantqueue import checks, task
+from django_tenantqueue import checks
 from django_tenantqueue.calls import sources
-from django_tenantqueue.contrib.http import http_job
-from django_tenantqueue.contrib.schedules.checks import check_schedules
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries import pooler
 from tests.databases import SQLITE, other_database, settings_of, url_of_schema
@@ -124,8 +122,6 @@ def test_cache_is_warned_of_when_other_processes_do_not_see_it():
         {"TENANT_RESOLVER": "os.sep"},
         {"TENANT_RESOLVER": "os.path.join"},
         {"WRAPPERS": ["decimal.Decimal"]},
-        {"HTTP_SECRETS": "tests.nowhere.secrets_of"},
-        {"HTTP_TENANT_HOSTS": "tests.sample_tasks.nothing"},
     ],
     ids=str,
 )
@@ -247,7 +243,7 @@ def test_queue_is_warned_of_when_its_executor_is_not_in_the_settings():
 
 
 def test_coroutine_task_is_found_when_a_wrapper_may_not_surround_it(monkeypatch):
-    monkeypatch.setattr(sources, "_tasks", {"a": tasks.noop, "b": tasks.async_noop, "c": http_job})
+    monkeypatch.setattr(sources, "_tasks", {"a": tasks.noop, "b": tasks.async_noop})
     assert checks.check_coroutines() == []
 
     with override_settings(TENANTQUEUE={"WRAPPERS": ["tests.sample_tasks.noting_wrapper"]}):
@@ -377,14 +373,3 @@ def test_transaction_pooler_is_found_when_it_is_not_declared(monkeypatch):
         assert found(checks.check_database, databases=["default"]) == []
     with pytest.raises(CommandError, match="POOLER"):
         call_command("runworker", burst=True)
-
-
-def test_schedule_of_a_task_is_checked(monkeypatch: Any) -> None:
-    monkeypatch.setattr(sources, "_tasks", dict(sources.registered_tasks()))
-    assert check_schedules() == []
-    task(name="tests.wrong", schedule="30 3 * *")(lambda: None)
-
-    (found,) = check_schedules()
-
-    assert found.id == "tenantqueue.E010"
-    assert "is not a cron expression" in found.msg

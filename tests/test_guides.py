@@ -28,6 +28,7 @@ from django_tenantqueue.states import State
 from django_tenantqueue.testing import run_pending
 from tests.factories import make_job
 
+NEEDS = "celery http schedules"
 ROOT = Path(__file__).parents[1]
 HOWTO = ROOT / "docs/howto"
 

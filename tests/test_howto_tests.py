@@ -24,6 +24,7 @@ from django_tenantqueue import task
 from django_tenantqueue.calls.sources import registered_tasks
 from django_tenantqueue.pytest_plugin import eager_jobs, run_jobs, tenantqueue  # noqa: F401
 
+NEEDS = "schedules"
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/howto/tests.md").read_text()
 SNIPPETS = [

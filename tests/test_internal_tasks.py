@@ -35,7 +35,7 @@ from django_tenantqueue.status.task_names import is_known
 from django_tenantqueue.testing import run_pending
 from tests.admin.conftest import operator as operator
 from tests.admin.conftest import text_of, url_of
-from tests.admin.test_schedules import add, due, edit
+from tests.contrib.schedules.test_admin import add, due, edit
 from tests.contrib.schedules.test_importbeat import beat as beat
 from tests.contrib.schedules.test_importbeat import cron
 from tests.contrib.schedules.test_importbeat import row as beat_row
@@ -43,6 +43,7 @@ from tests.factories import make_jobs, make_queue, states_of
 from tests.testapp.tasks import add as add_task
 from tests.testapp.tasks import noop
 
+NEEDS = "alerts http schedules"
 pytestmark = pytest.mark.django_db
 DELIVER = "django_tenantqueue.alerts.deliver"
 OWN = (

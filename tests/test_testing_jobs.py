@@ -11,8 +11,6 @@ from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
 from django_tenantqueue import Unique, delay, task
-from django_tenantqueue.contrib.schedules.models import Schedule
-from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.testing import (
@@ -278,24 +276,6 @@ class TestTravel:
         assert len(run_pending()) == 1
         with travel(120):
             assert len(run_pending()) == 1
-
-    def test_schedule_fires_once_when_its_tick_has_come(self):
-        row = make_schedule("nightly", add, "0 3 * * *", args=[1])
-        tick = row.next_at
-
-        assert run_pending() == []
-        with travel(tick):
-            assert [job.name for job in run_pending()] == [add.name]
-            assert run_pending() == []
-        row.refresh_from_db()
-        assert row.next_at == tick + timedelta(days=1)
-
-    def test_missed_ticks_follow_the_schedules_rule(self):
-        make_schedule("each", add, "0 3 * * *", args=[1], catch_up=Schedule.CatchUp.ALL)
-        make_schedule("skipped", noop, "0 3 * * *")
-
-        with travel((timezone.now() + timedelta(days=3)).replace(hour=12)):
-            assert [job.name for job in run_pending()] in ([add.name] * 3, [add.name] * 4)
 
     def test_clock_is_that_of_django_and_the_database(self):
         then = datetime(2040, 5, 6, tzinfo=UTC)

@@ -26,6 +26,7 @@ from tests.site import label_of
 from tests.testapp.models import Report
 from tests.testapp.tasks import add, echo, fail, noop, tell_monitor
 
+NEEDS = "api fireworq"
 POSTGRESQL = {"ENGINE": "django.db.backends.postgresql"}
 OURS = "django_tenantqueue.routers.TenantQueueRouter"
 REFUSING = "tests.test_two_databases.RefusingRouter"

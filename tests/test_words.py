@@ -274,11 +274,6 @@ def test_times_of_a_schedule_are_copied_and_pickled(when):
     assert copy(when) == pickle.loads(pickle.dumps(when)) == replace(when) == when
 
 
-def test_several_schedules_of_a_task_are_answered_with_where_they_go():
-    with pytest.raises(InvalidOption, match="a task declares one schedule"):
-        task(name="tests.foreign", schedule=[Every(hours=1)])(lambda: None)
-
-
 def test_task_with_self_names_the_running_job():
     @task(name="tests.bound")
     def bound(self, number): ...

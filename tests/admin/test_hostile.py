@@ -14,6 +14,7 @@ from tests.factories import make_duty, make_job, make_worker
 from .conftest import url_of
 from .test_visible_tenants import FLEET, addresses, body, fill
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 HOSTILE = "a'b\"><script>boom()</script>&lt;i>%s%(x)s{0}{{x}}\\<!--"
 RAW = ("<script>boom", '"><script', "'b\">")

@@ -19,6 +19,7 @@ from tests.site import model_of
 from .conftest import text_of, url_of
 from .test_visible_tenants import FLEET, LISTS, Rows, body, fill
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 LOOKUPS = (
     *("", "__exact", "__startswith", "__contains", "__regex", "__gt", "__lt", "__in", "__range"),

@@ -21,6 +21,7 @@ from tests.site import models_of_ours
 from .conftest import url_of
 from .test_visible_tenants import FLEET, LISTS, OURS, Rows, fill
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 STATIC = Path(django_tenantqueue.__file__).parent / "static/django_tenantqueue"
 

@@ -24,6 +24,7 @@ from tests.factories import make_duty, make_worker
 
 from .conftest import url_of
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 
 NOBODY = frozenset({"nobody"})

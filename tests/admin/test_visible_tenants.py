@@ -51,6 +51,7 @@ from tests.testapp.tasks import noop
 from .conftest import text_of, url_of
 from .forms import form_values, say_yes
 
+NEEDS = "alerts api fireworq retention routing schedules"
 pytestmark = pytest.mark.django_db
 Operator = Callable[..., Client]
 OURS, THEIRS = "acme", "zebra"

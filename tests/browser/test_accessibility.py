@@ -25,6 +25,7 @@ from tests.factories import make_duty, make_job, make_jobs, make_queue, make_wor
 from tests.site import admin_path
 from tests.testapp.tasks import noop
 
+NEEDS = "alerts api routing"
 pytestmark = pytest.mark.django_db(transaction=True)
 OpenPage = Callable[..., Page]
 ADMIN = "/admin/tenantqueue/"

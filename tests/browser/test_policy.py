@@ -13,6 +13,7 @@ from tests.factories import make_job, make_jobs, make_queue
 
 from .test_accessibility import ADMIN, fill
 
+NEEDS = "alerts api routing"
 pytestmark = pytest.mark.django_db(transaction=True)
 OpenPage = Callable[..., Page]
 POLICY = "default-src 'self'"

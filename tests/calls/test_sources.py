@@ -10,10 +10,7 @@ from django.test import override_settings
 
 from django_tenantqueue import delay
 from django_tenantqueue.calls.sources import describe_named, resolve
-from django_tenantqueue.contrib.schedules.operations import make_schedule, run_schedules
 from django_tenantqueue.exceptions import NotAllowed
-from django_tenantqueue.models import Job
-from django_tenantqueue.testing import run_pending
 from tests import listed_code
 
 CODE = "tests.listed_code"
@@ -110,30 +107,6 @@ def test_attribute_of_a_listed_class_is_refused_when_it_is_no_method_of_it(name:
 def test_inherited_method_of_a_listed_class_is_allowed() -> None:
     assert resolve("class", f"{CODE}:Machine", "named")[0]() == "Machine"
     assert resolve("class", f"{CODE}:Machine", "fixed")[0]() == "fixed"
-
-
-@PATTERN
-@pytest.mark.django_db
-def test_shell_is_not_reached_by_a_schedule() -> None:
-    row = make_schedule("nightly", f"{CODE}:os.system", "0 3 * * *", args=["true"])
-
-    with pytest.raises(NotAllowed, match=r"it is posix\.system, which matches no pattern"):
-        run_schedules([row.pk])
-
-    assert not Job.objects.exists()
-
-
-@pytest.mark.django_db
-def test_job_is_refused_by_the_worker_when_the_pattern_does_not_allow_it() -> None:
-    with override_settings(TENANTQUEUE={"CALLABLES": [f"{CODE}.os.system"]}):
-        row = make_schedule("nightly", f"{CODE}:os.system", "0 3 * * *", args=["true"])
-        (job,) = run_schedules([row.pk])
-    with PATTERN:
-        run_pending()
-
-    job.refresh()
-    assert (job.state, job.attempt) == ("error", 1)
-    assert job.last_error["class"].endswith(".NotAllowed")
 
 
 @pytest.mark.parametrize(

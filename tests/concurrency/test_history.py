@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test import override_settings
 
-from django_tenantqueue.contrib.retention.operations import make_rule
-from django_tenantqueue.contrib.retention.pruning import Pruner
 from django_tenantqueue.models import ConcurrentJobMonitor, Job
 from django_tenantqueue.operations import history, maintain
 from django_tenantqueue.operations.monitor_control import cancel_monitor
@@ -275,22 +273,3 @@ def test_tables_that_are_not_ours_are_left_alone_when_they_are_attached():
                 assert maintain.drop_history("default") == []
         finally:
             cursor.execute("DROP TABLE tenantqueue_job_history_archive")
-
-
-def test_pruning_passes_over_a_job_that_an_operator_is_bringing_back(open_connection):
-    make_rule(keep_days=1)
-    queue = make_queue()
-    held = make_job(queue, state="error")
-    make_job(queue, state="error")
-    later = datetime.now(UTC) + timedelta(days=2)
-    other = open_connection()
-    pruner = Pruner()
-
-    with other.transaction():
-        other.execute("SELECT FROM tenantqueue_job_history WHERE id = %s FOR UPDATE", [held.pk])
-        pruner.begin("default", later)
-        while pruner.place is not None:
-            pruner.step("default", later)
-
-    assert set(Job.objects.values_list("pk", flat=True)) == {held.pk}
-    assert pruner.removed["keep_days"] == 1

@@ -32,7 +32,6 @@ from django_tenantqueue.contrib.django_tasks.framework import (
     task_finished,
     task_started,
 )
-from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.exceptions import UnknownQueue, UnknownTask
 from django_tenantqueue.models import Job, TaskControl
 from django_tenantqueue.operations.again import enqueue_again
@@ -657,17 +656,6 @@ def test_task_control_pauses_the_function():
     assert [str(job.pk) for job in run_pending()] == [runs.id]
     waits.refresh()
     assert waits.status == TaskResultStatus.READY
-
-
-def test_function_is_routed_unless_its_call_names_another_queue():
-    Routing.objects.create(pattern="tests.contrib.functions.*", queue="heavy")
-    results = [
-        functions.echo.enqueue(1),
-        functions.echo.using(priority=5).enqueue(1),
-        functions.echo.using(queue_name="default").enqueue(1),
-    ]
-    jobs = [Job.objects.select_related("queue").get(pk=result.id) for result in results]
-    assert [job.queue.name for job in jobs] == ["heavy", "heavy", "default"]
 
 
 def test_task_is_found_by_its_path(monkeypatch: pytest.MonkeyPatch):

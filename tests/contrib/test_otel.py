@@ -13,12 +13,9 @@ from typing import Any
 import pytest
 from django.test import override_settings
 from django.urls import reverse
-from django.utils import timezone
 
 from django_tenantqueue import Unique, current_job, task
 from django_tenantqueue.calls import tracing
-from django_tenantqueue.contrib.schedules import firing
-from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import QueueFull
 from django_tenantqueue.execution.current_job import RunningJob
 from django_tenantqueue.execution.run import run_async, run_sync
@@ -437,19 +434,6 @@ def test_job_that_is_enqueued_again_belongs_to_the_new_enqueue(spans: Spans):
 
     _, second = spans("send")
     assert links(spans("process")[1]) == [ids(second)]
-
-
-@pytest.mark.django_db
-def test_tick_of_a_schedule_is_an_enqueue(spans: Spans):
-    row = Schedule(task=noop.name, tenant="acme")
-
-    firing.enqueue_tick("default", row, timezone.now())
-    run_pending()
-
-    (sent,) = spans("send")
-    (processed,) = spans("process")
-    assert sent.parent is None
-    assert links(processed) == [ids(sent)]
 
 
 @pytest.mark.django_db

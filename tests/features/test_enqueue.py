@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
-from django.core.checks.registry import registry
 from django.test import override_settings
 
-from django_tenantqueue import ConcurrentJobMonitor, Every, delay, features, task
+from django_tenantqueue import ConcurrentJobMonitor, delay, features, task
 from django_tenantqueue.calls import sources
 from django_tenantqueue.calls.call import Call
 from django_tenantqueue.calls.options import Options
 from django_tenantqueue.calls.sources import RegisteredTask
-from django_tenantqueue.contrib.schedules.checks import check_schedules
 from django_tenantqueue.exceptions import InvalidOption, Unsupported
 from django_tenantqueue.features import Feature
 from django_tenantqueue.models import Job
@@ -163,31 +159,9 @@ def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks:
         task(name="tests.wrong", color="red")(lambda: None)
 
 
-def test_schedule_is_an_option_of_its_app(own_tasks: None) -> None:
-    declared = task(name="tests.nightly", schedule=Every(hours=1))(lambda: None)
-
-    assert declared.extra == {"schedule": Every(hours=1)}
-    assert check_schedules in registry.registered_checks
-
-
 def test_schedule_says_which_app_it_needs(nothing_installed: None, own_tasks: None) -> None:
     with pytest.raises(
         Unsupported, match=r"schedule= needs django_tenantqueue\.contrib\.schedules in INSTALLED"
     ):
         task(name="tests.nightly", schedule="30 3 * * *")(lambda: None)
     assert task(name="tests.plain")(lambda: None).extra == {}
-
-
-def test_task_with_a_schedule_is_declared_among_models_and_without_celery() -> None:
-    code = (
-        "import sys; from django.conf import settings; settings.configure("
-        "INSTALLED_APPS=['tests.features.early', 'django_tenantqueue', "
-        "'django_tenantqueue.contrib.schedules'], USE_TZ=True); "
-        "import django; django.setup(); from tests.features.early.models import nightly; "
-        "print(nightly.extra['schedule'].expression, 'celery' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, check=False, text=True
-    )
-
-    assert (done.stderr, done.stdout) == ("", "30 3 * * * False\n")

@@ -203,4 +203,4 @@ def test_pages_of_features_stand_beside_those_of_the_core(install: Install) -> N
 
     names = [pattern.name for pattern in made_anew("django_tenantqueue.web.urls").urlpatterns]
 
-    assert names == ["metrics", "own", "statuses", "status"]
+    assert names[-3:] == ["own", "statuses", "status"]

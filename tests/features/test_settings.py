@@ -13,7 +13,6 @@ from django.test import override_settings
 
 from django_tenantqueue import checks, conf, features
 from django_tenantqueue.conf import get_settings, read_settings, settings_of
-from django_tenantqueue.contrib.http.settings import HttpSettings
 from django_tenantqueue.exceptions import InvalidOption, UnknownQueue
 from django_tenantqueue.features import Feature
 from django_tenantqueue.settings import Settings, setting
@@ -99,18 +98,19 @@ def test_known_keys_are_all_of_them_when_one_is_unknown(install):
 
 
 def test_values_are_none_when_the_feature_is_not_installed(install):
+    install()
+
+    with pytest.raises(LookupError, match=r"features\.test_settings belongs to no app in INSTALL"):
+        settings_of(ParcelSettings)
+
+
+@override_settings(TENANTQUEUE={"COLOUR": 3, "DEFAULT_QUEUE": "mail", "PARCEL_WEIGHT": 7})
+def test_own_keys_alone_are_read_while_django_starts(install, monkeypatch):
     install(Parcels())
-
-    with pytest.raises(LookupError, match=r"contrib\.http\.settings belongs to no app in INSTALL"):
-        settings_of(HttpSettings)
-
-
-@override_settings(TENANTQUEUE={"COLOUR": 3, "DEFAULT_QUEUE": "mail", "HTTP_TIMEOUT": 7})
-def test_own_keys_alone_are_read_while_django_starts(monkeypatch):
     monkeypatch.setattr(apps, "ready", False)
 
     assert get_settings().default_queue == "mail"
-    assert settings_of(HttpSettings).http_timeout == 7.0
+    assert settings_of(ParcelSettings).parcel_weight == 7.0
     monkeypatch.setattr(apps, "ready", True)
     with pytest.raises(InvalidOption, match="COLOUR"):
         get_settings()
@@ -137,12 +137,6 @@ def test_queue_of_a_feature_is_made_when_queues_are_strict(install):
     add.using(tenant="acme", queue="heavy").delay(1, 2)
     with pytest.raises(UnknownQueue):
         add.using(tenant="acme", queue="alerts").delay(1, 2)
-
-
-@pytest.mark.django_db(transaction=True)
-@override_settings(TENANTQUEUE={"STRICT_QUEUES": True, "ALERT_QUEUE": "news"})
-def test_queue_of_alerts_is_made_when_queues_are_strict():
-    add.using(tenant="acme", queue="news").delay(1, 2)
 
 
 def test_settings_are_read_again_when_other_apps_are_installed():

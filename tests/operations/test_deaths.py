@@ -9,9 +9,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule
 from django_tenantqueue.models import Change, Job, Worker
 from django_tenantqueue.operations.rescue import DeathReport, rescue_worker
 from django_tenantqueue.states import State
@@ -78,16 +75,3 @@ def test_page_of_a_job_names_the_worker_that_died_with_it(admin_client: Client) 
     page = text_of(admin_client.get(url_of("job", "change", other.pk)))
     assert f"worker {worker.pk + 1}, which has ended" in page
     assert death_of("default", worker.pk + 1) is None
-
-
-def test_rule_opens_an_alert_of_a_worker_that_died() -> None:
-    make_alert_rule("dead", "worker_died", range_minutes=30, log=True)
-    make_dead(crashed=True)
-
-    check_rules("default")
-
-    (alert,) = Alert.objects.all()
-    assert (alert.label, alert.text) == ("web-1:7 (host-3)", f"The worker has died: {CAUSE}.")
-    Change.objects.update(made_at=timezone.now() - timedelta(minutes=32))
-    check_rules("default", timezone.now() + timedelta(minutes=1))
-    assert Alert.objects.get().resolved_at is not None

@@ -40,6 +40,7 @@ from django_tenantqueue.testing import run_pending
 from tests.factories import make_job, make_jobs, make_queue, state_of
 from tests.testapp.tasks import noop
 
+NEEDS = "alerts api fireworq prometheus retention routing schedules"
 pytestmark = pytest.mark.django_db
 TENANTS = ["acme", "a/b", "a\\", 'O\'Neill "%s" {x}', "x' OR '1'='1", "%", "_", "<script>", "客户"]
 

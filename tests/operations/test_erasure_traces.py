@@ -38,6 +38,7 @@ from tests.testapp.tasks import add, noop
 
 from .test_erasure import fill
 
+NEEDS = "alerts api fireworq prometheus retention routing schedules"
 pytestmark = pytest.mark.django_db
 TENANT = "Zwergfink „\\GmbH“"
 PLANTED = "Erika Mustermann"

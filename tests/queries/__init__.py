@@ -1,0 +1,1 @@
+NEEDS = "api fireworq prometheus retention routing schedules"

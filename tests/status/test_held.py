@@ -10,10 +10,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from django_tenantqueue.contrib.alerts.check import check_rules
-from django_tenantqueue.contrib.alerts.models import Alert
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule
-from django_tenantqueue.contrib.prometheus.reads import read_metrics
 from django_tenantqueue.gates import ORDER, gate_key
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.states import State
@@ -105,28 +101,6 @@ def test_queuestatus_names_the_first_held_job(
 
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("held by")]
     assert line.split("  ")[-1] == f"the first for 1 h: {CAUSES[gate]}, acme / reports"
-
-
-def test_metrics_have_the_oldest_of_each_gate(gate: str) -> None:
-    read = read_metrics("default").held_wait_seconds
-
-    assert read.pop(gate) == pytest.approx(61 * 60, abs=30)
-    assert set(read.values()) == {0.0}
-
-
-def test_rule_opens_an_alert_of_held_jobs(gate: str) -> None:
-    make_alert_rule("held", "jobs_held", threshold=600, log=True)
-    make_alert_rule("elsewhere", "jobs_held", tenant="globex", threshold=600, log=True)
-    make_alert_rule("later", "jobs_held", threshold=2 * 3600, log=True)
-
-    check_rules("default")
-
-    found = [(alert.label, alert.text) for alert in Alert.objects.all()]
-    said = f"Jobs are held by {CAUSES[gate]}. The first one waits for 1 h 1 min."
-    label = f"acme / reports: {CAUSES[gate].split(' ')[0]}"
-    if gate == "exclusive":
-        label = "acme / reports: unique key"
-    assert found == ([(label, said)] if gate in LATE else [])
 
 
 def test_held_jobs_that_are_young_are_no_trouble() -> None:

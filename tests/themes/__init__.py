@@ -1,0 +1,1 @@
+NEEDS = "alerts api retention routing schedules"

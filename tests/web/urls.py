@@ -39,7 +39,6 @@ def show_list(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("jobs/", include("django_tenantqueue.web.urls")),
-    path("fireworq/", include("django_tenantqueue.contrib.fireworq.urls")),
     path("each/", show_each),
     path("list/", show_list),
 ]

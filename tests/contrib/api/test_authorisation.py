@@ -22,6 +22,7 @@ from tests.factories import make_job, make_queue
 
 from .conftest import EVERY, ApiClient
 
+NEEDS = "routing schedules"
 pytestmark = pytest.mark.django_db
 TASK = "tests.testapp.tasks.noop"
 BODIES = {

@@ -34,6 +34,7 @@ from tests.factories import make_job, make_jobs, make_queue
 
 from .conftest import SETTINGS
 
+NEEDS = "routing schedules"
 CHECKS = (
     not_a_server_error,
     status_code_conformance,

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.utils import timezone
 
-from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.models import Job, TenantQueue
 from django_tenantqueue.queries import enqueue as queries
 
-from .conftest import EVERY, SETTINGS, ApiClient
+from .conftest import SETTINGS, ApiClient
 
 JOB = {"task": "tests.testapp.tasks.add", "args": [1]}
 
@@ -115,16 +114,3 @@ def test_clients_make_so_many_queues_of_a_tenant_in_a_day(
 
     TenantQueue.objects.update(created_at=timezone.now() - timedelta(days=1, seconds=1))
     assert wide.post("/jobs", {**JOB, "queue": "new"}).status_code == 201
-
-
-@pytest.mark.django_db
-def test_fireworq_client_makes_no_more_queues_than_others(wide: ApiClient) -> None:
-    wide.post("/jobs/batch", batch(29))
-    _row, secret = create_token("f", tenant="acme", scopes=EVERY)
-
-    def put(name: str) -> int:
-        headers = {"Authorization": f"Bearer {secret}"}
-        with override_settings(ROOT_URLCONF="tests.web.urls"):
-            return Client().put(f"/fireworq/queue/{name}", "{}", headers=headers).status_code
-
-    assert [put("a"), put("b"), put("a"), put("q1")] == [200, 429, 200, 200]

@@ -13,6 +13,7 @@ from tests.testapp.tasks import noop
 
 from .conftest import ApiClient
 
+NEEDS = "routing"
 pytestmark = pytest.mark.django_db
 PATH = "/routings/tests.*"
 

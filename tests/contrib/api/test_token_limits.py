@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from django.test import Client
 
-from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.models import ConcurrentJobMonitor, Job, TenantQueue
 from tests.factories import make_job, make_queue
 from tests.testapp.tasks import noop
 
-from .conftest import EVERY, ApiClient
+from .conftest import ApiClient
 
+NEEDS = "routing schedules"
 pytestmark = pytest.mark.django_db
 JOB = {"task": "tests.testapp.tasks.add", "args": [1]}
 
@@ -105,20 +103,3 @@ def test_queues_are_those_of_the_token_wherever_one_is_given(
     assert statuses(api, "mine") == [403] * 3
     assert statuses(usual, "invented") == [422, 422, 404]
     assert Routing.objects.get().queue == "mail"
-
-
-@pytest.mark.urls("tests.web.urls")
-def test_fireworq_client_puts_and_routes_to_queues_of_its_token(settings: Any) -> None:
-    _row, secret = create_token("f", tenant="acme", scopes=EVERY, queues=["mail*"])
-    settings.ROOT_URLCONF = "tests.web.urls"
-
-    def put(path: str, body: str) -> int:
-        headers = {"Authorization": f"Bearer {secret}"}
-        return Client().put(f"/fireworq{path}", body, headers=headers).status_code
-
-    assert put("/queue/mail-2", "{}") == 200
-    assert put("/queue/other", "{}") == 403
-    make_queue("acme", "mine")
-    assert put("/routing/a", '{"queue_name": "mail-2"}') == 200
-    assert put("/routing/a", '{"queue_name": "mine"}') == 403
-    assert names() == {"mail-2", "mine"}

@@ -1,5 +1,9 @@
-"""The API under a path of a project's choice."""
+"""The API under a path of a project's choice, and the admin."""
 
+from django.contrib import admin
 from django.urls import include, path
 
-urlpatterns = [path("api/", include("django_tenantqueue.contrib.api.urls"))]
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/", include("django_tenantqueue.contrib.api.urls")),
+]

@@ -26,7 +26,7 @@ from django_tenantqueue.testing import run_commit_hooks, run_pending
 from tests.factories import make_job, make_jobs, make_queue, make_worker, states_of
 from tests.testapp.tasks import fail, noop
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.web.urls")]
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.contrib.fireworq.urls")]
 
 HTTP_JOB = "django_tenantqueue.http.http_job"
 URL = "http://worker.example/work"

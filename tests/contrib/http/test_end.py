@@ -16,12 +16,10 @@ from django.utils import timezone
 
 from benchmarks.receiver import Reply
 from django_tenantqueue import ConcurrentJobMonitor, task
-from django_tenantqueue.contrib.routing.operations import set_routing
 from django_tenantqueue.exceptions import InvalidArgument, InvalidOption
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import control
 from django_tenantqueue.testing import eager, run_pending
-from tests.factories import make_queue
 from tests.testapp.tasks import add, fail, noop
 
 from .conftest import LOCAL, Endpoint
@@ -176,16 +174,6 @@ def test_it_goes_with_what_else_follows_and_with_bulk_and_monitors(endpoint: End
     run_pending()
 
     assert [message["type"] for message in posted(endpoint)] == ["job.success"] * 5
-
-
-def test_it_is_routed_like_other_jobs(endpoint: Endpoint) -> None:
-    make_queue("acme", "callbacks")
-    set_routing(POST_END, "callbacks", tenant="acme")
-
-    noop.using(tenant="acme", callback_url=endpoint.url).delay()
-    run_pending()
-
-    assert Job.objects.get(name=POST_END).queue.name == "callbacks"
 
 
 @task(name="tests.end.declared", callback_url="https://hooks.example/x")

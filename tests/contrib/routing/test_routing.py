@@ -20,8 +20,6 @@ from django_tenantqueue.contrib.routing.operations import (
     tune_routing,
 )
 from django_tenantqueue.contrib.routing.routes import Routes
-from django_tenantqueue.contrib.schedules.firing import enqueue_tick
-from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.exceptions import InvalidOption, QueueRetired, UnknownQueue
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations.again import enqueue_again
@@ -109,10 +107,9 @@ def test_all_ways_to_enqueue_by_name_are_routed() -> None:
     named = ConcurrentJobMonitor.objects.start(
         "n", [routed.call()], tenant="acme", parallel=1, queue=queue.name
     )
-    tick = enqueue_tick("default", Schedule(task="tests.routed", tenant="acme"), queue.created_at)
 
     assert queue_names(many) == ["heavy", "heavy"]
-    assert gated.queue.name == tick.queue.name == "heavy"
+    assert gated.queue.name == "heavy"
     assert queue_names(monitor_jobs(detail)) == ["heavy", "heavy"]
     assert queue_names(monitor_jobs(named)) == ["session", "session"]
 
@@ -141,14 +138,6 @@ def test_job_that_is_enqueued_again_keeps_its_queue() -> None:
     route("*", "heavy")
 
     assert enqueue_again(Job.objects.get(pk=job.pk), (), {}).queue.name == "declared"
-
-
-def test_schedule_that_names_a_queue_is_not_routed() -> None:
-    queue = make_queue("acme", "nightly")
-    route("*", "heavy")
-    row = Schedule(task="tests.routed", tenant="acme", queue="nightly")
-
-    assert enqueue_tick("default", row, queue.created_at).queue_id == queue.pk
 
 
 def test_routing_is_set_changed_listed_and_removed() -> None:

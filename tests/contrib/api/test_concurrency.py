@@ -15,6 +15,7 @@ from django_tenantqueue.models import Job
 from tests.process.workers import wait_until
 from tests.testapp.tasks import noop
 
+pytestmark = pytest.mark.django_db(transaction=True)
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
     "AND query LIKE '%tenantqueue_idempotencykey%' AND pid <> pg_backend_pid()"

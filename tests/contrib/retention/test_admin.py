@@ -11,10 +11,9 @@ from django.urls import reverse
 from django_tenantqueue.contrib.retention.models import RetentionRule
 from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.models import Job
+from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values
 from tests.factories import made_changes, make_job
-
-from .conftest import text_of, url_of
-from .forms import form_values
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue_retention/retentionrule/"

@@ -8,9 +8,8 @@ from django.test import Client, override_settings
 from django_tenantqueue.contrib.api.models import ApiToken
 from django_tenantqueue.contrib.api.tokens import authenticate, create_token
 from django_tenantqueue.models import Change
-
-from .conftest import url_of
-from .forms import form_values, say_yes
+from tests.admin.conftest import url_of
+from tests.admin.forms import form_values, say_yes
 
 pytestmark = pytest.mark.django_db
 ADDED = {

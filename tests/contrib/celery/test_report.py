@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 from django_tenantqueue.contrib.celery.report import Report, make_report, project_files
 from django_tenantqueue.contrib.celery.report_names import SECTIONS, TABLES, anchor
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROJECT = ROOT / "tests/celery_project"
 
 

@@ -17,10 +17,9 @@ from django_tenantqueue.contrib.prometheus.serve import render
 from django_tenantqueue.models import Job
 from django_tenantqueue.operations import maintain
 from django_tenantqueue.states import State
+from tests.process.tasks import hold
+from tests.process.workers import Gate, Workers, wait_for_end, wait_for_state, wait_until
 from tests.testapp.tasks import noop
-
-from .tasks import hold
-from .workers import Gate, Workers, wait_for_end, wait_for_state, wait_until
 
 pytest.importorskip("prometheus_client")
 

@@ -18,11 +18,11 @@ from urllib.request import urlopen
 import pytest
 
 from django_tenantqueue.operations import maintain
-from tests.contrib.prometheus.test_pages import BLOCKS, DASHBOARD, expressions
+from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import add, fail, noop
 
-from .test_metrics import free_port
-from .workers import Workers, make_queue, wait_until
+from .test_pages import BLOCKS, DASHBOARD, expressions
+from .test_process import free_port
 
 yaml = pytest.importorskip("yaml")
 pytest.importorskip("prometheus_client")

@@ -14,11 +14,17 @@ import pytest
 from django_tenantqueue import Placeholder, delay
 from django_tenantqueue.models import Job, Worker
 from django_tenantqueue.states import State
+from tests.process.workers import (
+    Workers,
+    clock,
+    make_queue,
+    wait_for_end,
+    wait_for_state,
+    wait_until,
+)
 from tests.testapp.models import Effect
 from tests.testapp.tasks import add
 from tests.timing import assert_within
-
-from .workers import Workers, clock, make_queue, wait_for_end, wait_for_state, wait_until
 
 pytest.importorskip("celery")
 

@@ -21,9 +21,8 @@ from django_tenantqueue.contrib.alerts.rules import (
 from django_tenantqueue.models import Change, Job, TenantQueue
 from django_tenantqueue.operations import control
 from django_tenantqueue.operations.queues import forget_queues
+from tests.admin.conftest import text_of, url_of
 from tests.process.receivers import SECRET
-
-from .conftest import text_of, url_of
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/tenantqueue_alerts/alertrule/add/"

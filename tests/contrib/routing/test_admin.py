@@ -11,11 +11,10 @@ from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.contrib.routing.operations import set_routing
 from django_tenantqueue.features import Problem
 from django_tenantqueue.status.fleet_report import read_report
+from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values
 from tests.factories import made_changes, make_queue
 from tests.testapp.tasks import noop
-
-from .conftest import text_of, url_of
-from .forms import form_values
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue_routing/routing/"

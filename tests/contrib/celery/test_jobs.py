@@ -19,7 +19,6 @@ from django.utils import timezone
 from django_tenantqueue import Placeholder, current_job, delay, group, task
 from django_tenantqueue.contrib.celery.adopted import JobRetry
 from django_tenantqueue.contrib.celery.running import JobTimeLimit
-from django_tenantqueue.contrib.routing.models import Routing
 from django_tenantqueue.exceptions import InvalidOption, TimeLimitExceeded
 from django_tenantqueue.models import Job
 from django_tenantqueue.testing import run_pending
@@ -464,18 +463,6 @@ def test_retry_that_a_job_cannot_do_is_refused(how: str, said: str) -> None:
 
 
 # beside routings, follow-ups and groups
-
-
-def test_executor_of_the_call_wins_over_a_routing() -> None:
-    Routing.objects.create(pattern="*", queue="heavy", tenant="")
-
-    assert noop.using(executor="celery").delay().queue.name == "celery"
-
-
-def test_job_that_a_routing_sends_to_a_queue_of_an_executor_goes_there() -> None:
-    Routing.objects.create(pattern="tests.testapp.tasks.*", queue="celery-heavy", tenant="")
-
-    assert noop.delay().queue.executor == "celery"
 
 
 def test_queue_outside_of_the_executor_is_refused_with_it() -> None:

@@ -13,9 +13,8 @@ from django_tenantqueue.contrib.retention.operations import make_rule
 from django_tenantqueue.models import Duty, Job
 from django_tenantqueue.operations import history
 from tests.factories import make_jobs
+from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import noop
-
-from .workers import Workers, make_queue, wait_until
 
 OLD = 12_000
 

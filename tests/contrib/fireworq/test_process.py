@@ -16,13 +16,12 @@ from pytest_django.live_server_helper import LiveServer
 from benchmarks.receiver import Received, Receiver, Reply
 from django_tenantqueue.contrib.api.tokens import create_token
 from django_tenantqueue.models import Job, TenantQueue
+from tests.contrib.http.test_process import SETTINGS
+from tests.process.workers import Workers, wait_until
 
-from .test_http import SETTINGS
-from .workers import Workers, wait_until
-
-EXAMPLES = Path(__file__).parents[2] / "docs/examples"
+EXAMPLES = Path(__file__).parents[3] / "docs/examples"
 TENANT = "acme & sons/7"
-pytestmark = pytest.mark.urls("tests.web.urls")
+pytestmark = pytest.mark.urls("tests.contrib.fireworq.urls")
 
 
 def has_modules() -> bool:

@@ -11,10 +11,9 @@ from django.db import connection
 
 from benchmarks.receiver import Received, Receiver, Reply
 from django_tenantqueue.contrib.http import http_job
+from tests.process.tasks import leave_open, postpone
+from tests.process.workers import Gate, Workers, make_queue, wait_for_end, wait_until
 from tests.timing import assert_within
-
-from .tasks import leave_open, postpone
-from .workers import Gate, Workers, make_queue, wait_for_end, wait_until
 
 SETTINGS = {
     "HTTP_ALLOWED_HOSTS": ["127.0.0.1"],

@@ -20,11 +20,11 @@ from django_tenantqueue.operations import control
 from django_tenantqueue.operations.monitor_control import cancel_monitor
 from django_tenantqueue.operations.sessions import resume_sessions
 from django_tenantqueue.worker.connection import connect
+from tests.process.receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
+from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import fail_for_good, noop
 
-from .receivers import SECRET, HttpReceiver, Mailbox, http_receiver, smtp_receiver
-from .workers import Workers, make_queue, wait_until
-
+NEEDS = "schedules"
 SOON = {
     "ALERT_INTERVAL": 0.3,
     "BACKOFF_BASE": 0.1,

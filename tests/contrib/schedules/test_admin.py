@@ -18,12 +18,11 @@ from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.operations import make_schedule
 from django_tenantqueue.models import Change, Job
 from django_tenantqueue.status.conditions import Look, problems
+from tests.admin.conftest import text_of, url_of
+from tests.admin.forms import form_values
 from tests.factories import made_changes, make_queue
 from tests.sample_tasks import keeps_all_secret, takes_any
 from tests.testapp.tasks import echo, noop
-
-from .conftest import text_of, url_of
-from .forms import form_values
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/tenantqueue_schedules/schedule/"

@@ -11,9 +11,8 @@ from django.utils import timezone
 from django_tenantqueue.contrib.schedules.models import Schedule
 from django_tenantqueue.contrib.schedules.operations import make_schedule, tune_schedule
 from django_tenantqueue.models import Job
+from tests.process.workers import Workers, make_queue, wait_until
 from tests.testapp.tasks import echo
-
-from .workers import Workers, make_queue, wait_until
 
 SCHEDULES = 20_000 if os.environ.get("TENANTQUEUE_FULL_SIZE") else 1500
 DUE = SCHEDULES // 10 if os.environ.get("TENANTQUEUE_FULL_SIZE") else 500

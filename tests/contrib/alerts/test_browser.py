@@ -11,9 +11,11 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from django_tenantqueue.contrib.alerts.models import Alert, AlertRule
-from django_tenantqueue.contrib.alerts.rules import make_alert_rule
+from django_tenantqueue.contrib.alerts.rules import make_alert_rule, tune_alert_rule
 from django_tenantqueue.models import Job
+from django_tenantqueue.operations.actor import acting_as
 from tests.process.receivers import SECRET
+from tests.site import admin_path
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RULES = "/admin/tenantqueue_alerts/alertrule/"
@@ -93,3 +95,27 @@ def test_nothing_sticks_out_of_the_window(open_page: OpenPage, width: int, schem
             page.screenshot(path=f"{folder}/alerts-{name}-{width}-{scheme}.png", full_page=True)
         wide = "document.documentElement.scrollWidth <= window.innerWidth"
         assert page.evaluate(wide), name
+
+
+@pytest.mark.parametrize("model", ["alert", "change"])
+def test_all_columns_fit_a_usual_window(open_page: OpenPage, model: str) -> None:
+    now, tenant = timezone.now(), "a-tenant-with-a-long-name"
+    task = "shop.reporting.tasks.build_the_monthly_report_of_all_customers"
+    rule = make_alert_rule("no worker for the reports", "no_worker_takes", tenant=tenant, log=True)
+    Alert.objects.create(
+        rule=rule,
+        key="1",
+        label=f"{tenant} / reports_of_the_month: {task}",
+        text="No worker takes its jobs. The first one waits for 2 h 13 min.",
+        opened_at=now,
+        seen_at=now,
+        told_at=now,
+    )
+    with acting_as("operations.of.all.regions@example-company.com", "command"):
+        url = "https://hooks.example.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+        tune_alert_rule(rule.pk, webhook_url=url, emails="operations.of.all.regions@example.com")
+
+    page = open_page(admin_path(model), viewport={"width": 1400, "height": 800})
+
+    results = page.locator("#changelist .results")
+    assert results.evaluate("e => e.scrollWidth - e.clientWidth") == 0
