@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .calls.call import Call
     from .calls.options import Options
     from .calls.sources import RegisteredTask
+    from .models import Job
     from .queries.base import Where
     from .status.conditions.look import Look
     from .tasks import Task
@@ -291,6 +292,22 @@ class Feature:
         """Yield `text` and `url` of what a user of the admin's first page should see first.
 
         Example: contrib.alerts.
+        """
+        return ()
+
+    def admin_panels(self, request: HttpRequest) -> Iterable[tuple[Any, Any]]:
+        """Yield title and content of further parts of the admin's first page.
+
+        Content that is not marked as safe is escaped. Called each time the page is shown or
+        refreshed, for users who see tenant queues: check what this one may see. Example: the how-to
+        page about apps of your own.
+        """
+        return ()
+
+    def job_facts(self, request: HttpRequest, job: Job) -> Iterable[tuple[Any, Any]]:
+        """Yield name and value of what the admin's page of a job shows beside its own details.
+
+        Values that are None or "" are left out. Example: the how-to page about apps of your own.
         """
         return ()
 

@@ -111,6 +111,7 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
             *(found for hook in hooks(Feature.home_problems) for found in hook(request)),
             *(_problem(request, found) for found in overview.report.problems),
         ],
+        "panels": [found for hook in hooks(Feature.admin_panels) for found in hook(request)],
         "tiles": _tiles(
             overview,
             sees_workers=may(request, "view", Worker),

@@ -282,6 +282,18 @@ def states_table() -> str:
     return "\n".join(["| state | kind | meaning |", "| --- | --- | --- |", *rows])
 
 
+def features_table() -> str:
+    """Return the table of the methods of a feature."""
+    from django_tenantqueue.features import Feature
+
+    lines = ["| method | what it is for |", "| --- | --- |"]
+    for name, method in vars(Feature).items():
+        if inspect.isfunction(method):
+            text = (inspect.getdoc(method) or "").partition("\n\n")[0]
+            lines.append(f"| `{name}` | {' '.join(text.split())} |")
+    return "\n".join(lines)
+
+
 def conditions_table() -> str:
     """Return the table of all conditions."""
     from django_tenantqueue.contrib.alerts.watches import watched
@@ -435,6 +447,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "sql-statements": statements,
     "states": states_table,
     "conditions": conditions_table,
+    "features": features_table,
     "transitions": transitions_table,
     "metrics": metrics_table,
     "http-operations": operations_tables,

@@ -48,7 +48,9 @@ class AlertRuleForm(SingleTuneForm):
         super().__init__(*args, **kwargs)
         if "kind" in self.fields:
             label = self.fields["kind"].label
-            self.fields["kind"] = forms.ChoiceField(label=label, choices=watches.kinds)
+            self.fields["kind"] = forms.ChoiceField(
+                label=label, choices=lambda: [("", "---------"), *watches.kinds()]
+            )
         if "webhook_secret" not in self.fields:
             return
         field = self.fields["webhook_secret"]

@@ -47,8 +47,8 @@ class AlertRule(models.Model):
         validators=[MinValueValidator(0.0), MaxValueValidator(10_000_000.0)],
         help_text=_(
             "Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a "
-            "schedule in a row; for a long wait, held jobs, no worker and a late schedule: "
-            "seconds. Empty: the default of the kind."
+            "schedule in a row; seconds of a late queue, of held jobs, of a queue that no worker "
+            "takes and of a late schedule. Other conditions have none. Empty: the default."
         ),
     )
     range_minutes = models.IntegerField(
@@ -221,6 +221,8 @@ class AlertRule(models.Model):
             for name in ("queue", "task"):
                 if getattr(self, name) and name not in watch.scopes:
                     errors[name] = gettext("Leave it empty: alerts of this kind have none.")
+            if self.threshold is not None and not watch.unit:
+                errors["threshold"] = gettext("Leave it empty: alerts of this kind have none.")
             if self.tenant and not watch.of_tenants:
                 errors["tenant"] = gettext("Leave it empty: alerts of this kind have none.")
         if self.kind == "queue_backlog" and self.task and self.least >= COUNTED_JOBS:

@@ -32,7 +32,13 @@ EXAMPLES = [yaml.safe_load(block.values[0]) for block in BLOCKS]
 ALERTS = next(block for block in EXAMPLES if "groups" in block)
 TOKEN = "for-tests-alone-0123"
 MINUTES = 30
-FIRE_AFTER = {"JobsWait": 10, "NoWorker": 5, "WorkersAreSilent": 5, "TaskFails": 25}
+FIRE_AFTER = {
+    "JobsWait": 10,
+    "NoWorker": 5,
+    "WorkersAreSilent": 5,
+    "SomethingIsWrong": 15,
+    "TaskFails": 25,
+}
 """Minutes after which each alert fires on the series of its test."""
 
 pytestmark = [
@@ -173,6 +179,7 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
         f"tenantqueue_worker_threads{{{at}}}": f"0x{MINUTES}",
         f'tenantqueue_jobs{{{at}, state="ready"}}': f"7x{MINUTES}",
         f'tenantqueue_workers{{{at}, state="silent"}}': f"1x{MINUTES}",
+        f'tenantqueue_condition{{{at}, condition="task_paused"}}': f"1x{MINUTES}",
         f"tenantqueue_jobs_started_total{failing}": f"0+100x{MINUTES}",
         f"tenantqueue_jobs_failed_total{failing}": f"0+11x{MINUTES}",
     }
@@ -181,6 +188,7 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
         f"tenantqueue_worker_threads{{{at}}}": f"8x{MINUTES}",
         f'tenantqueue_jobs{{{at}, state="ready"}}': f"7x{MINUTES}",
         f'tenantqueue_workers{{{at}, state="silent"}}': f"0x{MINUTES}",
+        f'tenantqueue_condition{{{at}, condition="task_paused"}}': f"0x{MINUTES}",
         f"tenantqueue_jobs_started_total{failing}": f"0+100x{MINUTES}",
         f"tenantqueue_jobs_failed_total{failing}": f"0+9x{MINUTES}",
     }
@@ -194,6 +202,10 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
             {"state": "silent"},
             rules["WorkersAreSilent"]["annotations"]["summary"],
         ),
+        "SomethingIsWrong": (
+            {"condition": "task_paused"},
+            "The condition task_paused holds.",
+        ),
         "TaskFails": (
             {"task": "shop.tasks.pay"},
             "More than 10 % of the runs of shop.tasks.pay end in error.",
@@ -202,7 +214,8 @@ def test_alerts_fire_when_their_series_say_so(tmp_path: Path):
 
     def fires(name: str) -> dict[str, Any]:
         more, summary = own[name]
-        return {"exp_labels": {**labels, **more}, "exp_annotations": {"summary": summary}}
+        of_one = {} if name == "SomethingIsWrong" else labels  # the others are not grouped
+        return {"exp_labels": {**of_one, **more}, "exp_annotations": {"summary": summary}}
 
     tests = [
         {

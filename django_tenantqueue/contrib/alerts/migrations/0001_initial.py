@@ -29,7 +29,7 @@ class Migration(PostgresMigration):
                     "threshold",
                     models.FloatField(
                         blank=True,
-                        help_text="Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a schedule in a row; for a long wait, held jobs, no worker and a late schedule: seconds. Empty: the default of the kind.",
+                        help_text="Waiting jobs; percent of failed runs; number of failed jobs, or of failures of a schedule in a row; seconds of a late queue, of held jobs, of a queue that no worker takes and of a late schedule. Other conditions have none. Empty: the default.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
