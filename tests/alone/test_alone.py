@@ -20,6 +20,7 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg import sql
 
 ROOT = Path(__file__).resolve().parents[2]
+NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
 SECONDS = 180.0
 OPTIONAL = [app for app in apps.get_app_configs() if app.label.startswith("tenantqueue_")]
 TABLES = 14

@@ -1,16 +1,8 @@
-"""Settings of a site with the core, alerts and this app."""
+"""Settings of a site with this app, beside the core and what OPTIONAL_APPS says."""
 
 from tests.settings import *  # noqa: F403
-from tests.settings import INSTALLED_APPS as ALL
+from tests.settings import INSTALLED_APPS as OTHERS
 
-BESIDE = ("alerts", "http")
-INSTALLED_APPS = [
-    *(
-        app
-        for app in ALL
-        if not app.startswith("django_tenantqueue.contrib.") or app.rpartition(".")[2] in BESIDE
-    ),
-    "tests.deliveries",
-]
+INSTALLED_APPS = [*OTHERS, "tests.deliveries"]
 ROOT_URLCONF = "tests.alone.urls"
 TASKS: dict[str, object] = {}

@@ -41,6 +41,7 @@ def test_app_adds_all_that_the_page_says(empty_database: str) -> None:
             **os.environ,
             "DATABASE_URL": empty_database,
             "DJANGO_SETTINGS_MODULE": "tests.deliveries.settings",
+            "OPTIONAL_APPS": "alerts http",
         },
         capture_output=True,
         text=True,
