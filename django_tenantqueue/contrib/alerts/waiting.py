@@ -69,17 +69,19 @@ def too_many(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
 
 def too_long(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
     """Yield the queues in which a job waits for longer than a rule says."""
+    least = rule.least
     for queue in _queues(fleet, rule, known):
-        if queue.wait_seconds > rule.least:
+        if queue.wait_seconds > least:
             waits = duration_text(queue.wait_seconds)
             yield queue.sighting(gettext("Its first job waits for %s.") % waits)
 
 
 def untaken(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sighting]:
     """Yield the queues whose waiting jobs no worker takes."""
+    least = rule.least
     for queue in _queues(fleet, rule, known):
         is_taken = fleet.takers.take(queue.tenant, queue.queue, queue.executor)
-        if queue.wait_seconds >= rule.least and not is_taken:
+        if queue.wait_seconds >= least and not is_taken:
             text = gettext("No worker takes its jobs. The first one waits for %s.")
             yield queue.sighting(text % duration_text(queue.wait_seconds))
 
@@ -89,13 +91,14 @@ def held(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Sigh
 
     The details of monitors are left out: they wait for each other.
     """
+    least = rule.least
     found = {f"{one.queue_id} {one.gate}": one for one in fleet.held}
     if missing := [int(key.split()[0]) for key in known if key not in found]:
         read = list_held_of_queues(fleet.using, missing, most=1)
         found |= {f"{one.queue_id} {one.gate}": one for one in read}
     for key in sorted(found, key=lambda key: key not in known):
         one = found[key]
-        is_long = one.gate != MONITOR and one.wait_seconds > rule.least
+        is_long = one.gate != MONITOR and one.wait_seconds > least
         if is_long and _is_in_scope(rule, one.tenant, one.queue):
             text = gettext("Jobs are held by %(cause)s. The first one waits for %(time)s.") % {
                 "cause": cause_text(one),

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from ... import features
 from ...exceptions import Unsupported
-from ...features import Condition, Severity, Sighting, Watch
+from ...features import Condition, Feature, Severity, Sighting, Watch
 from ...models.figure import FAILING_SHARE
 from ...queries.figures import ALL, list_failing_tasks, list_failures, list_figures_of_queues
 from ...status.amounts import COUNTED_TO, READ, VISITED
@@ -107,8 +109,9 @@ def _failures(fleet: Fleet, rule: AlertRule) -> Iterator[Sighting]:
     for row in rows:
         failed, newest = counts.get((row.name, row.error), (0, 0))
         counts[row.name, row.error] = (failed + row.failed, max(newest, row.last_job_id or 0))
+    least = max(rule.least, 1.0)
     for (name, error), (failed, newest) in counts.items():
-        if failed >= max(rule.least, 1.0) and _is_watched(rule, name):
+        if failed >= least and _is_watched(rule, name):
             text = ngettext(
                 "%(count)s job failed in the last %(time)s, the newest is #%(job)d.",
                 "%(count)s jobs failed in the last %(time)s, the newest is #%(job)d.",
@@ -177,6 +180,12 @@ OF_CORE: dict[str, Watch] = {
 
 def watched() -> dict[str, tuple[Condition, Watch]]:
     """Return what rules may watch, by code."""
+    return _watched_of(features.installed())
+
+
+@cache
+def _watched_of(parts: tuple[Feature, ...]) -> dict[str, tuple[Condition, Watch]]:
+    """Return the same; `parts`: the features that are asked."""
     found = {}
     for condition in conditions():
         watch = OF_CORE.get(condition.code) or condition.watch or _as_found(condition)
