@@ -288,7 +288,7 @@ def test_alert_of_a_rule_of_all_tenants_is_seen_by_its_tenant_without_the_name_o
 
     assert f"{OURS}-message" in listed
     for page in pages:
-        assert "long wait" in page
+        assert "late queue" in page
         assert THEIRS not in page
     assert "-message" not in listed.replace(f"{OURS}-message", "")
     for row in hidden:

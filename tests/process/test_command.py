@@ -120,7 +120,6 @@ def test_a_filtered_queue_is_served_when_it_comes_into_being_later(workers: Work
         ("--threads=999999999", "'999999999' is not a whole number from 1 to 10,000"),
         ("--async-slots=999999999", "is not a whole number from 1 to 10,000"),
         ("--max-rss=" + 30 * "9", "is not a whole number from 1 to 1,073,741,824"),
-        ("--metrics-port=65536", "is not a whole number from 1 to 65,535"),
         ("--shutdown-timeout=-1", "is not a number of seconds"),
         ("--shutdown-timeout=soon", "'soon' is not a number of seconds"),
         ("--quues=mail", "unrecognized arguments: --quues=mail"),

@@ -142,3 +142,10 @@ def test_worker_works_on_when_a_scrape_hangs(workers: Workers):
         wait_until(lambda: child.pid not in psutil.pids())
         runner.wait_until_signed_on(1)
         assert "tenantqueue_jobs_started_total" not in scrape(port)
+
+
+def test_wrong_port_is_named_when_it_is_given(workers: Workers) -> None:
+    runner = workers.run("--metrics-port=65536")
+
+    assert runner.process.returncode == 2
+    assert "is not a whole number from 1 to 65,535" in runner.output
