@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import django_tenantqueue
 from tests.suites import OPTIONAL_APPS, TESTS, installed_for, needs
 
 MODULES = sorted(TESTS.rglob("test_*.py"))
@@ -49,7 +50,7 @@ def test_module_declares_the_apps_that_it_imports() -> None:
 
 
 def test_declared_names_are_those_of_apps() -> None:
-    files = TESTS.parent.glob("django_tenantqueue/contrib/*/apps.py")
+    files = Path(django_tenantqueue.__file__).parent.glob("contrib/*/apps.py")
 
     assert sorted(file.parent.name for file in files) == list(OPTIONAL_APPS)
     for path in TESTS.rglob("*.py"):
