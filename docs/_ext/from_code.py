@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from django.utils.module_loading import import_string
+from house_diagram import draw_house
 from http_operations import operations_tables
 from state_diagram import draw_states
 
@@ -61,6 +62,7 @@ def stale() -> dict[Path, str]:
     pages = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
     wanted = {path: expand(path.read_text()) for path in pages}
     wanted[DOCS / "images" / "states.svg"] = state_diagram()
+    wanted[DOCS / "images" / "house.svg"] = house_diagram()
     return {
         path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text
     }
@@ -332,6 +334,20 @@ def state_diagram() -> str:
     """Return docs/images/states.svg: the states and their transitions."""
     unused = {edge for edge, cause in CAUSES.items() if cause == "not used yet"}
     return draw_states(edges(), dashed=unused) + "\n"
+
+
+def house_diagram() -> str:
+    """Return docs/images/house.svg: the core, the hooks, and the apps that use them."""
+    from django.apps import apps
+
+    configs = [
+        apps.get_app_config(f"tenantqueue_{path.rpartition('.')[2]}")
+        for path in installed_apps()[1:]
+    ]
+    return (
+        draw_house({c.name.rpartition(".")[2]: [type(f) for f in _features(c)] for c in configs})
+        + "\n"
+    )
 
 
 def metrics_table() -> str:
