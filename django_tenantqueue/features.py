@@ -52,11 +52,14 @@ class Duty:
     """
 
     name: str
+    """What the list of duties in the admin calls it."""
     step: Callable[[str], object]
     """Does one step on the database with this alias. The result is true when it found something."""
     interval: float
+    """Seconds from one step to the next."""
     full_step: int | None = None
-    """The result of a step that has left something to do: the next one follows at once."""
+    """The result of a step that has left something to do: the next one follows at once. Without it
+    every step is followed by a pause."""
     pause_after: Callable[[object], float] | None = None
     """Returns the seconds to wait after a step with this result, at most `interval`."""
     due_at: float = field(default=0.0, init=False)
@@ -122,21 +125,27 @@ class Condition:
     """Something that may be wrong. Texts are lazy translations, with placeholders in `%(…)s`."""
 
     code: str
+    """Its name in JSON, metrics and alert rules. No other condition has it."""
     severity: Severity
+    """`Severity.PEOPLE`: someone has to act. `Severity.TIME`: it ends when time passes or other
+    jobs end."""
     title: Any = ""
-    """What lists and filters call it."""
+    """What lists, filters and alert rules call it."""
     job: Any = ""
     """The sentence about one job that it keeps from running."""
     remedy: Any = ""
     """What would end it."""
     fleet: Any = ""
-    """The sentence of the report. `%(names)s` are the objects that `find` names."""
+    """The sentence of the report, with the values that `find` yields. Of `names`, a list of texts,
+    the first five are shown, and the number of the others."""
     where: str = ""
     """Where it is mended: a key of the lists that the first page of the admin knows."""
     filter: str = ""
     """What narrows that list to the rows in trouble."""
     find: Callable[[Look], Iterable[Mapping[str, Any]]] | None = None
-    """Yields the values of `fleet`, once for each sentence; nothing when all is well. Bounded."""
+    """Gets a Look, with `using`, the database's alias, and `tenants`, those to look at or None for
+    all. Yields a dictionary with the values of `fleet` for each sentence; nothing when all is well.
+    It reads a bounded number of rows. For an alert rule each of `names` is one object."""
     of_tenants: bool = False
     """Whether users who see some tenants only are told. `find` then respects `Look.tenants`."""
     watch: Watch | None = None

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Self
 
+from django.apps import apps
 from django.utils import timezone
 
 from ..conf import get_settings
 from ..exceptions import InvalidOption, Unsupported
+from ..features import Feature, hooks
 from ..settings import TEN_YEARS
 from ..states import CENTURY, EARLIEST, LATEST, MOST_ATTEMPTS, Priority
 from ..text import is_storable
@@ -123,11 +125,19 @@ def needs_app(option: str) -> Unsupported:
     return Unsupported(f"{option}= needs {APPS[option]} in INSTALLED_APPS")
 
 
+def of_apps() -> dict[str, Callable[[Any, Any], Any]]:
+    """Return what reads the options that apps add to `@task`.
+
+    Raises AppRegistryNotReady before the apps are known.
+    """
+    return {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
+
+
 def unknown_option(name: str, known: Any) -> InvalidOption:
     """Return the error for an option that does not exist, with the one that is meant."""
     if name in foreign.OPTIONS:
         return InvalidOption(f"unknown option {name!r}: use {foreign.OPTIONS[name]}")
-    if name in OF_TASKS and name not in known:
+    if name not in known and (name in OF_TASKS or (apps.apps_ready and name in of_apps())):
         return InvalidOption(f"unknown option {name!r}: it is an option of @task")
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"

@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..exceptions import InvalidOption
-from ..features import Feature, hooks
-from .options import APPS, NAMES, OF_TASKS, needs_app, unknown_option
+from .options import APPS, NAMES, OF_TASKS, needs_app, of_apps, unknown_option
 
 RetryWhen = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 Seconds = float | timedelta
@@ -68,7 +67,7 @@ def readers_of(names: Sequence[str]) -> dict[str, Callable[[Any, Any], Any]]:
     """
     if not names:
         return {}
-    readers = {name: read for own in hooks(Feature.task_options) for name, read in own().items()}
+    readers = of_apps()
     for name in names:
         if name not in readers:
             if name in APPS:

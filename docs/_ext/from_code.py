@@ -292,7 +292,27 @@ def features_table() -> str:
     for name, method in vars(Feature).items():
         if inspect.isfunction(method):
             text = (inspect.getdoc(method) or "").partition("\n\n")[0]
-            lines.append(f"| `{name}` | {' '.join(text.split())} |")
+            names = ", ".join(list(inspect.signature(method).parameters)[1:])
+            lines.append(f"| `{name}({names})` | {' '.join(text.split())} |")
+    return "\n".join(lines)
+
+
+def feature_classes() -> str:
+    """Return a table for each class whose objects a feature returns."""
+    return "\n\n".join(map(_feature_class, ("Duty", "Condition")))
+
+
+def _feature_class(name: str) -> str:
+    from dataclasses import MISSING, fields
+
+    from django_tenantqueue import features
+
+    docs = field_docs(PACKAGE / "features.py", name)
+    lines = [f"| `{name}(…)` | default | meaning |", "| --- | --- | --- |"]
+    for field in fields(getattr(features, name)):
+        if field.init:
+            default = "–" if field.default is MISSING else f"`{field.default!r}`"
+            lines.append(f"| `{field.name}` | {default} | {docs[field.name]} |")
     return "\n".join(lines)
 
 
@@ -464,6 +484,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "states": states_table,
     "conditions": conditions_table,
     "features": features_table,
+    "feature-classes": feature_classes,
     "transitions": transitions_table,
     "metrics": metrics_table,
     "http-operations": operations_tables,

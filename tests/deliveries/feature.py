@@ -1,5 +1,6 @@
 """What deliveries add to the queue."""
 
+from django.contrib import admin
 from django.utils import timezone
 from django.utils.html import format_html
 
@@ -63,8 +64,8 @@ class Deliveries(Feature):
 
     def admin_panels(self, request):
         if request.user.has_perm("tenantqueue_deliveries.view_delivery"):
-            count = Delivery.objects.count()
-            yield "Deliveries", format_html("<p>{} on their way.</p>", count)
+            rows = admin.site.get_model_admin(Delivery).get_queryset(request)
+            yield "Deliveries", format_html("<p>{} on their way.</p>", rows.count())
 
     def job_facts(self, request, job):
         for row in Delivery.objects.filter(job_id=job.pk):

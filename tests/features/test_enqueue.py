@@ -157,6 +157,8 @@ def test_option_of_a_feature_is_kept_as_it_reads_it(colours: Colours, own_tasks:
     assert task(name="tests.none", colour=None)(lambda: None).extra == {}
     with pytest.raises(InvalidOption, match="unknown option 'color': did you mean 'colour'"):
         task(name="tests.wrong", color="red")(lambda: None)
+    with pytest.raises(InvalidOption, match="unknown option 'colour': it is an option of @task"):
+        declared.using(colour="red")
 
 
 def test_schedule_says_which_app_it_needs(nothing_installed: None, own_tasks: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -147,6 +148,8 @@ class Children:
         """Fork a child. Signals are held, until it has its own handlers for them."""
         sys.stdout.flush()
         sys.stderr.flush()
+        gc.collect()
+        gc.freeze()  # a later collection would write to each object, and so copy the shared pages
         parent = os.getpid()
         with self._lease.at_rest(), warnings.catch_warnings():
             # the thread of the lease does nothing meanwhile
