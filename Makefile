@@ -89,10 +89,14 @@ screenshots: $(VENV)/.test $(VENV)/.demo ## Take the documentation's pictures of
 	@$(PYTHON) docs/screenshots.py
 
 .PHONY: full
-full: $(VENV)/.test $(VENV)/.demo ## Run the tests that have a full size at that size: 200 cuts of the network, 50,000 details, 200 sessions, 200 kills, Celery's chaos (about 50 minutes)
+full: $(VENV)/.test $(VENV)/.demo ## Run all that .ci/run leaves out: full sizes, mutants, chaos, plans, benchmarks, each app's suite (some hours)
 	@TENANTQUEUE_FULL_SIZE=1 $(PYTHON) -m pytest tests/process/test_cuts.py \
 		tests/process/test_monitors.py \
 		tests/process/test_sessions.py tests/contrib/celery/test_process.py $(ARGS)
+	@$(MAKE) --no-print-directory mutants
+	@$(MAKE) --no-print-directory chaos
+	@$(MAKE) --no-print-directory plans
+	@$(MAKE) --no-print-directory bench
 	@$(MAKE) --no-print-directory suites
 
 .PHONY: clean

@@ -1,9 +1,9 @@
 """Check that the tests of the guarantees can fail: ``python -m tests.mutants [NAME ...]``.
 
 Each mutant (see catalogue.py) takes one mechanism out of the package. The tree is copied, first as
-it is (the tests of all mutants must pass; left out with --passed) and then with one mutant at a
-time: at least one of its tests must fail, in the test itself and not in its set-up. All share one
-server, where each has a database of its own.
+it is (the tests of all mutants must pass) and then with one mutant at a time: at least one of its
+tests must fail, in the test itself and not in its set-up. All share one server, where each has a
+database of its own.
 """
 
 import argparse
@@ -38,16 +38,6 @@ PYTEST = ("pytest", "_pytest.assertion.rewrite", "environ", "execnet", "xml.etre
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutants")
-    parser.add_argument(
-        "--passed",
-        action="store_true",
-        help="the tests have passed in this tree: do not run them without any mutant first",
-    )
-    parser.add_argument(
-        "--promised",
-        action="store_true",
-        help="only those that break a sentence of guarantees.md",
-    )
     options = parser.parse_args()
     try:
         known = read_mutants()
@@ -56,8 +46,6 @@ def main() -> int:
     if unknown := set(options.names) - known.keys():
         sys.exit(f"error: no mutants {sorted(unknown)}; there are: {', '.join(known)}")
     mutants = [known[name] for name in options.names or known]
-    if options.promised:
-        mutants = [mutant for mutant in mutants if mutant.promise]
     with (
         database(SETTINGS) as server_url,
         closing(Zygote((*DJANGO, *PYTEST))) as zygote,
@@ -66,7 +54,7 @@ def main() -> int:
         make_template(server_url)
         copy_files(Path(original))
         place = Place(server_url, zygote, Path(original))
-        return try_all(mutants, place, passed=options.passed)
+        return try_all(mutants, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +87,15 @@ def on_server(server_url: str, name: str) -> str:
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
-def try_all(mutants: Sequence[Mutant], place: Place, *, passed: bool) -> int:
+def try_all(mutants: Sequence[Mutant], place: Place) -> int:
     """Try the mutants, print what became of each, and return the exit code."""
     started = time.monotonic()
-    if not passed:
-        tests = sorted({test for mutant in mutants for test in mutant.tests})
-        with copied_tree(place) as tree:
-            outcome = run_tests(tree, tests, place, at_once=2)
-        if outcome != "survived":
-            print(f"error: without any mutant: {outcome}", file=sys.stderr)
-            return 1
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with copied_tree(place) as tree:
+        outcome = run_tests(tree, tests, place, at_once=2)
+    if outcome != "survived":
+        print(f"error: without any mutant: {outcome}", file=sys.stderr)
+        return 1
     width = max(len(mutant.name) for mutant in mutants)
     print(f"{'mutant':{width}}  {'result':16}  seconds  tests", flush=True)
     missed = 0
