@@ -29,8 +29,7 @@ RETRY = "_retry_failed"
 PLACE = "_place"
 """Where a retry has arrived, in the page that lets it go on."""
 RETRY_SECONDS = CLAIM_SECONDS * 3
-"""For how long one request retries: an operator waits for it. Half of it: more pages are loaded.
-Twice as long: web servers may end the request."""
+"""For how long one request retries: an operator waits for it."""
 
 
 class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..models import Change, Job
-from ..states import State
+from ..states import EARLIEST, State
 from .formats import duration_text, moment, parse_moment
-
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,15 +28,10 @@ from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
 BULK_ROWS = 5000
-"""Rows of one bulk INSERT, and of one request of the API. Halved: twice as many statements.
-Doubled: each holds its snapshot for longer, and a process needs more memory."""
+"""Rows of one bulk INSERT, and of one request of the API."""
 
 QUICK_SECONDS = 0.002
-"""An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker.
-
-A worker that fell asleep while it ran looks once more, later than this: see worker/child/loop.py.
-Halved: more enqueues look for sleepers in a second statement. Doubled: workers fall asleep later.
-"""
+"""An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker."""
 
 T = TypeVar("T")
 

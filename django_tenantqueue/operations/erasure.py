@@ -39,9 +39,6 @@ from .changes import Entry
 from .erasure_elsewhere import find_bulk_jobs, forget_elsewhere, forget_follow_ups
 from .queues import forget_queues
 
-LOOK_SECONDS = control.CLAIM_SECONDS / 5
-"""How often it is looked whether jobs that were asked to stop have ended."""
-
 WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, TaskControl, TaskRate, Worker)
 """The core's models of the fleet. A worker's `tenants` is the option that it was started with."""
 
@@ -170,7 +167,7 @@ def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
                 "have not ended: its queues are paused and retired. Try again when they have ended"
             )
         control.cancel(active, using=using, recorded=False)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(0.2)
 
 
 def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:

@@ -20,8 +20,7 @@ from .gates import cancel_waiting, release_later
 from .tuning import ids_of
 
 MOST = BATCH * 5
-"""Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
-group takes more calls. Doubled: a call takes twice as long."""
+"""Jobs that one call changes unless it is told otherwise: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from .base import Where, array, execute_bounded, fetch, text_array
 ALL = 0
 """In place of a queue's id: the jobs of all queues."""
 MOST_ROWS = 300
-"""Most rows of each kind that one call adds to: tasks, errors, and both by queues. Further ones
-count only in the figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a
-heartbeat locks twice as many rows."""
+"""Most rows of each kind that one call adds to. Further ones count only in the figures of all."""
 LONGEST = 300
 """Characters of a task's name or an error's class that figures keep: an index has them."""
 UNNAMED = "?"

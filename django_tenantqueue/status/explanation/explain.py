@@ -27,10 +27,6 @@ from .who import who_did
 from .words import gate_name, moment_text, target_of, until_text
 from .worker_causes import worker_causes
 
-PROMOTION_SECONDS = LATE_SECONDS / 6
-"""After this time a due job that is still scheduled is called late. Half of it: a busy fleet is
-blamed. Twice as much: a broken maintenance is named later."""
-
 
 def explain(using: str, job: Job) -> Explanation:
     """Return what a job does, and each cause that keeps it from running, worst first.
@@ -173,7 +169,7 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
             yield cause_of(Code.BACKOFF, values)
         else:
             yield cause_of(Code.SCHEDULED, {"when": when})
-    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=PROMOTION_SECONDS):
+    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=LATE_SECONDS / 6):
         yield cause_of(Code.PROMOTION_LATE, {"when": until_text(job.run_at, now)})
 
 

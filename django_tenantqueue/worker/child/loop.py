@@ -35,8 +35,7 @@ from .running_jobs import RunningJobs
 logger = logging.getLogger("django_tenantqueue")
 
 GROUP_SIZE = MOST_ROOM // 2
-"""Most completions that wait for each other. Halved: more transactions under load. Doubled: more
-are stored singly when the server refuses one."""
+"""Most completions that wait for each other."""
 
 
 class ClaimLoop:

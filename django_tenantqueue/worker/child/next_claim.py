@@ -18,12 +18,9 @@ from .completions import GROUP_SECONDS
 from .sleep import SLEEP_SECONDS, Sleep
 
 SEARCH_SECONDS = 1.0
-"""Pause before a look for coroutines alone while all threads are taken, and before a worker that
-was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
-claims. Doubled: a coroutine beside blocking jobs may start later."""
+"""Pause before a full worker looks for coroutines, or one that was woken idly sleeps again."""
 MOST_DETOURS = 16
-"""Most claims in a row made through the turnstile without trying a direct claim. Halved: a crowded
-fleet makes more claims that find nothing. Doubled: it notices later that the crowd has gone."""
+"""Most claims in a row made through the turnstile without trying a direct claim."""
 
 Connection = psycopg.Connection[Any]
 
