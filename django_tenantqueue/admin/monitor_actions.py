@@ -171,7 +171,6 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
 
 
 def _signed(retry: FailedRetry) -> str:
-    """Return where a retry has arrived, as text that a page can keep."""
     ended_at, job_id = retry.before
     assert ended_at is not None
     place = [retry.monitor.pk, ended_at.isoformat(), job_id, retry.change_id, retry.retried]
@@ -187,7 +186,6 @@ def _go_on_at(retry: FailedRetry, place: str) -> None:
 
 
 def _consequences(now: Progress) -> str:
-    """Say what happens when the failed details of a monitor are retried."""
     told = gettext(
         "They go back into the line with fresh attempts, and run with “parallel” and “priority” as "
         "they are now."
