@@ -170,7 +170,6 @@ def label_of(rows: Sequence[Model]) -> str:
 
 
 def _tenant_of(rows: Sequence[Model]) -> str:
-    """Return the tenant of rows that have the same one."""
     tenants = {getattr(row, "tenant", "") for row in rows}
     return tenants.pop() if len(tenants) == 1 else ""
 

@@ -188,7 +188,6 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
-    """Return the job that has the key."""
     fields: dict[str, Any] = {"id": placed.id, "duplicate": True}
     if placed.state is not None:
         fields |= {"state": placed.state, "final": False}
@@ -196,7 +195,6 @@ def _as_twin(placed: Placed, target: Target) -> Job:
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    """Return the Job of a new row."""
     fields = {
         "id": inserted.id,
         "queue_id": new["queue_id"],

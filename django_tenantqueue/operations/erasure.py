@@ -171,7 +171,6 @@ def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
 
 
 def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:
-    """Delete rows in batches, and yield how many each was."""
     keys = rows.order_by()
     while found := list(keys.values_list("pk", flat=True)[:READ]):
         for start in range(0, len(found), BATCH):
@@ -184,7 +183,6 @@ def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:
 
 
 def _forget_results(jobs: QuerySet[Job]) -> None:
-    """Delete the results of jobs from the caches that have them."""
     of_cache: dict[str, list[str]] = {}
     for ref in jobs.exclude(result_ref=None).values_list("result_ref", flat=True):
         alias, _, key = str(ref).partition(":")

@@ -99,7 +99,6 @@ def _group(
 
 
 def _tenant_of(using: str, group: Group) -> str:
-    """Return the tenant of the queues that were named, if that is one."""
     if group.queues is None:
         return ""
     queues = TenantQueue.objects.using(using).filter(pk__in=group.queues)

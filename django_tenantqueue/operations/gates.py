@@ -164,7 +164,6 @@ def release_and_wake(using: str, keys: Keys) -> int:
 
 
 def _wake(using: str, ready: int) -> None:
-    """Wake workers for jobs that have become ready, wherever they are."""
     if ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=ready)
 

@@ -109,7 +109,6 @@ class Places:
         self._reopen(islice(due, most))
 
     def _in_turn(self, request: ClaimRequest, most: int) -> list[Place]:
-        """Return the open places that come next."""
         offered: list[Place] = []
         at = 0
         while at < len(self._open) and len(offered) < most:

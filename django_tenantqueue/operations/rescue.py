@@ -165,7 +165,6 @@ def _lock_recorded(using: str, worker_id: int) -> Worker | None:
 
 
 def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathReport) -> None:
-    """Log the jobs that have failed for good with their worker."""
     jobs = {job.id: job for job in held}
     for verdict in verdicts:
         job = jobs[verdict.id]
@@ -214,7 +213,6 @@ _LAST_WORDS = re.compile(last_words(0, "(.*)").replace("0", r"(\d+)"), re.DOTALL
 
 
 def _death_of(using: str, worker_id: int) -> DeathReport:
-    """Return what is known of a process that died with its supervisor, or that has none."""
     row = Worker.objects.using(using).filter(pk=worker_id).first()
     if row is not None and row.role == Role.DISPATCHER:
         # what has begun is not its own any more
