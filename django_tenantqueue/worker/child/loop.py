@@ -127,7 +127,6 @@ class ClaimLoop:
         return 0.0
 
     def _survey(self) -> None:
-        """Find all places where jobs are ready, and claim again."""
         try:
             self.claimer.surveys.run_once(self.connection)
         except psycopg.Error as error:

@@ -179,7 +179,6 @@ class NextClaim:
     def _idle_pause(
         self, connection: Connection, began: float, now: float, *, blocked: bool
     ) -> float:
-        """Return the pause after a claim that left nothing for this worker."""
         if self._burst and self._claimer.surveys.is_active:
             self._claimer.surveys.leave()  # it ends when there is nothing anywhere
             return 0.0
@@ -212,7 +211,6 @@ class NextClaim:
         return max(wait, longest * random.uniform(0.75, 1.0))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
-        """Wake another worker for the jobs that this one has no room for."""
         ended = len(answer.finished) + len(answer.rescheduled)
         # nothing has changed for others when jobs only follow those that have ended
         if len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):

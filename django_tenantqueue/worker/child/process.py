@@ -156,7 +156,6 @@ class WorkerProcess:
         return 0
 
     def _make_loop(self, loop: asyncio.AbstractEventLoop) -> ClaimLoop:
-        """Return the claim loop, with the executors of its jobs."""
         made = (self.config, self._worker_id, self._sign_on(), self._reconnect, self._shared_memory)
         if self.config.dispatch is not None:
             return DispatchLoop(load_executor(self.config.dispatch), *made)
@@ -227,7 +226,6 @@ class WorkerProcess:
         self._drain()
 
     def _drive(self, claim_loop: ClaimLoop, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the claim loop until the process must end."""
         try:
             while not self._is_over(claim_loop):
                 claim_loop.wait(claim_loop.run_once())
