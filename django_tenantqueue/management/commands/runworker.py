@@ -92,7 +92,6 @@ def start_lines(config: WorkerConfig) -> Iterator[str]:
 
 
 def _start_text(config: WorkerConfig) -> str:
-    """Return what a worker says at its start."""
     if config.dispatch is not None:
         return (
             f"dispatcher {config.name}: sends jobs to the executor {config.dispatch}, at most "

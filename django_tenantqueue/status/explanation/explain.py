@@ -121,7 +121,6 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
 
 
 def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
-    """Yield that a job was sent some time ago, and no process has taken it over."""
     if waits.total_seconds() < RESEND_SECONDS:
         return
     values = {"executor": dispatcher.executor, "for": duration_text(waits)}
@@ -156,7 +155,6 @@ def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
 
 
 def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
-    """Yield that a job that is not ready waits for its time, or for its next attempt."""
     if job.run_at > now:
         when = until_text(job.run_at, now)
         if job.attempt and job.kept_errors:
@@ -188,7 +186,6 @@ def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
 
 
 def _gates_before(job: Job) -> list[str]:
-    """Return the gates that a waiting job has not passed."""
     has = {
         MONITOR: job.monitor_id is not None,
         SESSION: job.session_key is not None,

@@ -82,7 +82,6 @@ def _does(now: Progress, bounds: Sequence[Bound]) -> str:
 
 
 def _ending(using: str, gate: MonitorGate) -> MonitorAnswer:
-    """Say what the callback does, or waits for."""
     job = Job.objects.using(using).unfinished().filter(pk=gate.anchor_id).first()
     if job is None:
         return MonitorAnswer(gettext("It has ended."), [])
