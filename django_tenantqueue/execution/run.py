@@ -201,7 +201,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _around(running: RunningJob) -> AbstractContextManager[None]:
-    """Return what surrounds a run, its arguments' loading included."""
     if has_surroundings(running.claimed.context):
         return surroundings(running.claimed.context, running)
     return nullcontext()
@@ -330,7 +329,6 @@ async def _run_async(running: RunningJob) -> Outcome:
 def _interrupted(
     running: RunningJob, task: RegisteredTask | None, error: asyncio.CancelledError
 ) -> Outcome:
-    """Judge a coroutine that was cancelled: by the operator, by its time limit, or by itself."""
     if running.cancel_requested:
         return _failed(running, task, Cancelled("cancelled while it ran"))
     if running.interrupted:

@@ -137,7 +137,6 @@ class Claimer:
         return Verdict.BLOCKED if self.places.has_blocked else Verdict.EMPTY
 
     def _adapt_async_room(self, answer: Exchange) -> None:
-        """Ask for twice as many coroutines when some came, else for half as many."""
         if any(job.is_async for job in answer.jobs):
             self._async_room = min(MOST_ROOM // 2, 2 * self._async_room)
         else:

@@ -100,7 +100,6 @@ def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
 
 
 def _busiest(counts: Mapping[Key, Counts], *, errors: bool) -> dict[Key, Counts]:
-    """Return the rows with an error, or those without one; the busiest MOST_ROWS of them."""
     chosen = [key for key in counts if bool(key[2]) == errors]
     return {
         key: counts[key]

@@ -222,7 +222,6 @@ def _ready_causes(
 
 
 def _queue_bounds(gate: MonitorGate, queue: TenantQueue) -> Cause | None:
-    """Return that a queue has fewer slots than the monitor may have details in flight."""
     slots = queue.num_slots
     if not slots or slots >= gate.parallel:
         return None

@@ -165,7 +165,6 @@ def is_final(error: psycopg.Error) -> bool:
 
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
-    """Return the end of a job whose result or statistics the database refused."""
     message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
     described = stored_error(ResultRefused, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None

@@ -110,7 +110,6 @@ class RunningJobs:
         return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Look for claims that were cancelled, paused or lost, or are too old."""
         self._stop_overdue()
         watched = self._claimed_jobs.unfinished()
         if not watched:

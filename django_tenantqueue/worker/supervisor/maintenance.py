@@ -220,7 +220,6 @@ class Maintenance:
 
 
 def _told(done: object) -> str:
-    """Put what a duty did into words for operators."""
     if isinstance(done, list):
         return ", ".join(map(str, done))
     return str(done)
