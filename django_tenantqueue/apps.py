@@ -17,7 +17,6 @@ from .features import Feature, hooks
 
 
 def _executor_paths() -> list[str]:
-    """Return the backends of EXECUTORS."""
     with suppress(InvalidOption):  # the check E001 says so
         return [entry.backend for entry in get_settings().executors.values()]
     return []

@@ -34,11 +34,6 @@ from .tasks import InternalTask
 
 COUNTED_TO = TOTAL_COUNTED_TO * 100
 """Jobs that a run counts before it begins. With more, its progress has no percentage."""
-COUNTED_PAGES = COUNTED_TO * 2 // COUNT_PAGE
-"""Reads of that count. Where few of many jobs match, these end it before COUNTED_TO does."""
-RUN_SECONDS = 86_400.0
-"""Time limit of a run. One that passes it goes on in another attempt. Halved: very long ones use up
-their attempts. Doubled: one that hangs is noticed a day later."""
 REASONS: dict[str, Any] = {
     "monitor_cancelled": _("their monitors were cancelled"),
     "arguments_removed": _("their arguments were removed by a retention rule"),
@@ -126,7 +121,7 @@ def _task_of(action: str) -> InternalTask[dict[str, Any]]:
         change_matching_jobs,
         name=f"{TASK_PREFIX}{action}",
         max_attempts=20,
-        timeout=RUN_SECONDS,
+        timeout=86_400.0,  # a run that passes it continues in another attempt
         priority=Priority.ADMIN,
     )
 
@@ -169,7 +164,7 @@ def _prepared(
 def _walk(bulk: Bulk, tally: Tally) -> Tally:
     running = current_job()
     asked = bulk.asked.below(tally.before)
-    rest = count_matching(bulk.using, asked, most=COUNTED_TO, pages=COUNTED_PAGES)
+    rest = count_matching(bulk.using, asked, most=COUNTED_TO, pages=2 * COUNTED_TO // COUNT_PAGE)
     total = tally.seen + rest.jobs if rest.is_exact else None
     while True:
         done = tally.seen

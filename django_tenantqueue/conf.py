@@ -137,7 +137,6 @@ def _check_keys(raw: Mapping[str, Any], known: list[str]) -> None:
 
 
 def _read(kind: type[Kind], raw: Mapping[str, Any]) -> Kind:
-    """Return an instance made of the entries that are its own."""
     hints = get_type_hints(kind)
     chosen: dict[str, Any] = {}
     for each in fields(kind):  # type: ignore[arg-type]

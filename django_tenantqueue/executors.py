@@ -28,12 +28,9 @@ from .models.worker import RESEND_SECONDS
 logger = logging.getLogger("django_tenantqueue")
 
 SEND_SECONDS = RESEND_SECONDS * 6
-"""How long sending a message may take, in which a message that was sent could be sent again. Its
-job is given back then. Halved: a slow broker looks down. Doubled: jobs are held for longer by a
-broker that answers nothing."""
+"""Longest time of sending a message. Then its job is given back."""
 PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""Seconds between two attempts to reach a broker that is down; the last one is repeated. Halved:
-twice as many attempts. Doubled: a broker that is back is noticed later."""
+"""Seconds between attempts to reach a broker that is down. The last one is repeated."""
 
 
 class Executor(ABC):
@@ -110,8 +107,7 @@ class RemoteExecutor(Executor):
     """
 
     window = 200
-    """Most messages that are sent and not taken over. Doubled: more urgent jobs wait behind twice
-    as many. Halved: many processes that run short jobs wait for the dispatcher."""
+    """Most messages that are sent and not taken over."""
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         """`name`, `options`: those of TENANTQUEUE["EXECUTORS"]. Raises InvalidOption."""

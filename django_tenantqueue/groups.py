@@ -17,9 +17,6 @@ from .models import ConcurrentJobMonitor
 from .operations.monitors import start
 from .states import Priority
 
-PARALLEL = 1000
-"""How many jobs of a group are in flight unless its caller says so. Halved: a queue with more slots
-than that is not filled. Doubled: a new priority of the group reaches twice as many jobs later."""
 _LATER = ("countdown", "eta", "run_at")
 _OF_DETAILS = ("tenant", "queue", "priority", "session", "created_by")
 _AT_THE_END = ("link", "link_error", "on_done", "on_end", "then")
@@ -31,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "priority": Priority.DEFAULT,
     "session": None,
     "created_by": None,
-    "parallel": PARALLEL,
+    "parallel": 1000,
     "interval": 0,
     "stop_after_failures": None,
 }

@@ -107,7 +107,6 @@ def _fold(frames: list[_Block]) -> None:
 
 
 def _is_ours(file: str) -> bool:
-    """Whether a file, wherever the worker has it, is a module of this package."""
     _, found, rest = file.replace("\\", "/").rpartition(f"/{PACKAGE.name}/")
     return bool(found) and rest in _modules()
 

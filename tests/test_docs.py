@@ -440,6 +440,17 @@ def test_functions_that_the_architecture_names_exist() -> None:
         assert f"def {function}(" in (PACKAGE / name).read_text(), f"{name}: {function}()"
 
 
+def test_numbers_of_the_table_are_those_of_the_code() -> None:
+    row = re.compile(r"^\| `(\w+)`: `([\w/]+)\.py` \| ([\d,]+) (\w+) \|", re.MULTILINE)
+    found = row.findall(text_of("explanation/why.md"))
+    assert found
+    for name, path, value, unit in found:
+        module = importlib.import_module(f"{PACKAGE.name}.{path.replace('/', '.')}")
+        shown = int(value.replace(",", ""))
+        is_fraction = unit == "ms" and name.endswith("_SECONDS")
+        assert getattr(module, name) == (shown / 1000 if is_fraction else shown), name
+
+
 def test_readme_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text()):
         assert (ROOT / target).exists(), target

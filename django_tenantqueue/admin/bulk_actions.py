@@ -38,8 +38,7 @@ from .job_forms import MoveAllForm, PriorityForm
 from .visible import visible_tenants
 
 COUNTED_PAGES = TOTAL_COUNTED_TO * 3 // 2 // COUNT_PAGE
-"""Reads of a count. Twice as many: the page takes up to twice as long where few of many jobs match.
-Half as many: it more often has no exact number."""
+"""Reads of a count. They end it where few of many jobs match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,30 +136,24 @@ class ChangeAdmin(TenantQueueModelAdmin[Change]):
 
     @admin.display(description=_("when"))
     def when(self, change: Change) -> SafeString | str:
-        """Return when it was changed."""
         return moment(change.made_at)
 
     @admin.display(description=_("when"))
     def exactly(self, change: Change) -> str:
-        """Return when it was changed, to the millisecond."""
         return exact_text(change.made_at)
 
     @admin.display(description=_("who"))
     def who(self, change: Change) -> str:
-        """Return who changed it."""
         return change.actor or NOTHING
 
     @admin.display(description=_("object"))
     def what(self, change: Change) -> SafeString:
-        """Return what was changed."""
         return target(change)
 
     @admin.display(description=_("numbers"))
     def numbers(self, change: Change) -> str:
-        """Return the numbers of the objects."""
         return ids_text(change)
 
     @admin.display(description=_("change"))
     def values(self, change: Change) -> SafeString | str:
-        """Return each value, before and after."""
         return values_text(change)

@@ -29,37 +29,30 @@ class DutyAdmin(TenantQueueModelAdmin[Duty]):
 
     @admin.display(description=_("state"), ordering="error")
     def status(self, duty: Duty) -> SafeString:
-        """Return whether the last run failed."""
         return badge("error", gettext("failed")) if duty.error else badge("held", gettext("well"))
 
     @admin.display(description=_("last run"), ordering="-ran_at")
     def ran(self, duty: Duty) -> SafeString | str:
-        """Return when the duty ran last."""
         return moment(duty.ran_at)
 
     @admin.display(description=_("duration"), ordering="-duration_seconds")
     def took(self, duty: Duty) -> SafeString:
-        """Return how long the last run took."""
         return unbroken(duration_text(duty.duration_seconds))
 
     @admin.display(description=_("runs"), ordering="-runs")
     def times(self, duty: Duty) -> SafeString:
-        """Return how often the duty has run."""
         return number(f"{duty.runs:,}")
 
     @admin.display(description=_("last result"), ordering="-acted_at")
     def did(self, duty: Duty) -> SafeString | str:
-        """Return what the last run that found something to do has done, and when it did."""
         if duty.acted_at is None:
             return NOTHING
         return format_html("{} <small>{}</small>", duty.outcome, moment(duty.acted_at))
 
     @admin.display(description=_("error"))
     def failure(self, duty: Duty) -> SafeString | str:
-        """Return the beginning of the reason for which the last run failed."""
         return failure_text(duty.error, duty.ran_at)
 
     @admin.display(description=_("error"))
     def last_failure(self, duty: Duty) -> SafeString | str:
-        """Return all of the reason for which the last run failed."""
         return format_html("<pre>{}</pre>", duty.error) if duty.error else NOTHING

@@ -205,7 +205,6 @@ def _queue_name(queue: TenantQueue | int) -> str:
 
 
 def _queues(hit: HitQueues) -> SafeString | str:
-    """Return the names of queues, with how many more there are."""
     names = [_queue_name(queue) for queue in hit.queues]
     if hit.more:
         told = gettext("and at least %s more") if hit.capped else gettext("and %s more")
@@ -246,7 +245,6 @@ def _number(found: FoundJobs) -> str:
 def _act(
     request: HttpRequest, model_admin: JobActions, group: Group, asked: Filter
 ) -> HttpResponse:
-    """Ask, then retry or cancel the jobs of a group."""
     back = HttpResponseRedirect(request.get_full_path())
     using = get_settings().database
     button = next((name for name in ("_retry", "_cancel") if name in request.POST), None)

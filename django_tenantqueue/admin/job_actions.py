@@ -223,7 +223,6 @@ class JobActions(TenantQueueModelAdmin[Job]):
         return None
 
     def _say(self, request: HttpRequest, done: int, what: str, late: int) -> None:
-        """Tell how many jobs were changed, and how many were not in a state for it any more."""
         text = ngettext("%(done)d job: %(what)s.", "%(done)d jobs: %(what)s.", done) % {
             "done": done,
             "what": what,

@@ -22,9 +22,6 @@ from ..status.masking import MASK, mask_of_job, split
 from .formats import json_text
 from .job_forms import MomentField, PriorityForm, check_run_at, open_queue
 
-LONGEST_EDITED = TEXT * 20
-"""Characters of arguments that the page edits. Longer ones are kept as they are."""
-
 UNREADABLE = (
     ArithmeticError,
     AttributeError,
@@ -115,7 +112,7 @@ class AgainForm(PriorityForm):
         }
         super().__init__(data, initial=initial)
         self.has_masks = any(f'"{MASK}"' in text for text in (args, kwargs))
-        self.is_too_long = len(args) + len(kwargs) > LONGEST_EDITED
+        self.is_too_long = len(args) + len(kwargs) > TEXT * 20
         if self.is_too_long:
             del self.fields["args"], self.fields["kwargs"]
         elif mask.names:

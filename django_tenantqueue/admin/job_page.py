@@ -165,7 +165,6 @@ def _failures(errors: Sequence[dict[str, Any]]) -> list[Failure]:
 
 
 def _pairs(values: Any) -> list[tuple[str, str]]:
-    """Return the entries of an object, each as far as a page shows a value."""
     if not isinstance(values, dict):
         return []
     texts = (
@@ -176,7 +175,6 @@ def _pairs(values: Any) -> list[tuple[str, str]]:
 
 
 def _gate_link(site: AdminSite, request: HttpRequest, using: str, job: Job, kind: str) -> Any:
-    """Return the session or the user of a job, with a link to its row where there is one."""
     model = UserCap if kind == Session.Kind.USER else Session
     key = job.user_key if kind == Session.Kind.USER else job.session_key
     if key is None:
@@ -186,7 +184,6 @@ def _gate_link(site: AdminSite, request: HttpRequest, using: str, job: Job, kind
 
 
 def _source(site: AdminSite, request: HttpRequest, job: Job) -> SafeString:
-    """Return what the job runs; an instance links to its own page in the admin."""
     parts = [part for part in (job.source_type, job.source_id, job.source_method) if part]
     try:
         model = apps.get_model(job.source_type.partition("@")[0])
@@ -200,7 +197,6 @@ def _source(site: AdminSite, request: HttpRequest, job: Job) -> SafeString:
 def _facts(
     site: AdminSite, request: HttpRequest, using: str, job: Job, shown: dict[str, Any]
 ) -> list[tuple[Any, Any]]:
-    """Return the other columns that hold something, with their names."""
     monitor = job.monitor_id
     found: list[tuple[Any, Any]] = [
         (_("task or method"), _source(site, request, job)),

@@ -79,7 +79,6 @@ def shown_result(job: Job) -> ShownResult | None:
 
 
 def _bounded(pairs: Sequence[tuple[str, str]]) -> Shown:
-    """Return the pairs as far as TEXT characters go, and how many there are."""
     whole = sum(len(text) for _, text in pairs)
     if whole <= TEXT:
         return Shown(pairs)

@@ -114,12 +114,10 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("job"))
     def title(self, job: Job) -> SafeString:
-        """Return the job's id and name."""
         return format_html('<span class="tq-number">#{}</span> {}', job.pk, breakable(job.name))
 
     @admin.display(description=_("tenant / queue"))
     def where(self, job: Job) -> SafeString | str:
-        """Return the job's queue, linked to its jobs."""
         queue = job.shown_queue  # type: ignore[attr-defined]
         if queue is None:
             return gettext("queue %d, deleted") % job.queue_id
@@ -129,7 +127,6 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("state"))
     def state_label(self, job: Job) -> SafeString:
-        """Return the state as a coloured label, with the task's progress and the last error."""
         label = state_badge(job.state)
         if job.state == State.HELD:
             label = badge(job.state, gettext("held: %s") % GATES.get(job.held_by, job.held_by))
@@ -142,17 +139,14 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("attempt"))
     def attempts(self, job: Job) -> str:
-        """Return which attempt of how many."""
         return f"{job.attempt} / {job.max_attempts}"
 
     @admin.display(description=pgettext_lazy("time", "created"))
     def created(self, job: Job) -> SafeString | str:
-        """Return when the job was enqueued."""
         return moment(job.created_at)
 
     @admin.display(description=_("waited"))
     def waited(self, job: Job) -> SafeString | str:
-        """Return how long it was ready before it started, or is by now."""
         if job.wait_duration is not None:
             return duration_text(job.wait_duration)
         if job.is_final:
@@ -164,7 +158,6 @@ class JobAdmin(JobPages):
 
     @admin.display(description=_("run time"))
     def ran(self, job: Job) -> SafeString | str:
-        """Return how long the last attempt ran, or runs by now."""
         if job.state == State.RUNNING and job.started_at is not None:
             return ongoing(timezone.now() - job.started_at, gettext("runs"))
         return duration_text(job.run_duration)

@@ -94,7 +94,6 @@ class JobsOfObjectMixin(_Base):
 
     @admin.display(description=_("last job"))
     def last_job(self, obj: Any) -> SafeString | str:
-        """Return state and time of the newest job of an object, linked to it."""
         job: JobOfSource | None = getattr(obj, _KEPT, None)
         if job is None:
             return NOTHING
@@ -108,7 +107,6 @@ class JobsOfObjectMixin(_Base):
 
     @admin.display(description=_("newest jobs"))
     def jobs_of_object(self, obj: Any) -> SafeString | str:
-        """Return the newest jobs of an object as a table."""
         jobs = _read([obj], LISTED, getattr(obj, _TENANTS, frozenset()))[:LISTED]
         if not jobs:
             return gettext("It has no jobs.")
@@ -184,7 +182,6 @@ def _newest_jobs(
 
 
 def _run_time(job: JobOfSource, now: datetime) -> SafeString | str:
-    """Return how long the last attempt ran, or runs by now."""
     if job.started_at is None:
         return NOTHING
     if job.state == State.RUNNING:

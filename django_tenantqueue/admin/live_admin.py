@@ -64,7 +64,6 @@ class TunedAdmin(TenantQueueModelAdmin[_M]):
 
     @admin.display(description=_("paused"))
     def pause_badge(self, row: _M) -> SafeString | str:
-        """Return a label for a paused row, and nothing for others."""
         return badge("error", gettext("paused")) if getattr(row, "paused", False) else ""
 
     def get_object(
@@ -199,10 +198,8 @@ class LinedAdmin(TunedAdmin[_M]):
 
     @admin.display(description=pgettext_lazy("jobs", "active"))
     def inside(self, row: Any) -> SafeString:
-        """Return how many jobs have been let through and have not ended."""
         return number(counted(row.load.inside, COUNTED_TO))
 
     @admin.display(description=_("in line"))
     def line(self, row: Any) -> SafeString:
-        """Return how many jobs are held."""
         return number(counted(row.load.line, COUNTED_TO))

@@ -29,8 +29,7 @@ RETRY = "_retry_failed"
 PLACE = "_place"
 """Where a retry has arrived, in the page that lets it go on."""
 RETRY_SECONDS = CLAIM_SECONDS * 3
-"""For how long one request retries: an operator waits for it. Half of it: more pages are loaded.
-Twice as long: web servers may end the request."""
+"""For how long one request retries: an operator waits for it."""
 
 
 class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
@@ -172,7 +171,6 @@ class MonitorActions(TenantQueueModelAdmin[ConcurrentJobMonitor]):
 
 
 def _signed(retry: FailedRetry) -> str:
-    """Return where a retry has arrived, as text that a page can keep."""
     ended_at, job_id = retry.before
     assert ended_at is not None
     place = [retry.monitor.pk, ended_at.isoformat(), job_id, retry.change_id, retry.retried]
@@ -188,7 +186,6 @@ def _go_on_at(retry: FailedRetry, place: str) -> None:
 
 
 def _consequences(now: Progress) -> str:
-    """Say what happens when the failed details of a monitor are retried."""
     told = gettext(
         "They go back into the line with fresh attempts, and run with “parallel” and “priority” as "
         "they are now."

@@ -154,7 +154,6 @@ def _started(monitor: ConcurrentJobMonitor, at: datetime) -> str:
 
 
 def _expected(now: Progress, at: datetime) -> Tile:
-    """Return when it may end, or why that is not known."""
     title = gettext("Expected end")
     if now.ends_at is not None and now.ends_at_earliest is not None:
         latest = moment_text(now.ends_at_latest, at) if now.ends_at_latest else "?"
@@ -197,7 +196,6 @@ def _failure(group: FailureGroup) -> dict[str, Any]:
 
 
 def _left_out(now: Progress, failures: Sequence[FailureGroup]) -> str:
-    """Say what the groups do not include."""
     if not failures:
         return ""
     looked_at = failures[0].looked_at

@@ -191,7 +191,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
 
     @admin.display(description=_("monitor"), ordering="-id")
     def title(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return whose it is and what it is called."""
         return format_html(
             '<span class="tq-number">#{}</span> {}<br><small>{}</small>',
             monitor.pk,
@@ -201,7 +200,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
 
     @admin.display(description=_("progress"))
     def overview(self, monitor: ConcurrentJobMonitor) -> SafeString:
-        """Return what it does, how much has ended, and how many details failed."""
         now = _now(monitor)
         return format_html(
             "{} <small>{}</small><br>{}<br><small>{} / {}{}</small><br><small>{}</small>",
@@ -216,7 +214,6 @@ class ConcurrentJobMonitorAdmin(MonitorActions, TunedAdmin[ConcurrentJobMonitor]
 
     @admin.display(description=_("callback"))
     def callback(self, monitor: ConcurrentJobMonitor) -> SafeString | str:
-        """Return the job that runs after the last detail."""
         if not monitor.may_view_jobs:  # type: ignore[attr-defined]
             return jobs_hidden()
         job = Job.objects.using(self.using).find(monitor.anchor_id)

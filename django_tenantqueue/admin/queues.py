@@ -170,7 +170,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("tenant / queue"), ordering="tenant")
     def title(self, queue: TenantQueue) -> SafeString:
-        """Return whose queue it is, what it is called, and what is wrong with it."""
         trouble = self.trouble(queue)
         line = format_html("<br>{}", trouble) if trouble else ""
         name = f"{queue.name} → {queue.executor}" if queue.executor else queue.name
@@ -178,7 +177,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, queue: TenantQueue) -> SafeString:
-        """Return a label for all that is wrong; nothing for a healthy queue."""
         now, waits = _now(queue), _now(queue).load.waiting > 0
         labels = [
             badge(BADGES.get(trouble, "error" if waits else "held"), trouble.label)
@@ -192,7 +190,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("running"), ordering="pk")
     def running(self, queue: TenantQueue) -> SafeString:
-        """Return how many slots are taken, as a gauge and in numbers."""
         load = _now(queue).load
         text = counted(load.running, COUNTED_TO)
         label = (
@@ -216,7 +213,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("ready"), ordering="pk")
     def waiting(self, queue: TenantQueue) -> SafeString:
-        """Return how many jobs are ready and may be, and how long the first has waited."""
         load = _now(queue).load
         text = counted(load.waiting, COUNTED_TO)
         full = queue.max_waiting is not None and load.waiting >= queue.max_waiting
@@ -241,7 +237,6 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("held"))
     def held(self, queue: TenantQueue) -> SafeString | str:
-        """Return how many jobs gates hold, and how long the first has waited."""
         held = _now(queue).held
         if not held:
             return NOTHING
@@ -256,13 +251,11 @@ class TenantQueueAdmin(TunedAdmin[TenantQueue]):
 
     @admin.display(description=_("held"))
     def held_by(self, queue: TenantQueue) -> SafeString | str:
-        """Return what gates hold jobs, the longest wait first."""
         held = _now(queue).held
         return jobs_link(queue, "held", held_text(held)) if held else NOTHING
 
     @admin.display(description=_("failed, 1 h"))
     def failing(self, queue: TenantQueue) -> SafeString | str:
-        """Return the share of the runs of the last hour that failed."""
         now = _now(queue)
         if now.counts.failing is None:
             return NOTHING

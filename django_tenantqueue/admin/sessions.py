@@ -72,7 +72,6 @@ def reason(session: Session) -> SafeString | str:
 
 
 def _held(load: SessionLoad, job: SafeString) -> SafeString:
-    """Say what holds the job that has the session's turn."""
     match load.first_held_by:
         case "details":
             return format_html(gettext("{} has its turn"), _monitor_link(load.first_monitor_id))
@@ -112,7 +111,6 @@ class LineAdmin(LinedAdmin[_S]):
 
     @admin.display(description=_("jobs in line"))
     def jobs(self, session: Session) -> SafeString | str:
-        """Return its unfinished jobs, those inside first, then the line in its order."""
         if not session.may_view_jobs:  # type: ignore[attr-defined]
             return jobs_hidden()
         held = Job.objects.using(self.using).filter(final=False, state=State.HELD)
@@ -181,7 +179,6 @@ class SessionAdmin(LineAdmin[Session]):
 
     @admin.display(description=_("session"), ordering="key")
     def title(self, session: Session) -> SafeString:
-        """Return what it is called and whose it is."""
         return format_html("{}<br><small>{}</small>", session.key, session.tenant or NOTHING)
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -192,7 +189,6 @@ class SessionAdmin(LineAdmin[Session]):
 
     @admin.display(description=_("reason"))
     def why(self, session: Session) -> SafeString | str:
-        """Return what keeps the line from moving, or what runs."""
         return reason(session)
 
     @admin.action(permissions=["change"], description=_("Resume: paused and halted ones go on"))
@@ -237,11 +233,9 @@ class UserCapAdmin(LineAdmin[UserCap]):
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, cap: UserCap) -> SafeString:
-        """Return a label for what holds the user's jobs; nothing when none is held."""
         return badges(self.troubles(cap))
 
     @admin.display(description=_("user"), ordering="key")
     def user(self, cap: UserCap) -> SafeString:
-        """Return the user, or that it is the default of all, and the tenant."""
         user = cap.key or gettext("(all users without their own)")
         return format_html("{}<br><small>{}</small>", user, cap.tenant or NOTHING)

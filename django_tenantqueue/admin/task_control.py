@@ -76,7 +76,6 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
 
     @admin.display(description=_("trouble"), empty_value="")
     def trouble(self, control: TaskControl) -> SafeString:
-        """Return a label for what holds its jobs; nothing when none is held."""
         load: TaskLoad = control.load  # type: ignore[attr-defined]
         labels = self.troubles(control)
         if control.max_per_second is not None and load.line:
@@ -85,5 +84,4 @@ class TaskControlAdmin(LinedAdmin[TaskControl]):
 
     @admin.display(description=_("running"))
     def running(self, control: TaskControl) -> SafeString:
-        """Return how many of its jobs run, or wait in a worker's buffer."""
         return self.inside(control)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from ..models import Change, Job
-from ..states import State
+from ..states import EARLIEST, State
 from .formats import duration_text, moment, parse_moment
-
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,6 @@ def _failed_attempts(job: Job) -> Iterator[Event]:
 
 
 def _last_attempt(job: Job) -> Iterator[Event]:
-    """Yield the events of the error that ended the present attempt, if one did."""
     error = job.last_error
     if error is not None and _ended_by_error(job):
         yield from _attempt(job, error, is_end=True)
@@ -126,7 +123,6 @@ def _started(job: Job, at: datetime, attempt: object) -> Event:
 
 
 def _created(job: Job, changes: Sequence[Change]) -> Event:
-    """Return the beginning of a job; of one that was enqueued again, from which other job."""
     for change in changes:
         old = _made_from(change)
         if old is not None and old != job.pk:
@@ -136,7 +132,6 @@ def _created(job: Job, changes: Sequence[Change]) -> Event:
 
 
 def _enqueued_again(job: Job, changes: Sequence[Change]) -> Iterator[Event]:
-    """Yield which jobs were made from this one, which went on as it did, or had ended."""
     for change in changes:
         new = change.after.get("job") if _made_from(change) == job.pk else None
         if isinstance(new, int):
@@ -158,7 +153,6 @@ def _who(change: Change) -> str:
 
 
 def _changed(change: Change) -> Event:
-    """Return what an operator or code did to the job, with who did it."""
     text = gettext("%(action)s by %(who)s") % {
         "action": change.get_action_display(),
         "who": _who(change),

@@ -107,7 +107,6 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("worker"), ordering="name")
     def process(self, worker: Worker) -> SafeString:
-        """Return the worker's name, host and process id."""
         what = f"{worker.host} · {worker.pid}"
         if worker.role != Role.WORKER:
             what = f"{worker.get_role_display()} {worker.executor} · {what}"
@@ -115,17 +114,14 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("process id"))
     def process_id(self, worker: Worker) -> str:
-        """Return the process id as `ps` shows it."""
         return str(worker.pid)
 
     @admin.display(description=_("supervisor's process id"))
     def supervisor_process_id(self, worker: Worker) -> str:
-        """Return the process id of the supervisor as `ps` shows it."""
         return str(worker.supervisor_pid)
 
     @admin.display(description=_("state"))
     def status(self, worker: Worker) -> SafeString:
-        """Return what the worker is doing."""
         state = _state(worker)
         return badge(BADGES[state], state.label)
 
@@ -139,7 +135,6 @@ class WorkerAdmin(WorkerActions):
         ),
     )
     def state(self, worker: Worker) -> SafeString:
-        """Return what the worker is doing, and, when it is silent, since when."""
         if _state(worker) != WorkerState.SILENT:
             return self.status(worker)
         since = moment(worker.heartbeat_at)
@@ -147,7 +142,6 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("running"), ordering="-jobs_running")
     def running(self, worker: Worker) -> SafeString:
-        """Return how many jobs it holds now, and how many it could run."""
         if worker.role == Role.RUNNER:
             return number(_claims(worker))
         if worker.role == Role.DISPATCHER:
@@ -163,22 +157,18 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("memory"), ordering=F("rss_bytes").desc(nulls_last=True))
     def memory(self, worker: Worker) -> SafeString:
-        """Return how much memory the process has."""
         return number(memory_text(worker.rss_bytes))
 
     @admin.display(description=_("claims/s"), ordering="-claims_per_second")
     def claims(self, worker: Worker) -> SafeString:
-        """Return how often the worker asks for jobs."""
         return number(rate_text(worker.claims_per_second))
 
     @admin.display(description=_("jobs/s"), ordering="-jobs_per_second")
     def ends(self, worker: Worker) -> SafeString:
-        """Return how many jobs the worker ends in a second."""
         return number(rate_text(worker.jobs_per_second))
 
     @admin.display(description=_("uptime"), ordering="-started_at")
     def uptime(self, worker: Worker) -> SafeString:
-        """Return for how long the process has been running, and which version."""
         return format_html(
             '<span class="tq-time" title="{}">{}</span><br><small>{}</small>',
             worker.started_at.isoformat(),
@@ -188,12 +178,10 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("last heartbeat"))
     def heartbeat(self, worker: Worker) -> SafeString | str:
-        """Return when the process last gave a sign of life."""
         return moment(worker.heartbeat_at)
 
     @admin.display(description=_("clock"))
     def clock(self, worker: Worker) -> str:
-        """Return how far the clock of the worker's machine is from the server's."""
         ahead = worker.clock_ahead_seconds
         if abs(ahead) <= CLOCK_SECONDS:
             return gettext("agrees with the database server's")
@@ -206,7 +194,6 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("queues served"))
     def takes(self, worker: Worker) -> str:
-        """Return which queues and tenants the worker serves."""
         if worker.role == Role.RUNNER:
             return gettext("what is sent to the executor %s") % worker.executor
         parts = [
@@ -224,12 +211,10 @@ class WorkerAdmin(WorkerActions):
 
     @admin.display(description=_("last error"), ordering=F("last_error_at").desc(nulls_last=True))
     def failure(self, worker: Worker) -> SafeString | str:
-        """Return the beginning of what went wrong last, and when it did."""
         return failure_text(worker.last_error, worker.last_error_at)
 
     @admin.display(description=_("last error"))
     def last_failure(self, worker: Worker) -> SafeString | str:
-        """Return all of what went wrong last, and when it did."""
         if not worker.last_error:
             return NOTHING
         return format_html("{}<pre>{}</pre>", moment(worker.last_error_at), worker.last_error)
@@ -263,7 +248,6 @@ def _state(worker: Worker) -> WorkerState:
 
 
 def _row(claim: RunningClaim) -> dict[str, Any]:
-    """Return what the page of a worker shows of a job that it runs."""
     return {
         "id": claim.id,
         "url": job_url(claim.id),

@@ -22,8 +22,6 @@ from ..worker.config import KILL_SECONDS
 SYSTEM = "tenantqueue"
 BATCH = "batch"
 """In what a job carries: its send span has sent others, too."""
-FLUSH_MILLISECONDS = int(1000 * KILL_SECONDS)
-"""Longest wait at the end of a worker process for spans that an exporter has yet to send."""
 
 _NOTED = {
     "job": "messaging.message.id",
@@ -110,7 +108,7 @@ class _Tracer:
         provider = self._provider or trace.get_tracer_provider()
         flush = getattr(provider, "force_flush", None)  # the API alone has none
         if flush is not None:
-            flush(FLUSH_MILLISECONDS)
+            flush(int(1000 * KILL_SECONDS))  # milliseconds
 
     @contextmanager
     def _span(

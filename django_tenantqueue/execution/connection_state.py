@@ -24,8 +24,6 @@ from ..exceptions import TransactionLeftOpen
 
 logger = logging.getLogger("django_tenantqueue")
 
-MOST_READS = 10
-"""How much is read from a connection in search of its end."""
 OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
@@ -102,7 +100,7 @@ def _has_ended(raw: psycopg.Connection[Any]) -> bool:
     look = select.poll()
     look.register(raw.fileno(), select.POLLIN)
     try:
-        for _ in range(MOST_READS):
+        for _ in range(10):
             if not look.poll(0):
                 break
             raw.pgconn.consume_input()  # a notification, or the server's last words

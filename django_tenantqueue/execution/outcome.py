@@ -39,12 +39,9 @@ from .results import check_statistics, store_result
 logger = logging.getLogger("django_tenantqueue")
 
 UNKNOWN_DELAY = 15.0
-"""Seconds before a job whose task this process does not know is looked at again. Halved: it is
-claimed twice as often. Doubled: it starts later when a worker that knows its task has come."""
+"""Seconds before a job of a task that this process does not know is claimed again."""
 MOST_DOUBLINGS = 6
-"""How often a pause doubles while a schedule, or the sending of a message, keeps failing: to 64
-times the first. Halved: more attempts while something is down. Doubled: pauses of more than a
-day."""
+"""How often a pause doubles while a schedule or a sending keeps failing: to 64 times the first."""
 UNKNOWN_CLASS = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 """The class of the error that is kept with such a job."""
 

@@ -136,7 +136,6 @@ def _run_sync(running: RunningJob, worker_id: int, blocks: Mapping[str, int]) ->
 
 
 def _leave(running: RunningJob) -> None:
-    """Leave the current job, and note when it ended unless that is known."""
     running.ended = running.ended or time.monotonic()
     current.leave()
 
@@ -191,7 +190,6 @@ def _explained(running: RunningJob, error: BaseException) -> BaseException:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it, each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -203,7 +201,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _around(running: RunningJob) -> AbstractContextManager[None]:
-    """Return what surrounds a run, its arguments' loading included."""
     if has_surroundings(running.claimed.context):
         return surroundings(running.claimed.context, running)
     return nullcontext()
@@ -332,7 +329,6 @@ async def _run_async(running: RunningJob) -> Outcome:
 def _interrupted(
     running: RunningJob, task: RegisteredTask | None, error: asyncio.CancelledError
 ) -> Outcome:
-    """Judge a coroutine that was cancelled: by the operator, by its time limit, or by itself."""
     if running.cancel_requested:
         return _failed(running, task, Cancelled("cancelled while it ran"))
     if running.interrupted:
@@ -348,7 +344,6 @@ def _loads_rows(claimed: ClaimedJob) -> bool:
 
 
 def _in_thread(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function in a thread of the event loop's pool."""
     try:
         close_ended_connections()
         blocks = open_blocks()

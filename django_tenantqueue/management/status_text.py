@@ -23,8 +23,6 @@ from ..text import number_of
 WIDTH = 100
 _GAP = "  "
 _INDENT = "    "
-_LEAST = 8
-"""A column is not shortened below this."""
 
 WORKER_HEAD = (
     "worker",
@@ -186,7 +184,7 @@ def _table(
     excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
     while excess > 0:
         widest = max(shrinks, key=lambda number: widths[number], default=None)
-        if widest is None or widths[widest] <= _LEAST:
+        if widest is None or widths[widest] <= 8:
             break
         widths[widest] -= 1
         excess -= 1

@@ -8,9 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from .fields import NumberListField
 
 FAILING_SHARE = 0.5
-"""Share of a task's runs that must have failed for a problem, and in an alert rule that names none.
-Halved: tasks that normally fail now and then are reported, too. Doubled: only those that never
-succeed."""
+"""Share of a task's runs that failed, from which it is a problem, also in rules that name none."""
 
 
 class Figure(models.Model):

@@ -28,9 +28,7 @@ from .job_query import JobQuerySet, user_text
 
 _MISSING = object()
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two looks at the row of a job that is waited for: they grow from the first to the
-longest. Half of the longest: the end is noticed earlier by a quarter of a second on average, for
-twice as many queries. Doubled: the reverse."""
+"""Seconds between two looks at the row of a job that is waited for. They grow."""
 RESULT_REMOVED = "-"
 """The `result_ref` of a job whose result a rule of retention has removed."""
 

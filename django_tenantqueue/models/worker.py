@@ -10,18 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from .fields import TextListField
 
 HEARTBEAT_SECONDS = 5.0
-"""Time between two heartbeats. Halved: twice as many writes. Doubled: operators see a worker's
-figures later, and their orders take effect later."""
+"""Time between two heartbeats. Orders of operators arrive with them."""
 SILENT = timedelta(seconds=HEARTBEAT_SECONDS * 6)
-"""A worker without a heartbeat for this time is called silent. Behind a pooler, where it has no
-lock, it is dead."""
+"""A worker without a heartbeat for this time is silent; behind a pooler it counts as dead."""
 RESEND_SECONDS = 5.0
-"""How long a message of a dispatcher waits before it may be sent again, twice as long each further
-time. Halved: lost messages delay their jobs for less, and more messages are sent twice. Doubled:
-the reverse."""
+"""Wait before a dispatcher's message may be sent again. It doubles each time."""
 THREADS = 8
-"""Threads of a child unless its command says so. Halved: jobs that wait for other servers use less
-of a processor. Doubled: they use more memory and connections."""
+"""Threads of a child unless its command says otherwise."""
 
 
 class Role(models.TextChoices):

@@ -13,9 +13,6 @@ from ..execution.current_job import running_or_none
 from ..models import Change
 from ..text import clean_text
 
-LONGEST_NAME = 200
-"""Characters of a longer name that are kept, at its ends. An index has it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Actor:
@@ -38,7 +35,7 @@ def acting_as(name: str, source: str = Change.Source.CODE) -> Iterator[None]:
     """
     if source not in Change.Source.values:
         raise InvalidOption(f"source={source!r}: it must be one of {Change.Source.values}")
-    token = _actor.set(Actor(clean_text(str(name), LONGEST_NAME), source))
+    token = _actor.set(Actor(clean_text(str(name), 200), source))  # an index has the name
     try:
         yield
     finally:

@@ -190,7 +190,6 @@ def _change(
 
 
 def _fits(bulk: Bulk, queues: frozenset[int] | None, row: Job) -> bool:
-    """Whether a job matches still, and was there when the action began."""
     return (
         row.created_at < bulk.until
         and row.state in (bulk.asked.filter.states or ())

@@ -18,10 +18,7 @@ from ..status.amounts import NAMED
 from .actor import current_actor
 
 MOST_IDS = 100
-"""Ids that an entry keeps, the lowest. With twice as many, the entry of a call for very many
-objects is found from more of their pages, and takes twice the space in its index."""
-MOST_VALUES = MOST_IDS // 10
-"""Different values of a column that an entry about several objects names."""
+"""Ids that an entry keeps, the lowest. An index has them."""
 LONGEST_LABEL = 600
 """Characters of the names that an entry keeps. An index takes no more than 2,700 bytes."""
 
@@ -106,7 +103,7 @@ def one_or_list(values: Iterable[Any]) -> Any:
     for value in values:
         if value not in different:
             different.append(value)
-            if len(different) == MOST_VALUES:
+            if len(different) == 10:
                 break
     return different[0] if len(different) == 1 else different
 
@@ -173,7 +170,6 @@ def label_of(rows: Sequence[Model]) -> str:
 
 
 def _tenant_of(rows: Sequence[Model]) -> str:
-    """Return the tenant of rows that have the same one."""
     tenants = {getattr(row, "tenant", "") for row in rows}
     return tenants.pop() if len(tenants) == 1 else ""
 

@@ -15,11 +15,9 @@ from .places import BLOCKED_SECONDS, DISPATCH_SECONDS, SHORT_REST_SECONDS, Place
 from .surveys import Surveys
 
 LEAST_ASYNC_ROOM = 4
-"""Room for coroutines in a claim while none come. Doubled: a worker of blocking tasks locks more
-jobs that it cannot take. Halved: the first of many coroutines start later."""
+"""Room for coroutines in a claim while none come."""
 MOST_LOCKS = MOST_ROOM // 4
-"""Most queues that one claim locks, and most lanes whose turn is remembered. Doubled: other workers
-find more queues locked. Halved: a process with much room makes more claims."""
+"""Most queues that one claim locks, and most lanes whose turn is remembered."""
 
 
 class Verdict(Enum):
@@ -139,7 +137,6 @@ class Claimer:
         return Verdict.BLOCKED if self.places.has_blocked else Verdict.EMPTY
 
     def _adapt_async_room(self, answer: Exchange) -> None:
-        """Ask for twice as many coroutines when some came, else for half as many."""
         if any(job.is_async for job in answer.jobs):
             self._async_room = min(MOST_ROOM // 2, 2 * self._async_room)
         else:

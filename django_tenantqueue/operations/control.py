@@ -29,8 +29,7 @@ from .queues import Target, lane_of, queue_id_of
 from .tuning import Ids, ids_of, switch_rows, tune_row
 
 CLAIM_SECONDS = 1.0
-"""For how long cancel() retries jobs whose rows are locked. Half as long: more jobs are reported as
-too late on a slow database. Twice as long: an operator may wait longer for the answer."""
+"""For how long cancel() retries jobs whose rows are locked."""
 TUNABLE = (
     "num_slots",
     "weight",

@@ -28,15 +28,10 @@ from .room import is_limited, take_room
 from .unique import KeyedCall, place
 
 BULK_ROWS = 5000
-"""Rows of one bulk INSERT, and of one request of the API. Halved: twice as many statements.
-Doubled: each holds its snapshot for longer, and a process needs more memory."""
+"""Rows of one bulk INSERT, and of one request of the API."""
 
 QUICK_SECONDS = 0.002
-"""An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker.
-
-A worker that fell asleep while it ran looks once more, later than this: see worker/child/loop.py.
-Halved: more enqueues look for sleepers in a second statement. Doubled: workers fall asleep later.
-"""
+"""An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker."""
 
 T = TypeVar("T")
 
@@ -193,7 +188,6 @@ def _look_again(target: Target, row: queries.NewJob, count: int) -> None:
 
 
 def _as_twin(placed: Placed, target: Target) -> Job:
-    """Return the job that has the key."""
     fields: dict[str, Any] = {"id": placed.id, "duplicate": True}
     if placed.state is not None:
         fields |= {"state": placed.state, "final": False}
@@ -201,7 +195,6 @@ def _as_twin(placed: Placed, target: Target) -> Job:
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    """Return the Job of a new row."""
     fields = {
         "id": inserted.id,
         "queue_id": new["queue_id"],

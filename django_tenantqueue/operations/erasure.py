@@ -39,9 +39,6 @@ from .changes import Entry
 from .erasure_elsewhere import find_bulk_jobs, forget_elsewhere, forget_follow_ups
 from .queues import forget_queues
 
-LOOK_SECONDS = control.CLAIM_SECONDS / 5
-"""How often it is looked whether jobs that were asked to stop have ended."""
-
 WITHOUT_TENANT: tuple[type[Model], ...] = (Duty, TaskControl, TaskRate, Worker)
 """The core's models of the fleet. A worker's `tenants` is the option that it was started with."""
 
@@ -170,11 +167,10 @@ def _end_jobs(using: str, tenant: str, queue_ids: Ids, until: float) -> None:
                 "have not ended: its queues are paused and retired. Try again when they have ended"
             )
         control.cancel(active, using=using, recorded=False)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(0.2)
 
 
 def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:
-    """Delete rows in batches, and yield how many each was."""
     keys = rows.order_by()
     while found := list(keys.values_list("pk", flat=True)[:READ]):
         for start in range(0, len(found), BATCH):
@@ -187,7 +183,6 @@ def _delete(using: str, rows: QuerySet[Any]) -> Iterable[int]:
 
 
 def _forget_results(jobs: QuerySet[Job]) -> None:
-    """Delete the results of jobs from the caches that have them."""
     of_cache: dict[str, list[str]] = {}
     for ref in jobs.exclude(result_ref=None).values_list("result_ref", flat=True):
         alias, _, key = str(ref).partition(":")

@@ -95,7 +95,6 @@ def _names(value: Any, tenant: str) -> bool:
 
 
 def _empty(using: str, change: Change) -> None:
-    """Leave only the numbers of an entry."""
     change.object_label = ""
     for side in ("before", "after"):
         values = getattr(change, side)

@@ -20,8 +20,7 @@ from .gates import cancel_waiting, release_later
 from .tuning import ids_of
 
 MOST = BATCH * 5
-"""Jobs that one call changes unless it is told otherwise: about half a second. Halved: a large
-group takes more calls. Doubled: a call takes twice as long."""
+"""Jobs that one call changes unless it is told otherwise: about half a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,6 @@ def _group(
 
 
 def _tenant_of(using: str, group: Group) -> str:
-    """Return the tenant of the queues that were named, if that is one."""
     if group.queues is None:
         return ""
     queues = TenantQueue.objects.using(using).filter(pk__in=group.queues)

@@ -164,7 +164,6 @@ def release_and_wake(using: str, keys: Keys) -> int:
 
 
 def _wake(using: str, ready: int) -> None:
-    """Wake workers for jobs that have become ready, wherever they are."""
     if ready and get_settings().notify:
         enqueue_queries.wake_any_workers(using, most=ready)
 
@@ -256,8 +255,7 @@ class Sweep:
     """Finds gates that could let jobs through and have not, a bounded number in each step."""
 
     most: int = 2000
-    """Gates of a kind that one step looks at. With half as many, a round over all gates takes twice
-    as many steps. With twice as many, a step delays the other duties for twice as long."""
+    """Gates of a kind that one step looks at."""
     after: dict[str, str] = field(default_factory=dict)
 
     def step(self, using: str, look: Where | None = None) -> int:

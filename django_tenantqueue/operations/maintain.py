@@ -27,9 +27,7 @@ FIGURES_KEPT = (
     (60, 1440, timedelta(days=8)),
     (1440, None, timedelta(days=400)),
 )
-"""Minutes of a row, minutes of the row that it is merged into (None: it is dropped), and when. Each
-is kept for longer than the range of a page that shows it. Halved: charts have gaps. Doubled: pages
-read twice as many rows."""
+"""Minutes of a row, minutes of the row that it is merged into (None: dropped), and its age then."""
 
 
 def promote(using: str) -> int:

@@ -159,7 +159,7 @@ class Feeder:
     """Finds monitors that a release would feed, tune or end, a bounded number in each step."""
 
     most: int = 500
-    """Monitors that one step looks at. Half of it takes twice as many steps for all of them."""
+    """Monitors that one step looks at."""
     after: int = 0
 
     def step(self, using: str, look: Where | None = None) -> int:

@@ -64,7 +64,6 @@ class FailedRetry:
             self.before = (found[-1][1], found[-1][0])
 
     def _record(self, count: int) -> None:
-        """Write the entry, or add to it."""
         monitor = self.monitor
         kind = Change.Kind.MONITOR
         entry = Entry(self.using, Change.Action.RETRY, kind, str(monitor), monitor.tenant)

@@ -20,8 +20,7 @@ from ..states import Priority
 from .gates import keys_of
 
 MOST_READ = BATCH * 50
-"""Jobs that one step reads ahead in all. Half as many: the jobs behind a million start later, at
-most twice as late. Twice as many: claims of this process wait longer for a step."""
+"""Jobs that one step reads ahead in all."""
 FIRST_KEY: Key = (Priority.LOWEST_NUMBER, 0)
 
 

@@ -17,29 +17,23 @@ from ..queries.gates import Place
 from ..queries.survey import FIRST_PLACE, Survey
 
 BLOCKED_SECONDS = 0.25
-"""How long a full or paused queue is left alone, unless one of its jobs finishes here. Doubled:
-slots that other workers free, or operators add, are used later. Halved: it costs twice as much."""
+"""How long a full or paused queue is skipped, unless one of its jobs finishes here."""
 DISPATCH_SECONDS = BLOCKED_SECONDS / 5
-"""The same in a dispatcher: none of its jobs finish here. Doubled: each slot is empty for longer
-between two jobs. Halved: a dispatcher of full queues makes twice as many claims."""
+"""The same in a dispatcher: none of its jobs finish here."""
 SHORT_REST_SECONDS = 0.02
-"""Longest wait before queues are looked at again that other sessions had locked. Doubled: they are
-found later. Halved: workers after the same queues make twice as many claims."""
+"""Longest wait before queues are looked at again that other sessions had locked."""
 EDIT_SECONDS = BLOCKED_SECONDS * 8
 """Shortest time between two searches that follow edits of queues."""
 FOREIGN_SECONDS = EDIT_SECONDS * 5
 """How long a queue that this worker's filters exclude is ignored."""
 FEW_STEPS = 16
-"""Steps of each claim of a busy worker. A claim sees the whole of a system with fewer places.
-Doubled: each claim costs more. Halved: jobs in unknown places are found later."""
+"""Steps of each claim of a busy worker. A claim sees all of a system with fewer places."""
 MOST_STEPS = 200
-"""Steps of each claim of a worker that knows no places yet. Doubled: its first claims take longer.
-Halved: it needs more of them."""
+"""Steps of each claim of a worker that knows no places yet."""
 MORE_STEPS = MOST_STEPS // 4
 """Steps of a claim after a pause, and most blocked queues that it looks at again."""
 ARRIVAL_SECONDS = 1.0
-"""How long new ids are looked at, because transactions may commit in another order. Halved: jobs of
-slower transactions are found by the steps. Doubled: each claim reads more ids."""
+"""How long new ids are looked at: transactions may commit in another order."""
 
 
 class Places:
@@ -115,7 +109,6 @@ class Places:
         self._reopen(islice(due, most))
 
     def _in_turn(self, request: ClaimRequest, most: int) -> list[Place]:
-        """Return the open places that come next."""
         offered: list[Place] = []
         at = 0
         while at < len(self._open) and len(offered) < most:

@@ -32,13 +32,9 @@ from .changes import Edit, record_rows
 logger = logging.getLogger("django_tenantqueue")
 
 SETTLE_SECONDS = 10.0
-"""How long after the server's start no worker counts as dead: supervisors reconnect meanwhile.
-Halved: a slow network makes a living worker look dead. Doubled: rescue begins later."""
+"""For this time after the start of the server no worker counts as dead: supervisors reconnect."""
 LOOK_SECONDS = 4.0
-"""Time between the two looks at which a worker must look dead. A supervisor that cannot hold the
-locks of its children has killed them by then: worker/supervisor/lease.py compares the delays.
-Halved: a server that stalls for 0.8 s costs all running jobs an attempt. Doubled: jobs of a dead
-worker start 4 s later."""
+"""Time between the two looks at which a worker must look dead: more than LEASE_SECONDS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +165,6 @@ def _lock_recorded(using: str, worker_id: int) -> Worker | None:
 
 
 def _log_ended(held: Iterable[Held], verdicts: Iterable[Verdict], death: DeathReport) -> None:
-    """Log the jobs that have failed for good with their worker."""
     jobs = {job.id: job for job in held}
     for verdict in verdicts:
         job = jobs[verdict.id]
@@ -218,7 +213,6 @@ _LAST_WORDS = re.compile(last_words(0, "(.*)").replace("0", r"(\d+)"), re.DOTALL
 
 
 def _death_of(using: str, worker_id: int) -> DeathReport:
-    """Return what is known of a process that died with its supervisor, or that has none."""
     row = Worker.objects.using(using).filter(pk=worker_id).first()
     if row is not None and row.role == Role.DISPATCHER:
         # what has begun is not its own any more

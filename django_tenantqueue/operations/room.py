@@ -15,9 +15,6 @@ from ..queries.enqueue import count_waiting
 
 LEAST_SECONDS = REMEMBERED_SECONDS / 100
 """Shortest time for which a count is used."""
-SHARE = 20
-"""A count is used for this multiple of the time it took, so counting takes at most a twentieth.
-Halved: it takes a tenth. Doubled: a queue may hold more jobs beyond its limit."""
 
 
 @dataclass(slots=True)
@@ -62,7 +59,8 @@ def _count(using: str, queue_id: int) -> _Room | None:
         return None
     max_waiting, waiting = found
     now = monotonic()
-    remembered = min(REMEMBERED_SECONDS, max(LEAST_SECONDS, SHARE * (now - began)))
+    # counting takes at most a twentieth of the time
+    remembered = min(REMEMBERED_SECONDS, max(LEAST_SECONDS, 20 * (now - began)))
     return _Room(max_waiting, max_waiting - waiting, now + remembered)
 
 

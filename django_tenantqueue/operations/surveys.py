@@ -24,17 +24,12 @@ from .places import MOST_STEPS, Places
 logger = logging.getLogger("django_tenantqueue")
 
 COSTLY_ENTRIES = 5000
-"""A claim that reads more index entries calls for a survey. Doubled: claims may take some
-milliseconds longer before the first survey. A survey that passes over fewer than a fifth of them
-ends the surveys."""
+"""Index entries: a claim that reads more calls for a survey."""
 MOST_PLACES = MOST_STEPS * 10
-"""Most places that a survey returns: what ten claims of a new worker see. A worker does not survey
-a system with more. Doubled: memory and the first claim after a survey may cost twice as much."""
+"""Most places that a survey returns. A system with more is not surveyed."""
 LEAST_SURVEY_SECONDS = 0.25
 MOST_SURVEY_SECONDS = LEAST_SURVEY_SECONDS * 40
-"""Shortest and longest time between two surveys of one worker. Between these, all workers together
-spend a tenth of a core on surveys; if that is too little for the longest, up to a quarter. Halved:
-jobs that become ready out of order are found in half the time."""
+"""Shortest and longest time between two surveys of a worker: all spend a tenth of a core."""
 SURVEY_TIMEOUT = LEAST_SURVEY_SECONDS * 8
 """Seconds after which a survey is cancelled. It doubles with each failure, up to a minute."""
 

@@ -30,9 +30,7 @@ from .places import MOST_STEPS
 logger = logging.getLogger("django_tenantqueue")
 
 MOST_QUEUES = MOST_STEPS
-"""Queues that one release looks at, as many as a first claim, and tasks for which a process
-remembers where it continues. Half as many: more releases to get past paused queues. Twice as many:
-a release takes longer."""
+"""Queues that one release looks at, and tasks for which a process remembers where it continues."""
 
 _places: dict[tuple[str, str], Place] = {}
 

@@ -32,13 +32,9 @@ from .gates import cancel_waiting, release_later
 logger = logging.getLogger("django_tenantqueue")
 
 PATIENCE_SECONDS = 5.0
-"""Seconds after which only one transaction at a time may keep a due job from starting. Halved:
-enqueues of one key wait for each other more often. Doubled: a job that is enqueued again and again
-starts later."""
+"""Seconds after which only one transaction at a time may keep a due job from starting."""
 SETTLE_SECONDS = PATIENCE_SECONDS / 10
-"""How long an enqueue in a transaction retries while another session has locked the waiting job: a
-claim or a release locks it for milliseconds. Then it takes the key over, because two waiting jobs
-are better than a lost update."""
+"""How long an enqueue in a transaction retries a locked job. Then it takes the key over."""
 RETRY_SECONDS = LOCKED_SECONDS[1]
 """Pause between two of these attempts."""
 WAITING = ("scheduled", "held", "created")

@@ -99,9 +99,7 @@ def send_statement(
 
 
 LOCK_MILLISECONDS = 50
-"""Longest wait for a lock that others will ask for soon: a gate that another session releases, the
-table of the history. Halved: more is left to the next round or to the sweep. Doubled: the claims of
-a worker start later where many release one gate."""
+"""Longest wait for a lock that others will ask for soon, such as a gate's."""
 WORKER_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 4
 """Longest wait of a worker's claims and heartbeats for a lock."""
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = %d" % WORKER_LOCK_MILLISECONDS

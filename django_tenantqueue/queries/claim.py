@@ -16,15 +16,11 @@ from .locks import LockClass
 from .survey import FIRST_PLACE, Taken, taken_params
 
 MOST_ROOM = 200
-"""Most jobs that one claim takes. Doubled: a claim holds its locks for longer. Halved: a process
-with hundreds of free slots needs more claims to fill them."""
+"""Most jobs that one claim takes."""
 BATCH_SECONDS = 0.05
-"""Starts of a queue with a rate are collected for this time if its burst is large enough to lose
-none. Halved: such a queue costs twice as many claims. Doubled: its starts come later."""
+"""Starts of a queue with a rate are collected for this time, if its burst loses none by it."""
 MOST_PASSED = BATCH
-"""Most jobs of closed tasks that a claim reads past in one place: what one step of a worker moves
-aside. Halved: jobs behind more of them wait for PassedOver. Doubled: such a claim reads twice as
-much."""
+"""Most jobs of closed tasks that a claim reads past in one place."""
 Pair = tuple[int, int]
 """A lane, and the id of a queue with ready jobs in it."""
 Key = tuple[int, int]
@@ -32,8 +28,7 @@ Key = tuple[int, int]
 NO_ARRIVALS = sys.maxsize
 """An id that no job reaches."""
 MOST_ARRIVALS = MOST_ROOM // 2
-"""Most ids of new jobs that a claim looks at. Halved: a bulk that is spread over thousands of
-queues is found later. Doubled: each claim reads more."""
+"""Most ids of new jobs that a claim looks at."""
 
 
 @dataclass(slots=True)

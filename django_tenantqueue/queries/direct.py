@@ -140,7 +140,6 @@ def _state(result: pq.abc.PGresult) -> str:
 
 
 def _check(result: pq.abc.PGresult) -> None:
-    """Raise what the server answered when it was an error."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return
     try:

@@ -17,8 +17,7 @@ from .direct import fetch_prepared
 from .lists import fetch_in_order
 
 LOCKED_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
-"""Pauses before another attempt to wake a sleeping worker whose row was locked. Halved: it is left
-asleep more often. Doubled: an enqueue may take twice as long."""
+"""Pauses before another attempt to wake a sleeping worker whose row was locked."""
 
 
 class NewJob(TypedDict):

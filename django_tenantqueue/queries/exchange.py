@@ -22,8 +22,7 @@ from .monitors import as_released
 from .survey import Taken, first_taken_params
 
 TURNSTILE_SECONDS = 3.0
-"""Longest wait at the turnstile. A worker that dies there may claim once more when its turn comes.
-Rescue finds these jobs, too. Halved: more waits of a crowded fleet time out and begin again."""
+"""Longest wait at the turnstile. A worker that died there may claim once when its turn comes."""
 TURNSTILE_TIMEOUT = b"SET LOCAL lock_timeout = %d" % (1000 * TURNSTILE_SECONDS)
 
 Statements = list[tuple[str, dict[str, Any]]]

@@ -14,9 +14,7 @@ from .base import Where, array, execute_bounded, fetch, text_array
 ALL = 0
 """In place of a queue's id: the jobs of all queues."""
 MOST_ROWS = 300
-"""Most rows of each kind that one call adds to: tasks, errors, and both by queues. Further ones
-count only in the figures of all. Halved: rare tasks of large systems are missing sooner. Doubled: a
-heartbeat locks twice as many rows."""
+"""Most rows of each kind that one call adds to. Further ones count only in the figures of all."""
 LONGEST = 300
 """Characters of a task's name or an error's class that figures keep: an index has them."""
 UNNAMED = "?"
@@ -102,7 +100,6 @@ def with_totals(counts: Mapping[Key, Counts]) -> dict[Key, Counts]:
 
 
 def _busiest(counts: Mapping[Key, Counts], *, errors: bool) -> dict[Key, Counts]:
-    """Return the rows with an error, or those without one; the busiest MOST_ROWS of them."""
     chosen = [key for key in counts if bool(key[2]) == errors]
     return {
         key: counts[key]

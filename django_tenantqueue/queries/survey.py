@@ -15,8 +15,7 @@ from .gates import Place
 FIRST_PLACE: Place = (Priority.LOWEST_NUMBER, 0, Priority.LOWEST_NUMBER)
 """Before all places."""
 TAKEN_MARGIN_SECONDS = 10.0
-"""How far the server's clock may be set back before an answer about taken slots is wrong. Halved:
-answers are asked for more often. Doubled: more entries of finished jobs are read."""
+"""How far the server's clock may be set back before an answer about taken slots is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from ..queries.survey import TAKEN_MARGIN_SECONDS
 
 CLOCK_SECONDS = TAKEN_MARGIN_SECONDS / 10
-"""A clock that differs from the server's by more than this is a problem. Claims allow for ten times
-as much. A job's times come from both clocks. Machines with a time service differ by less than a
-tenth of it. Halved: a machine that has lost its time service is reported after half the time.
-Doubled: later, and an `expires_at` of a few seconds is missed by more."""
+"""A clock that differs from the server's by more than this is a problem."""
 
 
 def clock_text(ahead: float) -> str:

@@ -28,8 +28,7 @@ from .amounts import MESSAGE, NAMED, PAGE, PERIODS, READ, starts_of_periods
 from .job_pages import QUEUES_APART
 
 WALKED = READ * 5
-"""Jobs of a group that one action looks at when it wants those of some queues alone: about a
-second."""
+"""Jobs of a group that one action on some of its queues reads: about a second."""
 READ_OF_GROUP = READ // 40
 """Rows of figures of each group in which its queues are found."""
 

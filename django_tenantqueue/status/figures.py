@@ -9,9 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 NOTHING = "–"
 
-_DAY = 86400.0
-_UNITS = ((_("%d d"), _DAY), (_("%d h"), 3600.0), (_("%d min"), 60.0), (_("%d s"), 1.0))
-_MEBIBYTE = 1024 * 1024
+_UNITS = ((_("%d d"), 86400.0), (_("%d h"), 3600.0), (_("%d min"), 60.0), (_("%d s"), 1.0))
 
 
 def duration_text(value: timedelta | float | None) -> str:
@@ -28,7 +26,7 @@ def duration_text(value: timedelta | float | None) -> str:
     whole = round(seconds)
     if whole < 3600:
         return gettext("%(min)d min %(s)d s") % {"min": whole // 60, "s": whole % 60}
-    if whole < _DAY:
+    if whole < 86400:
         return gettext("%(h)d h %(min)d min") % {"h": whole // 3600, "min": whole % 3600 // 60}
     return gettext("%(d)d d %(h)d h") % {"d": whole // 86400, "h": whole % 86400 // 3600}
 
@@ -43,9 +41,8 @@ def memory_text(size: int | None) -> str:
     """Return a number of bytes in MB or GB, of 1024² and 1024³ bytes."""
     if size is None:
         return NOTHING
-    if size < 1000 * _MEBIBYTE:
-        return f"{size / _MEBIBYTE:.0f} MB"
-    return f"{size / _MEBIBYTE / 1024:.1f} GB"
+    megabytes = size / 2**20
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"
 
 
 def rate_text(rate: float) -> str:

@@ -90,7 +90,6 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
 
 
 def _page(parts: Sequence[Found], size: int) -> JobPage:
-    """Put together what several streams found."""
     floor = max((part.floor for part in parts), default=0)
     ids = sorted({i for part in parts for i in part.ids if i >= floor}, reverse=True)
     capped = any(part.capped for part in parts)

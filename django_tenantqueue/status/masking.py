@@ -160,7 +160,6 @@ def is_secret(name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return one expression for all names; None when there are none."""
     return re.compile("|".join(translate(_plain(name)) for name in names)) if names else None
 
 

@@ -162,7 +162,6 @@ def _status(counts: DetailCounts) -> tuple[str, str]:
 def _waiting_behind_others(
     using: str, statuses: Mapping[int, tuple[str, str]], counts: Mapping[int, DetailCounts]
 ) -> dict[int, tuple[str, str]]:
-    """Return a reason for monitors without running details because another monitor comes first."""
     idle = [
         pk
         for pk, status in statuses.items()
@@ -179,7 +178,6 @@ def _bounded_by_queues(
     statuses: Mapping[int, tuple[str, str]],
     counts: Mapping[int, DetailCounts],
 ) -> dict[int, tuple[str, str]]:
-    """Return a reason for monitors with ready details whose queue starts none, or too few."""
     anchors = {
         monitor.anchor_id: monitor.pk
         for monitor in monitors

@@ -136,7 +136,6 @@ def _first_of_page(context: Context) -> bool:
 
 
 def _signer(context: Context, bind: str) -> Callable[[int], str]:
-    """Return what makes tokens for the one who sees the page."""
     if not bind:
         return sign_job_id
     request = context.get("request")

@@ -176,7 +176,6 @@ def _arguments_of(job: Job, stored: Any) -> dict[str, Any]:
 
 
 def _option_of(job: Job, name: str) -> Any:
-    """Return an option of `.using()` as a job has it."""
     read: dict[str, Any] = {
         "queue": job.queue.name,
         "timeout": job.timeout_seconds,

@@ -16,8 +16,7 @@ from ..status.job_status import describe_job as describe_job
 from ..status.open_links import open_links
 
 MOST_TOKENS = 100
-"""Jobs that one request may ask for. Halved: a page with more jobs makes twice as many requests.
-Doubled: its address may be longer than a server takes."""
+"""Jobs that one request may ask for: they stand in its address."""
 
 UNKNOWN = "no such job, or the link has expired"
 

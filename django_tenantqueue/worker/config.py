@@ -8,12 +8,9 @@ from ..models.worker import THREADS
 from ..operations.claim import Filters
 
 ASYNC_SLOTS = 100
-"""Coroutine jobs at once of a child unless its command says so. Halved: a child that waits for
-other servers does half as much. Doubled: more of its jobs end late when one blocks the loop."""
+"""Coroutine jobs at once of a child unless its command says otherwise."""
 KILL_SECONDS = 5.0
-"""A child that is still there this long after its shutdown timeout is killed. A stopping supervisor
-says as often what it waits for. Halved: a child that is slow to store its last ends is cut off.
-Doubled: a stop that hangs takes longer."""
+"""A child that is still there this long after its shutdown timeout is killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,21 +23,13 @@ from ..queries.base import WORKER_LOCK_MILLISECONDS
 logger = logging.getLogger("django_tenantqueue")
 
 PROBE_SECONDS = 1.0
-"""How often an idle connection is probed. An end by the server is noticed at once. Halved: an idle
-fleet costs the server more. Doubled: orders of operators act a second later, and a job meets a
-connection that is lost more often."""
-QUIET_SECONDS = 3.0
-"""A statement without an answer for this time is logged. Halved: a busy server fills the log.
-Doubled: a network that has lost the connection is noticed later."""
+"""How often an idle connection is probed. An end by the server is noticed at once."""
 STATEMENT_SECONDS = 20
-"""Longest run of a worker's statement. Halved: a server that is very slow ends none. Doubled: a
-child whose connection is lost without a sign stores its ends later."""
+"""Longest run of a worker's statement."""
 ANSWER_SECONDS = STATEMENT_SECONDS * 1.25
-"""A connection that is silent for longer than a statement may run is lost. Keepalives do not find
-all of these: a proxy that has lost the server answers them."""
+"""A connection that is silent for longer is lost, even if a proxy answers its keepalives."""
 REMINDER_SECONDS = 60.0
-"""How often the log repeats that a connection cannot be made. Halved: an outage fills the log.
-Doubled: it looks like the end of the outage."""
+"""How often the log repeats that a connection cannot be made."""
 SESSION = b"""
     SET default_transaction_isolation = 'read committed';
     SET TimeZone = 'UTC';
@@ -94,7 +86,7 @@ class WorkerConnection(psycopg.Connection[Any]):
                         raise psycopg.OperationalError(
                             f"the database has not answered for {seconds:.1f} s"
                         )
-                    if seconds > QUIET_SECONDS and not is_told:
+                    if seconds > 3.0 and not is_told:
                         is_told = True
                         logger.warning(
                             "the database has not answered for %.1f s; the connection is closed "

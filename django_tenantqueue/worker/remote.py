@@ -50,11 +50,6 @@ from .supervisor.process_limits import said_of
 
 logger = logging.getLogger("django_tenantqueue")
 
-MOST_JOBS = MOST_ROOM * 5
-"""Jobs of one process whose hard limits are looked after."""
-TICK_SECONDS = PROBE_SECONDS / 4
-"""How often hard limits are looked at. The lease probes its connection when that is due."""
-
 
 class _InPlace(Executor):
     """Jobs run in the threads that take them over."""
@@ -143,7 +138,7 @@ class RemoteProcess:
         self.name = name
         self.pid = os.getpid()
         self._alias = get_settings().database
-        self._shared_memory = SharedMemory(MOST_JOBS)
+        self._shared_memory = SharedMemory(5 * MOST_ROOM)  # of further jobs no hard limit is kept
         self._is_closing = threading.Event()
         self._lease = Lease(self._alias, name)
         self.worker_id = self._lease.register(
@@ -232,7 +227,7 @@ class RemoteProcess:
 
     def _watch(self) -> None:
         """Keep the lock, and end the process when it is lost or a job passes its hard limit."""
-        while not self._is_closing.wait(TICK_SECONDS):
+        while not self._is_closing.wait(PROBE_SECONDS / 4):
             self._lease.check()
             now = time.monotonic()
             for begun in self._shared_memory.begun():

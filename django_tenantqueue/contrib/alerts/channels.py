@@ -25,8 +25,7 @@ from .models import AlertRule
 logger = logging.getLogger("django_tenantqueue.alerts")
 
 TIMEOUT_SECONDS = 10.0
-"""How long a request may take. Halved: slow receivers get messages twice. Doubled: one that hangs
-takes a thread for longer."""
+"""Longest time of a request."""
 
 
 def post(rule: AlertRule, message: Message) -> None:

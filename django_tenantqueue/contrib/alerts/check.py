@@ -29,14 +29,11 @@ from .watches import find
 logger = logging.getLogger("django_tenantqueue")
 
 CHECK_RULES = SMALL_BATCH // 5
-"""Rules of one step. Halved: more commits. Doubled: the supervisor looks after its children
-later."""
+"""Rules of one step."""
 MOST_OPEN = 100
-"""Open alerts of one rule. Further objects open theirs when others are resolved. Halved: more of
-them wait. Doubled: the page of a rule that is too strict is twice as long."""
+"""Open alerts of one rule. Further objects open theirs when others are resolved."""
 SHARE = 0.02
-"""The share of its time that a leader spends on one rule at most: an expensive one is checked less
-often. Halved: half as often. Doubled: a few expensive rules delay other duties."""
+"""Share of its time that a leader spends on one rule at most."""
 SEEN_EVERY = timedelta(seconds=STAMP_SECONDS)
 """How often `seen_at` and the text of an open alert are written."""
 HOUR = timedelta(hours=1)

@@ -19,8 +19,7 @@ from .settings import AlertSettings
 from .watches import TASK_PREFIX
 
 NUM_SLOTS = 5
-"""Messages of a tenant that are sent at once, while nothing else is set in the queue. Halved: they
-arrive later where a receiver is slow. Doubled: such a receiver takes twice as many threads."""
+"""Messages of a tenant that are sent at once, while nothing else is set in the queue."""
 
 
 def _deliver(rule_id: int, channel: str, kept: dict[str, Any]) -> None:

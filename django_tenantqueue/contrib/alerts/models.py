@@ -24,8 +24,7 @@ from ..schedules.recurrence import read_zone
 check_installed(__name__)
 
 COUNTED_JOBS = 100_000
-"""Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
-shorter waits are found later. Doubled: the leader counts for twice as long."""
+"""Waiting jobs that one rule counts."""
 
 
 class AlertRule(models.Model):

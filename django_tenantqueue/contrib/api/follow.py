@@ -28,14 +28,11 @@ from .waits import Wait, close_connections, end_thread, watcher
 router = Router(tags=["jobs"])
 
 MOST_WAIT = 60.0
-"""Seconds that one request may wait. Halved: twice as many requests of a client that waits for
-long. Doubled: proxies end more of them."""
+"""Seconds that one request may wait. Proxies end longer ones."""
 SILENT_SECONDS = 15.0
-"""After this time without news a stream sends a comment, so that no proxy closes it. Halved: twice
-as many comments. Doubled: some proxies close it."""
+"""After this time without news a stream sends a comment, so that no proxy closes it."""
 STREAM_SECONDS = SILENT_SECONDS * 20
-"""After this time a stream ends, and its client asks for another one. Twice as long: an idle
-connection is held twice as long by a client that has gone unnoticed."""
+"""After this time a stream ends, and its client asks for another one."""
 
 
 def _first_look(job_id: int, caller: Caller) -> bool:

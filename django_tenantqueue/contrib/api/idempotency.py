@@ -14,8 +14,7 @@ from . import queries
 from .models import ApiToken, IdempotencyKey
 
 KEEP_SECONDS = 86_400.0
-"""For how long the answer to a key is kept. Twice as long: twice as many rows. Half as long: a
-client that repeats a request later submits a second job."""
+"""For how long the answer to a key is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ from .queries import ListedJob, find_of_queue
 FIELDS = ("url", "payload", "run_after", "max_retries", "retry_delay", "timeout")
 USUAL_JOBS = 100
 SPARE_SECONDS = 60
-"""Time that a run has besides its request, before it is told to stop. Halved: a run whose result is
-stored slowly is stopped. Doubled: one that hangs keeps its slot for a minute more."""
+"""Seconds that a run may take longer than its request, before it is told to stop."""
 
 
 @answers(POST="http")

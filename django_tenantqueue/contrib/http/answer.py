@@ -22,9 +22,7 @@ from .settings import HttpSettings
 SHOWN = MESSAGE // 4
 """Characters of a body in the message of an error."""
 SPARE_LEVELS = 200
-"""Levels that Python could still read below the deepest of a body that is kept as JSON: pages read
-it from deeper in the call stack, as a part of more. Halved: they may fail with Python 3.11.
-Doubled: fewer bodies are kept as JSON."""
+"""Levels that Python must be able to read below the deepest of a body that is kept as JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from ...exceptions import Postpone
 from .settings import HttpSettings
 
 TRY_SECONDS = 5
-"""Time from a failed try to the next. Halved: twice as many attempts are spent on an endpoint that
-is down. Doubled: one that works again is noticed later."""
+"""Time from a failed try to the next, in seconds."""
 POSTPONED_SECONDS = (2 * TRY_SECONDS, 4 * TRY_SECONDS)
 """Whole seconds, so that the worker postpones many jobs with one statement."""
 

@@ -27,14 +27,11 @@ from .request import shown
 from .settings import HttpSettings
 
 KEPT_SECONDS = REMEMBERED_SECONDS * 60
-"""How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept. Halved: twice as many
-calls of them. Doubled: a changed secret is used later."""
+"""How long what HTTP_SECRETS and HTTP_TENANT_HOSTS say of a tenant is kept."""
 IDLE_SECONDS = 5.0
-"""How long an idle connection is kept. Doubled: more requests meet a connection that its server is
-about to close, and fail. Halved: more connections are made."""
+"""How long an idle connection is kept. Its server may close it, too."""
 RESULT_SHARE = 8
-"""A body of n bytes may take this many times n as JSON. Halved: some bodies are read that cannot be
-kept as a result. Doubled: bodies are cut off that could be kept."""
+"""A body of n bytes may take this many times n as JSON."""
 HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",

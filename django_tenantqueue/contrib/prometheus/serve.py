@@ -25,8 +25,7 @@ logger = logging.getLogger("django_tenantqueue")
 
 PATHS = ("/", "/metrics", "/metrics/")
 WAIT_SECONDS = 10.0
-"""Longest wait of a scrape for another one, and of one for the server: Prometheus waits as long.
-Halved: a busy server leaves gaps in charts. Doubled: scrapes are made that nothing waits for."""
+"""Longest wait of a scrape for another one, or for the server. Prometheus waits as long."""
 
 
 def may_read(authorization: str) -> bool:

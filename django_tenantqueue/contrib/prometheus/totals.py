@@ -9,12 +9,9 @@ from ...status.amounts import PAGE, PERIODS
 from . import queries as totals
 
 SETTLED = timedelta(seconds=HEARTBEAT_SECONDS * 120)
-"""Age from which a minute of the figures gets no further counts: workers write them with their
-heartbeats. A transaction that adds to one and commits later is missing in the counters of the
-metrics."""
+"""Age of a minute of the figures to which no worker's heartbeat adds any more."""
 COUNTED_TASKS = PAGE
-"""Tasks with counters of their own in the metrics. Halved: a scrape is shorter. Doubled: it has
-about 3,500 more lines."""
+"""Tasks with counters of their own in the metrics."""
 SILENT = timedelta(hours=max(PERIODS))
 """A task that has not run for this time, the longest range of a page, loses its counters; the next
 run begins new ones at 0."""

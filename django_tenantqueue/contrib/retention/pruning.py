@@ -23,14 +23,11 @@ from .queries import EndedJob, Removal
 from .rules import Limits, Rules
 
 PAGES = 16
-"""Pages of a step: about 250 jobs. Twice as many: claims that meet a step wait longer for a
-processor. Half as many: a pass takes longer, as a step has a cost of its own."""
+"""Pages of a step: about 250 jobs."""
 PASS_SECONDS = 6 * 3600.0
-"""How often a month is read again, as long as jobs in it become old enough. Halved: they are
-removed earlier, and the reading costs twice as much."""
+"""How often a month is read again, as long as jobs in it become old enough."""
 REST = 9.0
-"""How long to pause after a step, in times of what it took. Twice as long: a pass takes nearly
-twice as long. Half as long: other work on the server is delayed more."""
+"""Pause after a step, as a multiple of the time it took."""
 
 
 @dataclass(slots=True)

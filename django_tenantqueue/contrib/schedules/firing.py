@@ -32,11 +32,9 @@ from .queries import DueSchedule, ScheduleMove
 logger = logging.getLogger("django_tenantqueue")
 
 GRACE = timedelta(minutes=5)
-"""A tick that is fired later than this is missed. Halved: a longer deployment skips ticks. Doubled:
-jobs run when operators no longer expect them."""
+"""A tick that is fired later than this is missed."""
 RETRY = GRACE / 10
-"""The pause after the first failure of a schedule, so that a tick is tried a few times before it is
-missed. It doubles with each further one, up to 32 minutes, and ends with the next tick."""
+"""Pause after the first failure of a schedule. It doubles up to 32 minutes, or until the tick."""
 
 
 def fire_schedules(using: str, now: datetime | None = None) -> int:

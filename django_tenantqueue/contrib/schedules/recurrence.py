@@ -35,8 +35,7 @@ _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _INTERVAL = re.compile(r"\s*".join(rf"(?:([0-9]{{1,9}})\s*{unit})?" for unit in _UNITS), re.I)
 _DAY = timedelta(days=1)
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=31))
-"""How far back the last missed tick is looked for, step by step. A month has 44,640 minutes.
-Halved: a rare schedule needs one more step. Doubled: a frequent one reads twice as many ticks."""
+"""How far back the last missed tick is looked for, step by step."""
 
 
 def interval_text(length: timedelta) -> str:

@@ -34,13 +34,6 @@ from ...worker.supervisor.supervisor import Supervisor
 from ..database import jobs_database, telling_database_errors
 from ..numbers import seconds, whole_number
 
-MOST_PROCESSES = 1_000
-MOST_THREADS = 10_000
-MOST_ASYNC_SLOTS = 10_000
-"""Jobs of a child, for each of which its supervisor looks at some memory every second."""
-MOST_MEGABYTES = 1 << 30
-MOST_JOBS = 1_000_000_000
-
 
 def _bytes(megabytes: int | None) -> int | None:
     return megabytes << 20 if megabytes else None
@@ -99,7 +92,6 @@ def start_lines(config: WorkerConfig) -> Iterator[str]:
 
 
 def _start_text(config: WorkerConfig) -> str:
-    """Return what a worker says at its start."""
     if config.dispatch is not None:
         return (
             f"dispatcher {config.name}: sends jobs to the executor {config.dispatch}, at most "
@@ -123,18 +115,18 @@ class Command(BaseCommand):
         add = parser.add_argument
         add(
             "--processes",
-            type=whole_number(1, MOST_PROCESSES),
+            type=whole_number(1, 1_000),
             default=1,
             help="child processes (default 1)",
         )
         add(
             "--threads",
-            type=whole_number(1, MOST_THREADS),
+            type=whole_number(1, 10_000),
             help=f"threads per child (default {THREADS})",
         )
         add(
             "--async-slots",
-            type=whole_number(1, MOST_ASYNC_SLOTS),
+            type=whole_number(1, 10_000),
             help=f"coroutine jobs at once per child (default {ASYNC_SLOTS})",
         )
         for option, text in (
@@ -158,19 +150,19 @@ class Command(BaseCommand):
         )
         add(
             "--max-jobs",
-            type=whole_number(1, MOST_JOBS),
+            type=whole_number(1, 1_000_000_000),
             metavar="N",
             help="replace a child by a new one after this many jobs",
         )
         add(
             "--max-rss",
-            type=whole_number(1, MOST_MEGABYTES),
+            type=whole_number(1, 1 << 30),
             metavar="MB",
             help="replace a child by a new one, when its jobs have ended, beyond so much memory",
         )
         add(
             "--kill-rss",
-            type=whole_number(1, MOST_MEGABYTES),
+            type=whole_number(1, 1 << 30),
             metavar="MB",
             help="kill a child beyond so much memory (default: twice --max-rss)",
         )

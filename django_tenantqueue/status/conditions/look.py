@@ -31,11 +31,9 @@ from ..takers import Takers
 from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
-"""The time in which failures of a task, and deaths of workers, are a problem: the shortest range of
-a page."""
+"""The time in which failures of a task, and deaths of workers, are a problem."""
 FAILING_LEAST = 10
-"""Failed runs from which a task may be a problem. Halved: rare tasks are reported after fewer
-failures. Doubled: later."""
+"""Failed runs from which a task may be a problem."""
 LEAVING_OR_SILENT = (*LEAVING, WorkerState.SILENT)
 
 

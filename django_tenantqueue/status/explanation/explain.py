@@ -27,10 +27,6 @@ from .who import who_did
 from .words import gate_name, moment_text, target_of, until_text
 from .worker_causes import worker_causes
 
-PROMOTION_SECONDS = LATE_SECONDS / 6
-"""After this time a due job that is still scheduled is called late. Half of it: a busy fleet is
-blamed. Twice as much: a broken maintenance is named later."""
-
 
 def explain(using: str, job: Job) -> Explanation:
     """Return what a job does, and each cause that keeps it from running, worst first.
@@ -125,7 +121,6 @@ def _run_causes(job: Job, worker: Worker | None, now: datetime) -> Iterator[Caus
 
 
 def _sent_causes(dispatcher: Worker, waits: timedelta) -> Iterator[Cause]:
-    """Yield that a job was sent some time ago, and no process has taken it over."""
     if waits.total_seconds() < RESEND_SECONDS:
         return
     values = {"executor": dispatcher.executor, "for": duration_text(waits)}
@@ -160,7 +155,6 @@ def _wait_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
 
 
 def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
-    """Yield that a job that is not ready waits for its time, or for its next attempt."""
     if job.run_at > now:
         when = until_text(job.run_at, now)
         if job.attempt and job.kept_errors:
@@ -173,7 +167,7 @@ def _time_causes(job: Job, now: datetime) -> Iterator[Cause]:
             yield cause_of(Code.BACKOFF, values)
         else:
             yield cause_of(Code.SCHEDULED, {"when": when})
-    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=PROMOTION_SECONDS):
+    elif job.state == State.SCHEDULED and now - job.run_at > timedelta(seconds=LATE_SECONDS / 6):
         yield cause_of(Code.PROMOTION_LATE, {"when": until_text(job.run_at, now)})
 
 
@@ -192,7 +186,6 @@ def _gate_causes(using: str, job: Job, queue: TenantQueue | None, now: datetime)
 
 
 def _gates_before(job: Job) -> list[str]:
-    """Return the gates that a waiting job has not passed."""
     has = {
         MONITOR: job.monitor_id is not None,
         SESSION: job.session_key is not None,

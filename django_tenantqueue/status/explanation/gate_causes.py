@@ -126,6 +126,5 @@ def task_causes(using: str, job: Job, *, busy: bool) -> Iterator[Cause]:
 
 
 def _is_full(using: str, control: TaskControl) -> bool:
-    """Whether as many jobs of a task run as its cap allows."""
     most = control.num_slots or 0
     return any(load.inside >= most for load in count_tasks(using, [control.pk], most=most))

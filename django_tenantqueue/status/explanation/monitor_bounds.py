@@ -29,11 +29,6 @@ from .queue_causes import queue_causes
 from .words import numbers, target_of
 from .worker_causes import worker_causes
 
-EXPLAINED = 2
-"""Groups of ready details whose causes are looked for, the largest first. Each one more costs up to
-eight reads. Halved: the second cause is not told. Of those that a gate holds, the largest group is
-explained."""
-
 WHOLE = 0
 """The number of details of a cause that concerns the monitor itself."""
 
@@ -87,7 +82,6 @@ def _does(now: Progress, bounds: Sequence[Bound]) -> str:
 
 
 def _ending(using: str, gate: MonitorGate) -> MonitorAnswer:
-    """Say what the callback does, or waits for."""
     job = Job.objects.using(using).unfinished().filter(pk=gate.anchor_id).first()
     if job is None:
         return MonitorAnswer(gettext("It has ended."), [])
@@ -179,16 +173,17 @@ def _outside(
     parts: dict[str, list[DetailGroup]] = {}
     for group in groups:
         parts.setdefault(group.part, []).append(group)
-    ready, exclusive = parts.get("ready", []), parts.get("exclusive", [])
+    ready = parts.get("ready", [])[:2]  # the largest: each costs up to eight reads
+    exclusive = parts.get("exclusive", [])
     retrying = parts.get("retrying", [])
-    explained = (*ready[:EXPLAINED], *exclusive[:1], *retrying[:1])
+    explained = (*ready, *exclusive[:1], *retrying[:1])
     examples = [group.first_id for group in explained]
     found = Job.objects.using(using).unfinished().select_related("queue")
     jobs = {job.pk: job for job in found.filter(pk__in=examples)}
     running: Counter[int] = Counter()
     for group in parts.get("running", []):
         running[group.queue_id] += group.jobs
-    for group in ready[:EXPLAINED]:
+    for group in ready:
         job = jobs.get(group.first_id)
         if job is not None:  # else it has ended meanwhile
             for cause in _ready_causes(using, gate, job, running[group.queue_id], moment):
@@ -227,7 +222,6 @@ def _ready_causes(
 
 
 def _queue_bounds(gate: MonitorGate, queue: TenantQueue) -> Cause | None:
-    """Return that a queue has fewer slots than the monitor may have details in flight."""
     slots = queue.num_slots
     if not slots or slots >= gate.parallel:
         return None

@@ -90,7 +90,6 @@ def _no_worker_takes(alive: list[Worker], going_on: list[Worker], queue: TenantQ
 
 
 def _full(using: str, job: Job, taking: list[Worker], *, ready: bool) -> Iterator[Cause]:
-    """Yield that the workers have no threads, or no coroutine slots, or that all are busy."""
     slots = {worker.pk: worker.async_slots if job.is_async else worker.threads for worker in taking}
     most = sum(slots.values())
     if not most:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from ...queries.claim import BATCH_SECONDS
 
 AHEAD_SECONDS = BATCH_SECONDS
-"""Most expected work that waits in a process: like the starts of a queue with a rate, jobs wait for
-this time so that one claim takes several. Halved: threads wait for short jobs on a busy server.
-Doubled: jobs that another process could run wait for longer."""
+"""Most expected work, in seconds, that waits in a process."""
 MOST_AHEAD_SECONDS = AHEAD_SECONDS * 4
-"""The same when the server takes that long to answer and the queues have many free slots. Otherwise
-the threads would wait for their next jobs."""
+"""The same where the server takes that long to answer and the queues have many free slots."""
 MOST_AHEAD = 64
-"""Most jobs claimed ahead. Halved: threads wait between the shortest jobs. Doubled: another process
-gets its share of a small backlog later."""
+"""Most jobs claimed ahead."""
 
 
 class ClaimAhead:

@@ -25,11 +25,9 @@ from ...stored_error import stored_error
 logger = logging.getLogger("django_tenantqueue")
 
 GROUP_SECONDS = 0.005
-"""How long a lone completion waits for others, and the pause after a claim that took all there was.
-Halved: twice as many transactions at a medium load. Doubled: ends are stored later."""
+"""How long a lone completion waits for others, and the pause after a claim that took all."""
 RETRY_SECONDS = 0.1
-"""Wait before a completion is retried after a locked row or a deadlock. Halved: twice as many
-retries. Doubled: the job keeps its slot for longer."""
+"""Wait before a completion is retried after a locked row or a deadlock."""
 PROGRAM_LIMIT = "54"
 """SQLSTATE class of values that are too large or too complex for the server."""
 
@@ -167,7 +165,6 @@ def is_final(error: psycopg.Error) -> bool:
 
 
 def _refused(record: Finished | Failed, error: psycopg.Error) -> Refusal:
-    """Return the end of a job whose result or statistics the database refused."""
     message = f"PostgreSQL refused the result, error or statistics of this run: {error}"
     described = stored_error(ResultRefused, message, attempt=None)
     age = record.age_seconds if isinstance(record, Finished) else None

@@ -21,11 +21,6 @@ from .completions import Completions
 from .loop import ClaimLoop
 from .running_jobs import RunningJobs
 
-TAKEN_SECONDS = DISPATCH_SECONDS
-"""Time between two looks at which jobs were taken over, cancelled or paused: that is also how a
-dispatcher learns of free slots. Halved: twice as many reads. Doubled: a dispatcher whose window is
-full waits for longer before it sends more."""
-
 
 class SentJobs(RunningJobs):
     """Looks after the jobs that one dispatcher has sent and no process has taken over."""
@@ -50,7 +45,7 @@ class SentJobs(RunningJobs):
         """Do what is due."""
         if self._look_at > now:
             return
-        self._look_at = now + TAKEN_SECONDS
+        self._look_at = now + DISPATCH_SECONDS
         sent = self._claimed_jobs.unfinished()
         ids = [running.id for running in sent]
         ours = {w.id: w for w in finish_queries.watch_jobs(connection, self._worker_id, ids)}
@@ -104,7 +99,7 @@ class DispatchLoop(ClaimLoop):
     def _rest(self, now: float) -> float:
         # this loop is not woken when messages can be sent again
         rest = super()._rest(now)
-        return rest if self.executor.is_up else min(rest, TAKEN_SECONDS)
+        return rest if self.executor.is_up else min(rest, DISPATCH_SECONDS)
 
     def close(self) -> None:
         """Send no more, and sign off."""

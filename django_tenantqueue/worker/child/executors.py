@@ -29,16 +29,8 @@ from ..connection import PROBE_SECONDS
 
 logger = logging.getLogger("django_tenantqueue")
 
-BLOCKED_SECONDS = 0.2
-"""An event loop without an answer for this time is blocked by one of its coroutines. Halved: on a
-busy machine a coroutine that does not block is interrupted in its thread. Doubled: the claim loop
-waits for twice as long."""
 MOST_FAILURES = 10
-"""A thread in which this many jobs in a row fail within a second is replaced. Half as many: threads
-are replaced more often while a tenant's jobs fail. Twice as many: what a job has left in its thread
-harms up to twice as many others."""
-TRY_SECONDS = PROBE_SECONDS
-"""How often the connections of the ORM's thread are tried while coroutine jobs start."""
+"""A thread in which this many jobs in a row fail within a second is replaced."""
 
 Report = Callable[[RunningJob, Outcome], None]
 """Called with each outcome, in the thread where the job ran."""
@@ -250,8 +242,8 @@ class LoopExecutor(Executor):
         reason = "cancelled while it ran" if error is Cancelled else "it ran too long"
         heard = threading.Event()
         self._loop.call_soon_threadsafe(self._cancel, running.id, reason, heard)
-        if heard.wait(BLOCKED_SECONDS):
-            return
+        if heard.wait(0.2):
+            return  # else a coroutine blocks the loop
         task = self._tasks.get(running.id)
         if task is not None and asyncio.current_task(self._loop) is task:
             raise_in_thread(running.thread_id, error)
@@ -273,7 +265,7 @@ class LoopExecutor(Executor):
         """
         now = time.monotonic()
         if self._try_at <= now:
-            self._try_at = now + TRY_SECONDS
+            self._try_at = now + PROBE_SECONDS
             close = _close_dead if self._tasks else _close_stale
             self._trying = self._loop.create_task(sync_to_async(close)())
 

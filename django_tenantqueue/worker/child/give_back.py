@@ -19,11 +19,7 @@ from .completions import RETRY_SECONDS, Completions
 logger = logging.getLogger("django_tenantqueue")
 
 DOUBT_SECONDS = SILENT.total_seconds() * 3
-"""How long after a failed statement a worker looks for claims that it does not know of. Longer than
-a statement may run on after its connection was lost. Halved: such jobs would wait until their
-worker ends. Doubled: one more statement with each heartbeat."""
-RETURN_SECONDS = RETRY_SECONDS * 5
-"""Wait before giving a job back is retried because its row was locked."""
+"""How long after a failed statement a worker looks for claims that it does not know of."""
 RETRIABLE = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.DeadlockDetected,
@@ -72,7 +68,7 @@ class GiveBack:
                 self._return(connection, claims, delay)
             except RETRIABLE:
                 left = [c for c in claims if not self._returned_singly(connection, c, delay)]
-                self._next_at = time.monotonic() + RETURN_SECONDS
+                self._next_at = time.monotonic() + 5 * RETRY_SECONDS
             if left:
                 self._claimed_jobs.to_give_back[delay] = left
             else:

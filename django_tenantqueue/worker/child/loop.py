@@ -35,8 +35,7 @@ from .running_jobs import RunningJobs
 logger = logging.getLogger("django_tenantqueue")
 
 GROUP_SIZE = MOST_ROOM // 2
-"""Most completions that wait for each other. Halved: more transactions under load. Doubled: more
-are stored singly when the server refuses one."""
+"""Most completions that wait for each other."""
 
 
 class ClaimLoop:
@@ -128,7 +127,6 @@ class ClaimLoop:
         return 0.0
 
     def _survey(self) -> None:
-        """Find all places where jobs are ready, and claim again."""
         try:
             self.claimer.surveys.run_once(self.connection)
         except psycopg.Error as error:

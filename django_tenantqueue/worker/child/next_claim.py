@@ -18,12 +18,9 @@ from .completions import GROUP_SECONDS
 from .sleep import SLEEP_SECONDS, Sleep
 
 SEARCH_SECONDS = 1.0
-"""Pause before a look for coroutines alone while all threads are taken, and before a worker that
-was woken for a job that it cannot take sleeps again. Halved: full workers make twice as many
-claims. Doubled: a coroutine beside blocking jobs may start later."""
+"""Pause before a full worker looks for coroutines, or one that was woken idly sleeps again."""
 MOST_DETOURS = 16
-"""Most claims in a row made through the turnstile without trying a direct claim. Halved: a crowded
-fleet makes more claims that find nothing. Doubled: it notices later that the crowd has gone."""
+"""Most claims in a row made through the turnstile without trying a direct claim."""
 
 Connection = psycopg.Connection[Any]
 
@@ -182,7 +179,6 @@ class NextClaim:
     def _idle_pause(
         self, connection: Connection, began: float, now: float, *, blocked: bool
     ) -> float:
-        """Return the pause after a claim that left nothing for this worker."""
         if self._burst and self._claimer.surveys.is_active:
             self._claimer.surveys.leave()  # it ends when there is nothing anywhere
             return 0.0
@@ -215,7 +211,6 @@ class NextClaim:
         return max(wait, longest * random.uniform(0.75, 1.0))
 
     def _wake_another(self, connection: Connection, answer: Exchange, now: float) -> None:
-        """Wake another worker for the jobs that this one has no room for."""
         ended = len(answer.finished) + len(answer.rescheduled)
         # nothing has changed for others when jobs only follow those that have ended
         if len(answer.jobs) > ended and any(job.slots_left > 0 for job in answer.jobs):

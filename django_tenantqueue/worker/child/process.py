@@ -41,9 +41,6 @@ DRAIN = signal.SIGUSR1
 """The signal that makes a child drain without a time limit, by an operator's order."""
 HELD_SIGNALS = (*STOP_SIGNALS, DRAIN)
 """Signals that are held back while a child is forked, until it can handle them."""
-CLOSE_SECONDS = KILL_SECONDS * 0.4
-"""How long a child that ends waits for what closes its connections. Halved: more peers see a reset.
-Doubled: a stuck one delays the end."""
 FAILED = os.EX_SOFTWARE
 """The exit code of a process that has failed by itself."""
 
@@ -116,7 +113,8 @@ def _end_copy() -> None:
 def _close_generators(loop: asyncio.AbstractEventLoop) -> None:
     """Close the asynchronous generators that are open, as asyncio.run() does: HTTP connections."""
     try:
-        loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), CLOSE_SECONDS))
+        closing = asyncio.wait_for(loop.shutdown_asyncgens(), KILL_SECONDS * 0.4)
+        loop.run_until_complete(closing)
     except Exception:
         logger.exception("an asynchronous generator cannot be closed")
 
@@ -158,7 +156,6 @@ class WorkerProcess:
         return 0
 
     def _make_loop(self, loop: asyncio.AbstractEventLoop) -> ClaimLoop:
-        """Return the claim loop, with the executors of its jobs."""
         made = (self.config, self._worker_id, self._sign_on(), self._reconnect, self._shared_memory)
         if self.config.dispatch is not None:
             return DispatchLoop(load_executor(self.config.dispatch), *made)
@@ -229,7 +226,6 @@ class WorkerProcess:
         self._drain()
 
     def _drive(self, claim_loop: ClaimLoop, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the claim loop until the process must end."""
         try:
             while not self._is_over(claim_loop):
                 claim_loop.wait(claim_loop.run_once())

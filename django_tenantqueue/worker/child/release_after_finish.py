@@ -18,8 +18,7 @@ from ...queries.unique import free_keys
 from .completions import GROUP_SECONDS
 
 POSTPONE_SECONDS = GROUP_SECONDS * 4
-"""How long a monitor that another session was feeding waits for the transaction of this worker's
-next completions. After that it is fed in a transaction of its own."""
+"""How long a monitor that was locked waits for the worker's next completions to feed it."""
 
 Ended = list[tuple[int, JobGates]]
 """Jobs that have ended, with their gates."""

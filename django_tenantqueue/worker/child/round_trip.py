@@ -137,7 +137,6 @@ class RoundTrip:
         *,
         beside_ends: bool,
     ) -> Verdict:
-        """Learn from a claim that took this long."""
         self._heartbeat.count_claim()
         if answer.jobs:
             slots_left = min(job.slots_left for job in answer.jobs)
@@ -157,7 +156,6 @@ class RoundTrip:
         answer: Exchange,
         feed: Sequence[str],
     ) -> None:
-        """Note where monitors have released details, and which are still to be fed."""
         fed = answer.fed
         unfed = fed.later.pop(MONITOR, set())
         self.release_after_finish.note_keys(fed.later)

@@ -27,11 +27,9 @@ from .give_back import RETRIABLE
 logger = logging.getLogger("django_tenantqueue")
 
 RECORD_SECONDS = 0.2
-"""Time between two writes of starts and progress. Halved: twice as many writes, and more jobs that
-need one. Doubled: operators see starts and progress later."""
+"""Time between two writes of starts and progress."""
 WATCH_SECONDS = 0.5
-"""Time between two looks at which jobs were cancelled, paused or lost. Halved: twice as many reads.
-Doubled: cancellations take effect later."""
+"""Time between two looks at which jobs were cancelled, paused or lost."""
 STALE_SECONDS = MOST_AHEAD_SECONDS + AHEAD_SECONDS
 """Age at which a job claimed ahead is given back if no thread has started it."""
 
@@ -112,7 +110,6 @@ class RunningJobs:
         return bool(finish_queries.record_runs(connection, self._worker_id, [record]))
 
     def _look(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Look for claims that were cancelled, paused or lost, or are too old."""
         self._stop_overdue()
         watched = self._claimed_jobs.unfinished()
         if not watched:

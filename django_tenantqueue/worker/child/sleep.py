@@ -23,13 +23,11 @@ from ...queries.enqueue import wake_any_workers
 from .claim_ahead import AHEAD_SECONDS
 
 SLEEP_SECONDS = 10.0
-"""Longest sleep of an idle worker that can be notified. Halved: an idle fleet makes twice as many
-claims. Doubled: a job whose enqueuer died before it could notify a worker waits for longer."""
+"""Longest sleep of an idle worker that can be notified."""
 ANNOUNCED_SECONDS = SLEEP_SECONDS * 6
 """How long an announcement of a sleep holds. It is renewed when a quarter of that is left."""
 QUICK_LOOKS = (QUICK_SECONDS, QUICK_SECONDS * 1.5)
-"""Pauses before the looks that precede a sleep. Under load there is soon more to claim, and two
-commits for each short sleep would cost more than a few looks."""
+"""Pauses before the looks that precede a sleep: a short sleep would cost two commits."""
 SETTLE_SECONDS = QUICK_SECONDS * 2.5
 """How long after announcing its sleep a worker looks once more.
 
@@ -38,12 +36,7 @@ took at most QUICK_SECONDS. If it missed this worker's announcement, its snapsho
 committed at most QUICK_SECONDS after the announcement, and this look sees its job.
 """
 DISPATCH_SECONDS = places.DISPATCH_SECONDS * 2
-"""Pause between two looks of an idle dispatcher, which is not notified: enqueuers do not know whose
-executor a queue has. Halved: twice as many claims that find nothing. Doubled: its jobs wait."""
-WAKE_SECONDS = AHEAD_SECONDS
-"""Shortest time between two wake-ups by a worker that is full: what it leaves may wait as long as
-what it has claimed ahead. Halved: a burst reaches a large fleet in half the time, for twice as many
-wake-ups."""
+"""Pause between two looks of an idle dispatcher, which is not notified."""
 
 
 class Sleep:
@@ -156,9 +149,12 @@ class Sleep:
         self._looks = 0
 
     def wake_another(self, connection: psycopg.Connection[Any], now: float) -> None:
-        """Wake another worker for jobs that this one leaves, at most every WAKE_SECONDS."""
+        """Wake another worker for jobs that this one leaves, at most every AHEAD_SECONDS.
+
+        What it leaves may wait as long as what it has claimed ahead.
+        """
         if self.can_be_notified and now >= self._wake_at:
-            self._wake_at = now + WAKE_SECONDS
+            self._wake_at = now + AHEAD_SECONDS
             wake_any_workers(connection, most=1, worker_id=self._worker_id)
 
     def retire(self, connection: psycopg.Connection[Any]) -> None:

@@ -31,19 +31,14 @@ from .process_limits import explain_death, how_it_ended
 logger = logging.getLogger("django_tenantqueue")
 
 RESTART_SECONDS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Pause before a child is replaced that died without a job for the n-th time within a minute.
-Halved: a child that cannot start costs twice as much. Doubled: one that can is missing for
-longer."""
+"""Pause before a child is replaced that died idle for the n-th time within a minute."""
 PATIENT_KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 25000,
 }
-"""Of a child's connections to the jobs' database, where the project says nothing else. They are
-given up 25 s after the server has vanished; by the kernel's defaults it takes a quarter of an hour
-and more. Halved: a short loss of the network costs a child its connections. Doubled: a child whose
-server has vanished is of no use for twice as long."""
+"""Of a child's connections unless the project says otherwise: given up after 25 s of silence."""
 
 
 class Children:

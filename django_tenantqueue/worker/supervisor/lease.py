@@ -43,8 +43,7 @@ from .addresses import list_addresses
 logger = logging.getLogger("django_tenantqueue")
 
 CONNECT_SECONDS = 2
-"""Longest attempt to connect. Halved: a busy server is taken for one that is gone. Doubled: there
-is no time for an attempt before others rescue the jobs."""
+"""Longest attempt to connect."""
 KEEPALIVE = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 3,
@@ -54,21 +53,13 @@ KEEPALIVE = {
 }
 """Of the supervisor's connections. A dead path is given up 9 s after the last answer."""
 SERVER_KEEPALIVE = {"idle": 8, "interval": 2, "count": 3}
-SERVER_SECONDS = SERVER_KEEPALIVE["idle"] + SERVER_KEEPALIVE["count"] * SERVER_KEEPALIVE["interval"]
-"""The server gives up SERVER_SECONDS after the last sign of the client's machine. Halved: a short
-loss of the network frees the locks of its children. Doubled: jobs of a machine that is gone start
-later."""
+"""The server frees the locks 14 s after the last sign of the client's machine."""
 RETRY_SECONDS = PROBE_SECONDS / 4
 """Pause between two attempts to connect again."""
 LEASE_SECONDS = LOOK_SECONDS * 0.9
-"""The children are killed this long after the last proof that their locks are held. The server may
-have let the locks go at once, and LOOK_SECONDS later others rescue the jobs. Halved: a server that
-stalls for 0.8 s costs all running jobs an attempt. Doubled: jobs could run twice at once."""
+"""The children are killed this long after the last proof of their locks. Others rescue later."""
 ANSWER_SECONDS = 1.5
-"""A connection that has not answered for this time is lost. Halved: a busy server is taken for one
-that is gone. Doubled: there is no time to connect again before the children must be killed."""
-STATEMENT_MILLISECONDS = int(ANSWER_SECONDS * 750)
-"""Longest run of a statement of the maintenance, which a probe has to wait for."""
+"""A connection that has not answered for this time is lost."""
 
 SIGNS_OF_STANDBY = (
     "is a standby",
@@ -202,7 +193,8 @@ class Lease:
             self._changed_at = time.monotonic()
         for name, value in SERVER_KEEPALIVE.items():
             connection.execute(f"SET tcp_keepalives_{name} = {value}".encode(), prepare=False)
-        connection.execute(b"SET statement_timeout = %d" % STATEMENT_MILLISECONDS, prepare=False)
+        longest = b"%d" % (750 * ANSWER_SECONDS)  # milliseconds: a probe waits for a statement
+        connection.execute(b"SET statement_timeout = " + longest, prepare=False)
         self._is_direct = is_direct(connection)
         if not is_first:
             end_session(connection, self._backend_pid)

@@ -29,8 +29,7 @@ LOOK_SECONDS = PROBE_SECONDS / 2
 STOPPED_SECONDS = LEASE_SECONDS / 2
 """A thread that did not run for this time belongs to a process that was stopped."""
 BUSY_SECONDS = ANSWER_SECONDS * 2
-"""A statement that takes longer is looked up on the server. Halved: one more query a second while a
-duty of the maintenance takes long. Doubled: a wait that never ends is noticed later."""
+"""A statement that takes longer is looked up on the server."""
 
 STATE = "SELECT coalesce(state, 'active') FROM pg_stat_activity WHERE pid = %s"
 

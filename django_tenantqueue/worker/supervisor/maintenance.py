@@ -32,9 +32,6 @@ from .lease import Lease
 
 logger = logging.getLogger("django_tenantqueue")
 
-STANDBY_SECONDS = PROBE_SECONDS
-"""How often the other supervisors try to take the lock. Doubled: a dead leader is replaced a second
-later. Halved: an idle fleet costs the server about a third more."""
 DUTY_LOCK_MILLISECONDS = LOCK_MILLISECONDS * 10
 """Longest wait of a duty for a lock: the same thread looks after the children."""
 
@@ -85,16 +82,16 @@ class Maintenance:
         """Do what is due; return the seconds until the next look."""
         try:
             if self._lease.uses_locks:
-                return self._round() if self._lead() else STANDBY_SECONDS
+                return self._round() if self._lead() else PROBE_SECONDS
             # a pooler gives a session's lock to others: hold it for a transaction only
             with transaction.atomic(using=self.alias):
-                return self._round() if self._lead_for_transaction() else STANDBY_SECONDS
+                return self._round() if self._lead_for_transaction() else PROBE_SECONDS
         except (psycopg.Error, DjangoError) as error:
             logger.warning("maintenance is interrupted: %s", error)
             if not self._lease.uses_locks:
                 self._interrupted_at = time.monotonic()
             self.close()
-            return STANDBY_SECONDS
+            return PROBE_SECONDS
 
     def _round(self) -> float:
         for duty in self._duties:
@@ -223,7 +220,6 @@ class Maintenance:
 
 
 def _told(done: object) -> str:
-    """Put what a duty did into words for operators."""
     if isinstance(done, list):
         return ", ".join(map(str, done))
     return str(done)

@@ -174,7 +174,6 @@ class Supervisor:
             self._rescue_dead()
 
     def _obey(self, orders: list[Orders]) -> None:
-        """Pass the orders of operators on to the children."""
         wanted = {order.worker_id: order for order in orders}
         for child in self._children:
             order = wanted.get(child.worker_id)
@@ -190,7 +189,6 @@ class Supervisor:
                 self._children.send(DRAIN, child)
 
     def _kill_condemned(self) -> None:
-        """Kill children for a job that passed its hard limit, or for their memory."""
         for child in self._process_limits.condemn(self._children):
             assert child.sentence is not None
             logger.error("child %d is killed: %s", child.pid, child.sentence.reason)
@@ -234,7 +232,6 @@ class Supervisor:
         self._children.send(signal.SIGTERM if self._stops == 1 else STOP_AT_ONCE)
 
     def _report_stop(self) -> None:
-        """Say from time to time which jobs a stopping worker waits for."""
         now = time.monotonic()
         if self._report_at == 0.0:
             self._report_at = now + 1.0

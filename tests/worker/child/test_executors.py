@@ -329,7 +329,7 @@ def test_coroutine_runs_in_a_thread_when_it_was_a_function_at_enqueue(threads, r
 def test_coroutines_use_the_database_again_when_one_has_failed_for_a_lost_connection(
     ask, monkeypatch
 ):
-    monkeypatch.setattr(module, "TRY_SECONDS", 1e6)
+    monkeypatch.setattr(module, "PROBE_SECONDS", 1e6)
     terminate(ask().result)
 
     assert ask().state == "error"
@@ -339,7 +339,7 @@ def test_coroutines_use_the_database_again_when_one_has_failed_for_a_lost_connec
 def test_coroutine_meets_no_lost_connection_when_the_last_try_was_long_ago(
     ask, monkeypatch, loop, run_of
 ):
-    monkeypatch.setattr(module, "TRY_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
     waiting = run_of("wait_in_loop", 8, is_async=True)
     loop.submit([waiting])
     begun.get(timeout=SECONDS)
@@ -353,7 +353,7 @@ def test_coroutine_meets_no_lost_connection_when_the_last_try_was_long_ago(
 def test_connection_of_the_orm_stays_when_another_coroutine_may_read_from_it(
     ask, monkeypatch, loop, run_of
 ):
-    monkeypatch.setattr(module, "TRY_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PROBE_SECONDS", 0.0)
     waiting = run_of("wait_in_loop", 8, is_async=True)
     loop.submit([waiting])
     begun.get(timeout=SECONDS)

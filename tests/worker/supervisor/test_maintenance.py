@@ -17,10 +17,10 @@ from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.operations import control, maintain
 from django_tenantqueue.queries import control as queries
 from django_tenantqueue.queries.locks import KEY, LockKey
-from django_tenantqueue.worker.connection import connect
+from django_tenantqueue.worker.connection import PROBE_SECONDS, connect
 from django_tenantqueue.worker.supervisor import maintenance
 from django_tenantqueue.worker.supervisor.lease import Lease
-from django_tenantqueue.worker.supervisor.maintenance import STANDBY_SECONDS, Maintenance
+from django_tenantqueue.worker.supervisor.maintenance import Maintenance
 from tests.factories import make_job, make_queue, state_of, states_of
 from tests.process.workers import wait_until
 from tests.timing import assert_within
@@ -52,7 +52,7 @@ def test_one_leads_when_there_are_two(pair):
     pause = second.run_once()
 
     assert (first.leading, second.leading) == (True, False)
-    assert pause == STANDBY_SECONDS
+    assert pause == PROBE_SECONDS
 
 
 def end_session(maintenance: Maintenance) -> None:
@@ -303,5 +303,5 @@ def test_another_stands_by_when_a_transaction_leads_behind_a_pooler(other):
         other.execute(f"SELECT pg_advisory_xact_lock({KEY})", [LockKey.MAINTENANCE])
         due = make_job(state="scheduled", run_at=timezone.now())
 
-        assert Maintenance(Lease("default", "test")).run_once() == STANDBY_SECONDS
+        assert Maintenance(Lease("default", "test")).run_once() == PROBE_SECONDS
         assert state_of(due.pk) == "scheduled"
