@@ -12,7 +12,9 @@ each feature that has one of its own, in the order of INSTALLED_APPS.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -21,8 +23,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+from django.db import connections, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
+
+from .exceptions import InvalidOption
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -40,6 +45,9 @@ if TYPE_CHECKING:
     from .status.conditions.look import Look
     from .tasks import Task
 
+logger = logging.getLogger("django_tenantqueue")
+LONGEST_NAME = 50
+"""Characters in the name of a duty, and in the code of a condition: those of their columns."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -67,6 +75,13 @@ class Duty:
     runs: int = field(default=0, init=False)
     """Runs that are not recorded yet."""
     record_at: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Raise InvalidOption for what would stop the worker later."""
+        if not isinstance(self.interval, int | float):
+            raise InvalidOption(f"duty {self.name!r}: interval={self.interval!r} must be seconds")
+        if len(self.name) > LONGEST_NAME:
+            raise InvalidOption(f"duty {self.name!r}: use a name of at most 50 characters")
 
 
 class Severity(StrEnum):
@@ -425,6 +440,27 @@ def installed() -> tuple[Feature, ...]:
 def hooks(hook: Callable[Concatenate[Any, P], R]) -> Sequence[Callable[P, R]]:
     """Return this method of each feature that overrides it: `hooks(Feature.duties)`."""
     return _bound(hook)
+
+
+def gathered(hook: Callable[Concatenate[Any, P], Iterable[R]], *args: Any, using: str) -> list[R]:
+    """Return what this method of all features yields, for a page that shows the rest without it.
+
+    One that raises is logged with its name. Its failed statement does not undo the caller's.
+    """
+    found: list[R] = []
+    for ask in hooks(hook):
+        try:
+            with undone_alone(using):
+                found += list(ask(*args))  # type: ignore[call-arg]
+        except Exception:
+            logger.exception("%s.%s failed", ask.__module__, ask.__qualname__)
+    return found
+
+
+def undone_alone(using: str) -> AbstractContextManager[Any]:
+    """Return what keeps a failed statement from undoing the transaction around it, if any."""
+    is_inside = connections[using].in_atomic_block
+    return transaction.atomic(using=using) if is_inside else nullcontext()
 
 
 @cache

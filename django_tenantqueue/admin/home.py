@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
-from ..features import Feature, Problem, hooks
+from ..features import Feature, Problem, gathered, hooks
 from ..histogram import percentile
 from ..models import (
     Change,
@@ -96,7 +96,8 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
     if not may(request, "view", TenantQueue) and not may(request, "change", TenantQueue):
         return {"shown": False}
     hours = read_hours(request)
-    overview = read_overview(get_settings().database, hours, visible_tenants(request))
+    using = get_settings().database
+    overview = read_overview(using, hours, visible_tenants(request))
     sees_jobs = may(request, "view", Job)
     url = reverse("admin:tenantqueue_overview")
     return {
@@ -108,10 +109,10 @@ def home_context(request: HttpRequest) -> dict[str, Any]:
         "url": url,
         "refresh_url": f"{url}?hours={hours}",
         "problems": [
-            *(found for hook in hooks(Feature.home_problems) for found in hook(request)),
+            *gathered(Feature.home_problems, request, using=using),
             *(_problem(request, found) for found in overview.report.problems),
         ],
-        "panels": [found for hook in hooks(Feature.admin_panels) for found in hook(request)],
+        "panels": gathered(Feature.admin_panels, request, using=using),
         "tiles": _tiles(
             overview,
             sees_workers=may(request, "view", Worker),
@@ -137,9 +138,9 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
         url = failures_url(task=problem.task) if may(request, "view", Job) else ""
         return {"text": text, "url": url}
     text = text[:1].upper() + text[1:]
-    if not problem.where:
-        return {"text": text, "url": ""}
     model = _list_of(problem.where)
+    if model is None:
+        return {"text": text, "url": ""}
     seen = may(request, "view", model) or may(request, "change", model)
     opts = model._meta
     url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist") if seen else ""
@@ -148,11 +149,11 @@ def _problem(request: HttpRequest, problem: Problem) -> dict[str, str]:
     return {"text": text, "url": url}
 
 
-def _list_of(where: str) -> type[Model]:
+def _list_of(where: str) -> type[Model] | None:
     lists = dict(LISTS)
     for hook in hooks(Feature.lists):
         lists |= hook()
-    return lists[where]
+    return lists.get(where)
 
 
 def _tiles(overview: Overview, *, sees_workers: bool, sees_jobs: bool) -> list[Tile]:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..features import Feature, hooks
+from ..features import Feature, gathered
 from ..models import ConcurrentJobMonitor, Job, Session, TenantQueue, UserCap, Worker
 from ..models.job import RESULT_REMOVED
 from ..states import WAITING, State
@@ -220,6 +220,6 @@ def _facts(
         (_("uniqueness"), job.unique_mode),
         (_("result kept in"), None if job.result_ref == RESULT_REMOVED else job.result_ref),
     ]
-    found += [fact for hook in hooks(Feature.job_facts) for fact in hook(request, job)]
+    found += gathered(Feature.job_facts, request, job, using=using)
     context = _pairs(shown["context"])
     return [(label, value) for label, value in [*found, *context] if value not in (None, "")]

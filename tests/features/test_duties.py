@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from django_tenantqueue import features
+from django_tenantqueue.exceptions import InvalidOption
 from django_tenantqueue.features import Duty, Feature
 from django_tenantqueue.models import Duty as DutyRow
 from django_tenantqueue.models import Figure
@@ -180,3 +181,70 @@ def test_tests_do_what_is_due_until_nothing_is_left(install: Install) -> None:
     run_pending()
 
     assert firing.left == -1
+
+
+class Broken(Feature):
+    """A duty whose step or pause goes wrong, before another one."""
+
+    def __init__(self, step: Callable[[str], object], pause: Callable[[object], float]) -> None:
+        self.step, self.pause = step, pause
+        self.others: list[str] = []
+
+    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+        yield Duty("broken", self.step, 60.0, pause_after=self.pause)
+        yield Duty("other", self.others.append, 60.0)
+
+
+def quote_hostile(using: str) -> object:
+    raise ValueError("a\x00b\udc80")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("step", "pause", "error"),
+    [
+        (quote_hostile, lambda done: 1.0, "ValueError: a\\x00b\\udc80"),
+        (lambda using: "a\x00b", lambda done: 1.0, ""),
+        (lambda using: 1, lambda done: done / 0, "ZeroDivisionError: division by zero"),
+        (lambda using: 1, lambda done: None, "TypeError: "),
+    ],
+)
+def test_other_duties_are_done_when_one_cannot_be_recorded_or_paused(
+    install: Install, maintenance, step, pause, error: str
+) -> None:
+    broken = Broken(step, pause)
+    install(broken)
+
+    maintenance().run_once()
+
+    assert broken.others == ["default"]
+    assert DutyRow.objects.get(name="broken").error.startswith(error)
+
+
+def lose_connection(using: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_other_duties_have_their_turn_when_one_breaks_the_connection_each_time(
+    install: Install, maintenance, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = Broken(lose_connection, lambda done: 0.0)
+    install(broken)
+    leader = maintenance()
+
+    for _ in range(2):
+        leader.run_once()
+
+    assert broken.others == ["default"]
+    assert "maintenance duty broken has lost the connection" in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("name", "interval", "said"),
+    [("late", timedelta(minutes=1), "must be seconds"), ("x" * 51, 1.0, "at most 50 characters")],
+)
+def test_duty_says_what_is_wrong_with_it(name: str, interval, said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        Duty(name, lambda using: 0, interval)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client
@@ -17,6 +18,7 @@ from django_tenantqueue.models import Job
 from django_tenantqueue.status.conditions import Look
 from django_tenantqueue.status.fleet_report import read_report, read_report_of
 from tests.admin.conftest import operator, url_of
+from tests.factories import make_job
 
 __all__ = ["operator"]
 pytestmark = pytest.mark.django_db
@@ -109,3 +111,81 @@ def test_link_is_for_those_who_may_view_the_list(
 
     assert "Deliveries are late" in content
     assert '?state=ready"' not in content
+
+
+def fail(*args: object) -> Any:
+    raise RuntimeError("of tenant acme")
+
+
+def fail_in_sql(*args: object) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT no_such_column")
+
+
+class Broken(Feature):
+    """An app that fails wherever it is asked."""
+
+    def __init__(self, failing: Callable[..., Any]) -> None:
+        self.failing = failing
+
+    def conditions(self) -> Iterable[Condition]:
+        yield Condition(
+            "broken", Severity.PEOPLE, title="broken", find=self.failing, of_tenants=True
+        )
+
+    def home_problems(self, request: HttpRequest) -> Any:
+        yield {"text": "a note", "url": ""}
+        self.failing()
+
+    def admin_panels(self, request: HttpRequest) -> Any:
+        return self.failing()
+
+    def job_facts(self, request: HttpRequest, job: Job) -> Any:
+        return self.failing()
+
+
+@pytest.mark.parametrize("failing", [fail, fail_in_sql])
+def test_failing_app_leaves_the_rest_of_the_pages(
+    failing: Callable[..., Any],
+    install: Callable[[Feature], None],
+    admin_client: Client,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    install(Broken(failing))
+    job = make_job()
+
+    home = admin_client.get(HOME).content.decode()
+    page = admin_client.get(url_of("job", "change", job.pk))
+
+    assert "Broken: error (" in home
+    assert "of tenant acme" not in home
+    assert "No worker runs" in home
+    assert job.name in page.content.decode()
+    named = {f"{__name__}.Broken.{name} failed" for name in ("admin_panels", "job_facts")}
+    assert {*named, "condition broken cannot be looked for"} <= set(caplog.messages)
+
+
+@pytest.mark.parametrize("failing", [fail, fail_in_sql])
+def test_command_prints_that_a_condition_cannot_be_looked_for(
+    failing: Callable[..., Any], install: Callable[[Feature], None]
+) -> None:
+    install(Broken(failing))
+    out = io.StringIO()
+
+    call_command("queuestatus", stdout=out, no_color=True)
+
+    assert "! broken: error (" in out.getvalue()
+    assert "! no worker runs" in out.getvalue()
+
+
+class Nowhere(Feature):
+    def conditions(self) -> Iterable[Condition]:
+        yield Condition("lost", Severity.PEOPLE, fleet="lost", where="x", find=lambda look: [{}])
+
+
+def test_first_page_shows_a_problem_whose_list_is_unknown(
+    install: Callable[[Feature], None], admin_client: Client
+) -> None:
+    install(Nowhere())
+
+    assert "<li>Lost</li>" in admin_client.get(HOME).content.decode()

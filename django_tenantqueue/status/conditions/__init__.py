@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from django.db import connections
 from django.utils.translation import gettext
 
-from ...features import Condition, Feature, Problem, Severity, hooks
+from ...features import Condition, Feature, Problem, Severity, hooks, undone_alone
 from ..amounts import NAMED
 from .found import names
 from .look import Look
@@ -16,6 +18,7 @@ from .table import CORE, Code
 __all__ = ["Code", "Condition", "Look", "Severity", "conditions", "listed_text", "names", "of"]
 __all__ += ["problems", "sentence"]
 
+logger = logging.getLogger("django_tenantqueue")
 _OF_CORE = {condition.code: condition for condition in CORE}
 
 
@@ -43,16 +46,38 @@ def _problems(look: Look) -> Iterator[Problem]:
     for condition in conditions():
         if condition.find is None or (look.tenants is not None and not condition.of_tenants):
             continue
-        for values in condition.find(look):
-            listed = {"names": listed_text(values["names"])} if "names" in values else {}
-            yield Problem(
-                condition.code,
-                sentence(condition.fleet, {**values, **listed}),
-                condition.where,
-                condition.filter,
-                str(condition.remedy) if condition.remedy else "",
-                values.get("task", ""),
-            )
+        if _OF_CORE.get(condition.code) is condition:
+            yield from _found(condition, look)
+        else:
+            yield from _found_by_app(condition, look)
+
+
+def _found(condition: Condition, look: Look) -> Iterator[Problem]:
+    assert condition.find is not None
+    for values in condition.find(look):
+        listed = {"names": listed_text(values["names"])} if "names" in values else {}
+        yield Problem(
+            condition.code,
+            sentence(condition.fleet, {**values, **listed}),
+            condition.where,
+            condition.filter,
+            str(condition.remedy) if condition.remedy else "",
+            values.get("task", ""),
+        )
+
+
+def _found_by_app(condition: Condition, look: Look) -> list[Problem]:
+    """Return the same of an app, whose error is a problem, too: the others are still told."""
+    try:
+        with undone_alone(look.using):
+            return list(_found(condition, look))
+    except Exception as error:
+        raw = connections[look.using].connection
+        if raw is None or raw.closed:
+            raise
+        logger.exception("condition %s cannot be looked for", condition.code)
+        what = f"{gettext('error')} ({type(error).__name__})"  # its text may be of other tenants
+        return [Problem(condition.code, f"{condition.title or condition.code}: {what}", "")]
 
 
 def listed_text(found: Sequence[str]) -> str:

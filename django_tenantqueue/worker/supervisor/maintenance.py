@@ -26,6 +26,8 @@ from ...queries.base import LOCK_MILLISECONDS
 from ...queries.control import DutyRun, record_duty
 from ...queries.locks import KEY, LockKey
 from ...queries.workers import take_lead
+from ...status.amounts import MESSAGE
+from ...text import clean_text
 from ..connection import PROBE_SECONDS
 from ..waiting import next_tick
 from .lease import Lease
@@ -101,30 +103,29 @@ class Maintenance:
 
     def _do(self, duty: Duty) -> None:
         began = time.monotonic()
-        done: object = None
-        error = ""
+        # one that breaks the connection each time does not keep the others from their turns
+        duty.due_at = next_tick(began, duty.interval)
+        pause, outcome, error = duty.interval, "", ""
         try:
             with self._bounded_waits():
                 done = duty.step(self.alias)
+            outcome = clean_text(_told(done)) if done else ""
+            pause = _pause_after(duty, done)
         except Exception as failure:
             if isinstance(failure, psycopg.Error | DjangoError) and not self._is_usable():
-                raise  # the connection is gone, and perhaps the lock: see run_once()
+                logger.warning("maintenance duty %s has lost the connection", duty.name)
+                raise  # perhaps the lock, too: see run_once()
             if isinstance(failure, psycopg.OperationalError | OperationalError):
                 logger.warning("maintenance duty %s is tried again: %s", duty.name, failure)
             else:
                 logger.exception("maintenance duty %s failed", duty.name)
-            error = f"{type(failure).__name__}: {failure}"
+            error = clean_text(f"{type(failure).__name__}: {failure}", MESSAGE)
         now = time.monotonic()
-        pause = duty.interval
-        if duty.pause_after is not None and not error:
-            pause = duty.pause_after(done)
-        elif duty.full_step is not None and isinstance(done, int) and done >= duty.full_step:
-            pause = 0.0
         duty.due_at = now + pause if pause < duty.interval else next_tick(now, duty.interval)
         duty.runs += 1
-        if done or error or duty.record_at <= now:
+        if outcome or error or duty.record_at <= now:
             duty.record_at = now + self.RECORD_SECONDS
-            self._record(duty, now - began, done, error)
+            self._record(duty, now - began, outcome, error)
 
     @contextmanager
     def _bounded_waits(self) -> Iterator[None]:
@@ -176,14 +177,14 @@ class Maintenance:
         """
         return self._led_on if self._lease.uses_locks else None
 
-    def _record(self, duty: Duty, seconds: float, done: object, error: str) -> None:
+    def _record(self, duty: Duty, seconds: float, outcome: str, error: str) -> None:
         record_duty(
             self.alias,
             DutyRun(
                 name=duty.name,
                 worker=self._name,
                 duration_seconds=seconds,
-                outcome=_told(done) if done else None,
+                outcome=outcome or None,
                 runs=duty.runs,
                 error=error,
             ),
@@ -217,6 +218,15 @@ class Maintenance:
         self.resign()
         self._led_on = None
         connections[self.alias].close()
+
+
+def _pause_after(duty: Duty, done: object) -> float:
+    """Return the seconds between this step and the next one, at most the interval."""
+    if duty.pause_after is not None:
+        return min(duty.pause_after(done), duty.interval)
+    if duty.full_step is not None and isinstance(done, int) and done >= duty.full_step:
+        return 0.0
+    return duty.interval
 
 
 def _told(done: object) -> str:
