@@ -52,56 +52,48 @@ DECLARE
         FROM jsonb_array_elements($4) WITH ORDINALITY f
     );
 BEGIN
-    INSERT INTO tenantqueue_job_hot (
-        id, previous_id, queue_id, lane, priority, is_async, state, held_by, run_at, expires_at,
-        max_attempts, timeout_seconds, hard_timeout_seconds, name, source_type, source_id,
-        source_method, args, labels, created_by, context, session_key, session_skip, session_halt,
-        user_key, exclusive_key, unique_mode, follow_ups
-    )
-    SELECT
-        next.id, $1, next.queue_id, next.lane, next.priority, next.is_async, first.state,
-        CASE
-            WHEN first.state <> 'held' THEN NULL
-            WHEN next.session_key IS NOT NULL THEN 'session'
-            WHEN next.user_key IS NOT NULL THEN 'user'
-            ELSE 'exclusive'
-        END,
-        moment.at,
-        coalesce(
-            next.expires_at, clock_timestamp() + make_interval(secs => next.expires_seconds)
-        ),
-        next.max_attempts, next.timeout_seconds, next.hard_timeout_seconds, next.name,
-        next.source_type, next.source_id, next.source_method, next.args, next.labels,
-        next.created_by, next.context, next.session_key, coalesce(next.session_skip, false),
-        coalesce(next.session_halt, false), next.user_key, next.exclusive_key, next.unique_mode,
-        next.follow_ups
-    FROM jsonb_to_recordset(due) AS next (
-        id bigint, queue_id integer, lane smallint, priority smallint, is_async boolean,
-        run_at timestamptz, delay_seconds float8, expires_at timestamptz, expires_seconds float8,
-        max_attempts smallint, timeout_seconds float8, hard_timeout_seconds float8, name text,
-        source_type text, source_id text, source_method text, args jsonb, labels text[],
-        created_by text, context jsonb, session_key text, session_skip boolean,
-        session_halt boolean, user_key text, exclusive_key text, unique_mode text, follow_ups jsonb
-    )
+    -- the columns by their names, so that those which are added later are copied, too
+    INSERT INTO tenantqueue_job_hot
+    SELECT job.*
+    FROM jsonb_array_elements(due) AS next (value)
     CROSS JOIN LATERAL (
         SELECT coalesce(
-            next.run_at,
-            clock_timestamp() + make_interval(secs => coalesce(next.delay_seconds, 0))
+            (next.value ->> 'run_at')::timestamptz,
+            clock_timestamp()
+                + make_interval(secs => coalesce((next.value ->> 'delay_seconds')::float8, 0))
         ) AS at
         OFFSET 0
     ) moment
     CROSS JOIN LATERAL (
         SELECT CASE
-            WHEN next.session_key IS NOT NULL THEN 'held'
+            WHEN next.value ->> 'held_by' = 'session' THEN 'held'
             WHEN moment.at > clock_timestamp() THEN 'scheduled'
-            WHEN next.user_key IS NOT NULL OR next.exclusive_key IS NOT NULL THEN 'held'
+            WHEN next.value ->> 'held_by' IS NOT NULL THEN 'held'
             ELSE 'created'
         END AS state
         OFFSET 0
     ) first
-    WHERE next.id IS NOT NULL
+    CROSS JOIN LATERAL jsonb_populate_record(
+        NULL::tenantqueue_job_hot,
+        '{
+            "final": false, "is_async": false, "session_skip": false, "session_halt": false,
+            "attempt": 0, "crashes": 0, "claim_seq": 0
+        }'::jsonb
+        || next.value
+        || jsonb_build_object(
+            'previous_id', $1, 'state', first.state, 'run_at', moment.at,
+            'created_at', clock_timestamp(),
+            'held_by', CASE WHEN first.state = 'held' THEN next.value -> 'held_by' END,
+            'expires_at', coalesce(
+                (next.value ->> 'expires_at')::timestamptz,
+                clock_timestamp()
+                    + make_interval(secs => (next.value ->> 'expires_seconds')::float8)
+            )
+        )
+    ) job
+    WHERE next.value ? 'id'
         -- a tenant that was erased has no queues; not EXISTS, which might read all of them
-        AND (SELECT true FROM tenantqueue_tenantqueue q WHERE q.id = next.queue_id);
+        AND (SELECT true FROM tenantqueue_tenantqueue q WHERE q.id = job.queue_id);
     RETURN CASE WHEN $5 = 'success' THEN tenantqueue_short_follow_ups(due) ELSE due END;
 END
 $$;

@@ -33,6 +33,19 @@ BULK_ROWS = 5000
 QUICK_SECONDS = 0.002
 """An INSERT in autocommit mode that took at most this long, and saw no sleeper, wakes no worker."""
 
+NOT_STARTED: dict[str, Any] = {
+    **dict.fromkeys(("queued_at", "started_at", "finished_at")),
+    "final": False,
+    "attempt": 0,
+    "crashes": 0,
+}
+"""Fields of a new job."""
+NO_FIELDS = (
+    *("args", "context", "follow_ups", "run_at", "delay_seconds", "exclusive_keys"),
+    *("held_by", "unseen", "has_room"),
+)
+"""Of a row: what a Job has not or has in another form."""
+
 T = TypeVar("T")
 
 
@@ -150,7 +163,7 @@ def _enqueue_gated(
         return _as_twin(placed, target)
     job = _as_job(row, queries.InsertedJob(placed.id, placed.state or "", False), target)
     job.held_by = gates.first() if placed.state == "held" else None
-    job.session_key, job.user_key, job.exclusive_key = gates.session, gates.user, gates.exclusive
+    job.exclusive_key = gates.exclusive
     job.final = job.is_final
     return job
 
@@ -195,30 +208,10 @@ def _as_twin(placed: Placed, target: Target) -> Job:
 
 
 def _as_job(new: queries.NewJob, inserted: queries.InsertedJob, target: Target) -> Job:
-    fields = {
-        "id": inserted.id,
-        "queue_id": new["queue_id"],
-        "lane": new["lane"],
-        "priority": new["priority"],
-        "state": inserted.state,
-        "final": False,
-        "is_async": new["is_async"],
-        "name": new["name"],
-        "source_type": new["source_type"],
-        "source_id": new["source_id"],
-        "source_method": new["source_method"],
-        "queued_at": None,
-        "started_at": None,
-        "finished_at": None,
-        "expires_at": new["expires_at"],
-        "attempt": 0,
-        "max_attempts": new["max_attempts"],
-        "timeout_seconds": new["timeout_seconds"],
-        "hard_timeout_seconds": new["hard_timeout_seconds"],
-        "crashes": 0,
-        "labels": new["labels"],
-        "created_by": new["created_by"],
-    }
+    """Return the Job of a new row."""
+    fields = {**NOT_STARTED, **new, "id": inserted.id, "state": inserted.state}
+    for name in NO_FIELDS:
+        fields.pop(name, None)
     return _with_fields(fields, target)
 
 

@@ -5,16 +5,15 @@ Where they are enqueued: sql/parts/move_to_history.sql.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from ..calls.arguments import size_of
 from ..calls.call import Call, check_follow_up, ending_calls
 from ..calls.options import Options
 from ..conf import get_settings
 from ..exceptions import InvalidArgument
-from .new_job import SHARED, gates_of, keyed_call, new_job
+from .new_job import gated_row, gates_of, json_head, keyed_call, new_job
 from .queues import Target, find_target, queue_id_of
 
 
@@ -61,28 +60,8 @@ def _encode(on: str, call: Call, before: Target, previous: Options) -> str:
     new = new_job(call.source, options, queue_id_of(target, refresh=True), args)
     keyed = keyed_call(call.source, options, target, call.args, kwargs, args)
     gates = gates_of(options, target.tenant, keyed.key)
-    row: dict[str, object] = {
-        "on": on,
-        **{name: new[name] for name in ("lane", "priority", *SHARED)},  # type: ignore[literal-required]
-        "run_at": new["run_at"] and new["run_at"].isoformat(),
-        "delay_seconds": new["delay_seconds"] if new["delay_seconds"] > 0 else None,
-        **_expiry(options.expires_at),
-        "session_key": gates.session,
-        "session_skip": options.on_wait == "skip" or None,
-        "session_halt": gates.halts or None,
-        "user_key": gates.user,
-        "exclusive_key": gates.exclusive,
-        "unique_mode": None if options.unique is None else options.unique.mode,
-    }
-    texts = {"args": args, "context": new["context"]}
-    texts["follow_ups"] = encode_follow_ups(options, target)
-    head = json.dumps({name: value for name, value in row.items() if value is not None})
-    tail = [f'"{name}":{text}' for name, text in texts.items() if text is not None]
-    return f"{head[:-1]},{','.join(tail)}}}"
-
-
-def _expiry(expires_at: datetime | timedelta | None) -> dict[str, object]:
-    """Return when it expires: at a moment, or some time after the end of the previous job."""
-    if isinstance(expires_at, timedelta):
-        return {"expires_seconds": expires_at.total_seconds()}
-    return {"expires_at": expires_at and expires_at.isoformat()}
+    row = gated_row(new, options, gates, follow_ups=encode_follow_ups(options, target))
+    changes: dict[str, object] = {"on": on, "exclusive_key": gates.exclusive}
+    if isinstance(options.expires_at, timedelta):  # it counts from the end of the previous job
+        changes |= {"expires_at": None, "expires_seconds": options.expires_at.total_seconds()}
+    return f'{json_head(row, **changes)}"args":{args}}}'

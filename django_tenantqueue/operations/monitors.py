@@ -21,7 +21,7 @@ from ..conf import get_settings
 from ..exceptions import InvalidOption, MonitorEnded, Unsupported
 from ..execution import eager
 from ..execution.job_monitor import EagerSummary
-from ..gates import JobGates, gate_key
+from ..gates import MONITOR, JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
 from ..queries import monitors as queries
 from ..states import Priority
@@ -32,7 +32,7 @@ from .enqueue import batches
 from .follow_ups import encode_follow_ups
 from .gate_transaction import READ_COMMITTED, set_up
 from .gates import release_later
-from .new_job import SHARED, new_job
+from .new_job import json_head, new_job
 from .queues import Target, chosen_queue, lane_of, queue_id_of
 
 END = Call(NOTHING, Options())
@@ -185,21 +185,26 @@ def _insert_anchor(
 def _insert_rows(
     using: str, monitor: ConcurrentJobMonitor, context: str | None, rows: Sequence[str]
 ) -> int:
-    lane = lane_of(monitor.priority)
-    shared = {"monitor_id": monitor.pk, "priority": monitor.priority, "lane": lane}
-    return queries.insert_details(using, rows, {**shared, "context": context})
+    shared = {
+        "monitor_id": monitor.pk,
+        "held_by": MONITOR,
+        "priority": monitor.priority,
+        "lane": lane_of(monitor.priority),
+        "is_async": False,
+        "session_skip": False,
+        "session_halt": False,
+    }
+    text = f'{json.dumps(shared)[:-1]},"context":{context or "null"}}}'
+    return queries.insert_details(using, rows, text)
 
 
 def _head(
     source: Source, options: Options, target: Target, queue_id: int, more: dict[str, Any]
 ) -> str:
     """Return the JSON object of a job, see insert_details.sql, open for its arguments."""
-    job = new_job(source, options, queue_id, "")
-    row = {name: job[name] for name in SHARED}  # type: ignore[literal-required]
-    row |= {"expires_at": job["expires_at"] and job["expires_at"].isoformat(), **more}
-    text = json.dumps({name: value for name, value in row.items() if value is not None})
-    follow_ups = encode_follow_ups(options, target)
-    return f"{text[:-1]}," + (f'"follow_ups":{follow_ups},' if follow_ups else "")
+    own = {"follow_ups": encode_follow_ups(options, target), **more}
+    shared = dict.fromkeys(("priority", "lane", "context"))
+    return json_head(new_job(source, options, queue_id, ""), **shared, **own)
 
 
 class _Encoder:

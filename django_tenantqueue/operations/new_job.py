@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,11 +20,10 @@ from ..states import Priority
 from .queues import Target, lane_of
 from .unique import KeyedCall
 
-SHARED = (
-    *("queue_id", "is_async", "max_attempts", "timeout_seconds", "hard_timeout_seconds", "name"),
-    *("source_type", "source_id", "source_method", "labels", "created_by"),
-)
-"""Columns that JSON objects of jobs, details and follow-ups, have as new_job() returns them."""
+NO_COLUMNS = ("args", "unseen", "has_room", "exclusive_keys")
+"""Of a row: what its JSON object does not have."""
+TEXTS = ("context", "follow_ups")
+"""Columns that a row has as JSON texts, besides its arguments."""
 
 
 def _as_datetime(moment: datetime | timedelta | None) -> datetime | None:
@@ -98,6 +98,23 @@ def gated_row(
         "previous_id": previous_id,
         "follow_ups": follow_ups,
     }
+
+
+def json_head(row: Mapping[str, Any], **changes: object) -> str:
+    """Return a row as the text of a JSON object, open for its arguments.
+
+    Details and follow-ups are such objects. Columns that are empty or False are left out.
+    """
+    columns = {**row, "delay_seconds": row["delay_seconds"] or None, **changes}
+    texts = {name: columns.pop(name, None) for name in TEXTS}
+    stored = {
+        name: value
+        for name, value in columns.items()
+        if value is not None and value is not False and name not in NO_COLUMNS
+    }
+    parts = [json.dumps(stored, default=datetime.isoformat)[:-1]]
+    parts += [f'"{name}":{text}' for name, text in texts.items() if text is not None]
+    return ",".join([*parts, ""])
 
 
 def keyed_call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import starmap
@@ -77,12 +77,12 @@ def next_job_id(using: str) -> int:
         return int(cursor.fetchone()[0])
 
 
-def insert_details(using: str, details: Iterable[str], shared: Mapping[str, Any]) -> int:
+def insert_details(using: str, details: Iterable[str], shared: str) -> int:
     """Put details into a monitor's line; return how many. Each is the text of a JSON object.
 
-    `shared`: the columns monitor_id, priority, lane and context of all.
+    `shared`: the text of an object with the columns that these leave out.
     """
-    params = {**shared, "details": f"[{','.join(details)}]"}
+    params = {"shared": shared, "details": f"[{','.join(details)}]"}
     return len(fetch_prepared(connections[using], "insert_details", params))
 
 

@@ -672,10 +672,16 @@ CASES: dict[str, list[Case]] = {
     "insert_details": [
         Case(
             lambda filled: {
-                "monitor_id": 7,
-                "lane": 240,
-                "priority": 240,
-                "context": None,
+                "shared": json.dumps(
+                    {
+                        "monitor_id": 7,
+                        "held_by": "monitor",
+                        "lane": 240,
+                        "priority": 240,
+                        "session_skip": False,
+                        "session_halt": False,
+                    }
+                ),
                 "details": json.dumps(
                     [
                         {

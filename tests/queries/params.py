@@ -122,30 +122,51 @@ def rescued(filled: Filled) -> dict[str, Any]:
     }
 
 
+NEW_JOB: dict[str, Any] = {
+    "lane": 240,
+    "priority": 240,
+    "is_async": False,
+    "run_at": None,
+    "delay_seconds": 0.0,
+    "expires_at": None,
+    "max_attempts": 5,
+    "timeout_seconds": None,
+    "hard_timeout_seconds": None,
+    "name": "noop",
+    "source_type": "task",
+    "source_id": "",
+    "source_method": "noop",
+    "args": '{"args": []}',
+    "labels": None,
+    "created_by": None,
+    "context": None,
+    "unseen": False,
+    "has_room": False,
+}
+GATED_JOB: dict[str, Any] = {
+    **NEW_JOB,
+    "held_by": None,
+    "monitor_id": None,
+    "session_key": None,
+    "session_skip": False,
+    "session_halt": False,
+    "user_key": None,
+    "exclusive_keys": None,
+    "unique_mode": None,
+    "previous_id": None,
+    "follow_ups": None,
+}
+UNIQUE_JOB: dict[str, Any] = {
+    **GATED_JOB,
+    "unique_mode": "until_executed",
+    "excludes": False,
+    "ttl": 600.0,
+    "passed_over": "{}",
+}
+
+
 def new_job(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    return lambda filled: {
-        "queue_id": filled.open_queues[0],
-        "lane": 240,
-        "priority": 240,
-        "is_async": False,
-        "run_at": None,
-        "delay_seconds": 0.0,
-        "expires_at": None,
-        "max_attempts": 5,
-        "timeout_seconds": None,
-        "hard_timeout_seconds": None,
-        "name": "noop",
-        "source_type": "task",
-        "source_id": "",
-        "source_method": "noop",
-        "args": '{"args": []}',
-        "labels": None,
-        "created_by": None,
-        "context": None,
-        "unseen": False,
-        "has_room": False,
-        **changes,
-    }
+    return lambda filled: {"queue_id": filled.open_queues[0], **NEW_JOB, **changes}
 
 
 def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
@@ -153,20 +174,7 @@ def monitors(**more: Any) -> Callable[[Filled], dict[str, Any]]:
 
 
 def gated(**changes: Any) -> Callable[[Filled], dict[str, Any]]:
-    plain = new_job(**changes)
-    return lambda filled: {
-        **plain(filled),
-        "held_by": "session",
-        "monitor_id": None,
-        "session_key": "tenant/7",
-        "session_skip": False,
-        "session_halt": False,
-        "user_key": None,
-        "exclusive_keys": None,
-        "unique_mode": None,
-        "previous_id": None,
-        "follow_ups": None,
-    }
+    return new_job(**{**GATED_JOB, "held_by": "session", "session_key": "tenant/7", **changes})
 
 
 def gates(_: Filled) -> dict[str, Any]:
@@ -194,21 +202,10 @@ def unique_jobs(*, made: int = 10, **changes: Any) -> Callable[[Filled], dict[st
         keys += [f"gone/{nth + 1}" for nth in range(made)]
         return new_job(
             **{
+                **UNIQUE_JOB,
                 "args": f"[{','.join(['{}'] * len(keys))}]",
                 "errors": f"[{','.join(['{}'] * len(keys))}]",
                 "keys": keys,
-                "held_by": None,
-                "monitor_id": None,
-                "session_key": None,
-                "session_skip": False,
-                "session_halt": False,
-                "user_key": None,
-                "unique_mode": "until_executed",
-                "previous_id": None,
-                "follow_ups": None,
-                "excludes": False,
-                "ttl": 600.0,
-                "passed_over": "{}",
                 **changes,
             }
         )(filled)

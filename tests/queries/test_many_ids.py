@@ -21,6 +21,7 @@ from psycopg import sql
 
 from django_tenantqueue.queries.base import array, numbered
 from django_tenantqueue.worker.connection import connect
+from tests.queries.params import UNIQUE_JOB
 
 MANY = 1000
 MOST_ROWS = 60 * MANY
@@ -151,37 +152,8 @@ KEYS = (
 )
 GATES = {"keys": [f"t/{n}" for n in IDS], "user_slots": 2}
 NEW = {
+    **UNIQUE_JOB,
     "queue_id": 1,
-    "lane": 240,
-    "priority": 240,
-    "is_async": False,
-    "run_at": None,
-    "delay_seconds": 0.0,
-    "expires_at": None,
-    "max_attempts": 5,
-    "timeout_seconds": None,
-    "hard_timeout_seconds": None,
-    "name": "noop",
-    "source_type": "task",
-    "source_id": "",
-    "source_method": "noop",
-    "labels": None,
-    "created_by": None,
-    "context": None,
-    "held_by": None,
-    "monitor_id": None,
-    "session_key": None,
-    "session_skip": False,
-    "session_halt": False,
-    "user_key": None,
-    "unique_mode": "until_executed",
-    "previous_id": None,
-    "follow_ups": None,
-    "excludes": False,
-    "ttl": 600.0,
-    "unseen": False,
-    "has_room": False,
-    "passed_over": "{}",
     "args": json.dumps([{} for _ in IDS]),
     "errors": json.dumps([{} for _ in IDS]),
     "keys": [f"key-{n}" for n in IDS],

@@ -94,9 +94,7 @@ WITH
         task_at = NULL
     WHERE job.id = ANY ((SELECT taken.ids FROM taken)::bigint[])
     RETURNING
-        job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
-        job.name, job.source_type, job.source_id, job.source_method, job.args::text,
-        job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
+-- include: claimed_columns
 -- include: gates_of_job
         EXISTS (
             SELECT
@@ -107,9 +105,7 @@ WITH
         date_part('epoch', job.queued_at - greatest(job.run_at, job.created_at)) AS waited
 )
 SELECT
-    job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
-    job.name, job.source_type, job.source_id, job.source_method, job.args,
-    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context,
+-- include: claimed_columns
     chosen.nth_served, chosen.turn, chosen.used + chosen.nth AS used, chosen.weight,
     chosen.free - chosen.nth_of_queue AS slots_left, job.gates, job.is_controlled,
     job.waited

@@ -23,19 +23,14 @@ WITH target AS MATERIALIZED (
     RETURNING job.*
 ), inserted AS (
     INSERT INTO tenantqueue_job_hot (
-        id, run_at, created_at, monitor_id, timeout_seconds, hard_timeout_seconds, queue_id,
-        claim_seq, lane, priority, max_attempts, is_async, state, held_by, name, source_type,
-        source_id, source_method, args, session_key, session_skip, session_halt, user_key,
-        exclusive_key, unique_key, unique_mode, labels, created_by, context, stats, errors,
-        previous_id, follow_ups
+        lane, state, held_by, run_at, id, created_at, claim_seq, stats, errors, follow_ups,
+-- include: enqueued_columns
     )
     SELECT
-        id, clock_timestamp(), created_at, monitor_id, timeout_seconds, hard_timeout_seconds,
-        queue_id, claim_seq, CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END, priority,
-        max_attempts, is_async, CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, name,
-        source_type, source_id, source_method, args, session_key, session_skip, session_halt,
-        user_key, exclusive_key, unique_key, unique_mode, labels, created_by, context, stats,
-        errors, previous_id, follow_ups
+        CASE WHEN %(by_tenant)s::boolean THEN 0 ELSE priority END,
+        CASE WHEN line IS NULL THEN 'created' ELSE 'held' END, line, clock_timestamp(),
+        id, created_at, claim_seq, stats, errors, follow_ups,
+-- include: enqueued_columns
     FROM (
         SELECT
             removed.*,

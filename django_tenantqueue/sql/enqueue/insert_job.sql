@@ -6,12 +6,11 @@
 -- lost.
 -- Indexes: primary key of the queue, tenantqueue_worker_sleeping.
 INSERT INTO tenantqueue_job_hot (
-    queue_id, lane, priority, is_async, state, run_at, expires_at, max_attempts, timeout_seconds,
-    hard_timeout_seconds, name, source_type, source_id, source_method, args, labels, created_by,
-    context
+    lane, state, run_at, expires_at,
+-- include: call_columns
 )
 SELECT
-    %(queue_id)s::integer, %(lane)s::smallint, %(priority)s::smallint, %(is_async)s::boolean,
+    %(lane)s::smallint,
     CASE
         WHEN %(run_at)s::timestamptz > clock_timestamp() OR %(delay_seconds)s::float8 > 0
             THEN 'scheduled'
@@ -21,10 +20,9 @@ SELECT
         %(run_at)s::timestamptz,
         clock_timestamp() + make_interval(secs => %(delay_seconds)s::float8)
     ),
-    %(expires_at)s::timestamptz, %(max_attempts)s::smallint, %(timeout_seconds)s::float8,
-    %(hard_timeout_seconds)s::float8, %(name)s::text, %(source_type)s::text, %(source_id)s::text,
-    %(source_method)s::text, %(args)s::jsonb, %(labels)s::text[], %(created_by)s::text,
-    %(context)s::jsonb
+    %(expires_at)s::timestamptz,
+-- include: call_values
+FROM (SELECT %(args)s::jsonb AS args) job
 WHERE NOT coalesce(
     (
         SELECT q.retired OR q.max_waiting IS NOT NULL

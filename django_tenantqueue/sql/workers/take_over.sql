@@ -17,9 +17,7 @@ WHERE job.id = ANY (%(ids)s::bigint[])
         SELECT FROM tenantqueue_taskcontrol c WHERE c.name = job.name AND c.paused
     )
 RETURNING
-    job.id, job.claim_seq, job.queue_id, job.lane, job.is_async, job.attempt, job.max_attempts,
-    job.name, job.source_type, job.source_id, job.source_method, job.args::text,
-    job.timeout_seconds, job.hard_timeout_seconds, job.expires_at, job.context::text,
+-- include: claimed_columns
     0 AS nth_served, 0 AS turn, 0 AS used, 1 AS weight, 0 AS slots_left,
 -- include: gates_of_job
     false AS is_controlled,
