@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django_tenantqueue.contrib.fireworq import lists as fireworq
 from django_tenantqueue.contrib.retention import queries as retention
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
 from django_tenantqueue.queries import changes, lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
-from tests.queries.case import Case, both
+from tests.queries.case import Call, Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
     changes_of,
@@ -300,35 +301,17 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     **{
-        f"list_{order}{what}_of_queue": [
+        f"list_{order}ready_of_queue": [
             Case(
                 of_queue(first=bool(order)),
-                (index,),
-                buffers,
+                READY,
+                4000,
                 first_walk=DEAD_ROWS,
                 settings=ORDERED,
             )
         ]
-        for what, index, buffers in (
-            ("ready", "tenantqueue_job_ready", 4000),
-            ("deferred", "tenantqueue_job_deferred", 300),
-            ("claimed", "tenantqueue_job_slots", 300),
-        )
         for order in ("", "first_")
     },
-    "list_failed_of_queue": [
-        Case(of_queue(), ("tenantqueue_history_ended",), 2000, settings=ORDERED)
-    ],
-    "list_failed_by_push": [
-        Case(of_queue(), ("tenantqueue_history_pushed",), 2000, settings=ORDERED)
-    ],
-    "find_job_of_queue": [Case(lambda filled: {"queue_id": 1, "id": filled.ready[0]}, HOT_KEY)],
-    "find_failed_of_queue": [
-        Case(
-            lambda filled: {"queue_id": 1, "id": filled.failed[0]},
-            ("tenantqueue_history_pushed",),
-        )
-    ],
     "count_push": [Case(lambda _: {"queue_id": 1})],
     "list_failed_jobs": [
         Case(failed_group(), ("tenantqueue_history_errors",), 2500, settings=ORDERED),
@@ -1069,4 +1052,32 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         ),
     ],
+}
+
+CALLS: dict[str, Call] = {
+    **{
+        f"fireworq_{what}_{'first' if up else 'last'}": Call(
+            lambda filled, what=what, up=up: fireworq.read_page(
+                "default", filled.open_queues[0], what, up=up, limit=100
+            ),
+            (index,),
+            buffers,
+            first_walk=DEAD_ROWS,
+        )
+        for what, up, index, buffers in (
+            ("deferred", False, "tenantqueue_job_deferred", 300),
+            ("deferred", True, "tenantqueue_job_deferred", 300),
+            ("grabbed", False, "tenantqueue_job_slots", 300),
+            ("grabbed", True, "tenantqueue_job_slots", 300),
+            ("failed", False, "tenantqueue_history_ended", 2000),
+            ("created", False, "tenantqueue_history_pushed", 2000),
+        )
+    },
+    "fireworq_find": Call(
+        lambda filled: fireworq.find_of_queue("default", 1, filled.ready[0], failed=False), HOT_KEY
+    ),
+    "fireworq_find_failed": Call(
+        lambda filled: fireworq.find_of_queue("default", 1, filled.failed[0], failed=True),
+        ("tenantqueue_history_pushed",),
+    ),
 }
