@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django_tenantqueue.contrib.api.idempotency import prune_idempotency_keys
 from django_tenantqueue.contrib.fireworq import lists as fireworq
 from django_tenantqueue.contrib.retention import queries as retention
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
@@ -126,13 +127,6 @@ CASES: dict[str, list[Case]] = {
                 "keep_seconds": 86_400.0,
             },
             buffers=200,
-        )
-    ],
-    "prune_idempotency_keys": [
-        Case(
-            lambda _: {"keep_seconds": 86_400.0, "most": 1000},
-            ("tenantqueue_idempotency_due",),
-            8000,
         )
     ],
     "prune_changes": [
@@ -1055,6 +1049,9 @@ CASES: dict[str, list[Case]] = {
 }
 
 CALLS: dict[str, Call] = {
+    "prune_idempotency_keys": Call(
+        lambda _: prune_idempotency_keys("default"), ("tenantqueue_idempotency_due",), 8000
+    ),
     **{
         f"fireworq_{what}_{'first' if up else 'last'}": Call(
             lambda filled, what=what, up=up: fireworq.read_page(

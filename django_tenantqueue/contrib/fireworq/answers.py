@@ -20,7 +20,7 @@ from ...exceptions import RequestRefused
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...text import clean_text, is_storable
-from ..api.bearer import check_queue, seconds_to_wait
+from ..api.access import check_queue, seconds_to_wait
 from ..api.models import ApiToken
 from ..api.tokens import allowed, authenticate
 from .settings import FireworqSettings

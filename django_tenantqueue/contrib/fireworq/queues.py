@@ -24,7 +24,7 @@ from ...queries.figures import Counts, sum_of_queues
 from ...status.amounts import COUNTED_TO, READ
 from ...status.takers import Takers, going_on, read_takers
 from ...text import is_storable
-from ..api.bearer import check_new_queues
+from ..api.access import check_new_queues
 from .answers import PLAIN, Caller, answers, as_json, bad_request, read_body, whole
 from .lists import EVERYTHING
 from .models import FireworqQueue
