@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.contrib.api.idempotency import prune_idempotency_keys
 from django_tenantqueue.contrib.fireworq import lists as fireworq
-from django_tenantqueue.contrib.retention import queries as retention
+from django_tenantqueue.contrib.retention.pruning import AVOIDED
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
 from django_tenantqueue.queries import changes, lists
 from django_tenantqueue.queries.base import array
@@ -88,7 +88,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             ended(first="(20,0)", until="(84,0)", before=TOMORROW, queues=queues, whole=True),
             buffers=1000,
-            settings=dict.fromkeys(retention.AVOIDED, "off"),
+            settings=dict.fromkeys(AVOIDED, "off"),
         )
         for queues in (None, "{1,2,3}")
     ],
