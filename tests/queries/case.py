@@ -30,6 +30,19 @@ class Case:
     settings: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Call:
+    """How a function is tried whose statements are made by Django's ORM."""
+
+    run: Callable[[Filled], object]
+    indexes: tuple[str, ...] = ()
+    """What the plans must use."""
+    buffers: int = 100
+    """The pages that each statement may touch."""
+    first_walk: int = 0
+    """See Case."""
+
+
 def both(
     params: Callable[[Filled], dict[str, Any]], indexes: tuple[str, ...], buffers: int
 ) -> list[Case]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from django_tenantqueue.contrib.retention import queries as retention
+from django_tenantqueue.contrib.api.idempotency import prune_idempotency_keys
+from django_tenantqueue.contrib.fireworq import lists as fireworq
+from django_tenantqueue.contrib.retention.pruning import AVOIDED
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
 from django_tenantqueue.queries import changes, lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
-from tests.queries.case import Case, both
+from tests.queries.case import Call, Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
     changes_of,
@@ -86,7 +88,7 @@ CASES: dict[str, list[Case]] = {
         Case(
             ended(first="(20,0)", until="(84,0)", before=TOMORROW, queues=queues, whole=True),
             buffers=1000,
-            settings=dict.fromkeys(retention.AVOIDED, "off"),
+            settings=dict.fromkeys(AVOIDED, "off"),
         )
         for queues in (None, "{1,2,3}")
     ],
@@ -125,13 +127,6 @@ CASES: dict[str, list[Case]] = {
                 "keep_seconds": 86_400.0,
             },
             buffers=200,
-        )
-    ],
-    "prune_idempotency_keys": [
-        Case(
-            lambda _: {"keep_seconds": 86_400.0, "most": 1000},
-            ("tenantqueue_idempotency_due",),
-            8000,
         )
     ],
     "prune_changes": [
@@ -300,35 +295,17 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     **{
-        f"list_{order}{what}_of_queue": [
+        f"list_{order}ready_of_queue": [
             Case(
                 of_queue(first=bool(order)),
-                (index,),
-                buffers,
+                READY,
+                4000,
                 first_walk=DEAD_ROWS,
                 settings=ORDERED,
             )
         ]
-        for what, index, buffers in (
-            ("ready", "tenantqueue_job_ready", 4000),
-            ("deferred", "tenantqueue_job_deferred", 300),
-            ("claimed", "tenantqueue_job_slots", 300),
-        )
         for order in ("", "first_")
     },
-    "list_failed_of_queue": [
-        Case(of_queue(), ("tenantqueue_history_ended",), 2000, settings=ORDERED)
-    ],
-    "list_failed_by_push": [
-        Case(of_queue(), ("tenantqueue_history_pushed",), 2000, settings=ORDERED)
-    ],
-    "find_job_of_queue": [Case(lambda filled: {"queue_id": 1, "id": filled.ready[0]}, HOT_KEY)],
-    "find_failed_of_queue": [
-        Case(
-            lambda filled: {"queue_id": 1, "id": filled.failed[0]},
-            ("tenantqueue_history_pushed",),
-        )
-    ],
     "count_push": [Case(lambda _: {"queue_id": 1})],
     "list_failed_jobs": [
         Case(failed_group(), ("tenantqueue_history_errors",), 2500, settings=ORDERED),
@@ -1075,4 +1052,35 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         ),
     ],
+}
+
+CALLS: dict[str, Call] = {
+    "prune_idempotency_keys": Call(
+        lambda _: prune_idempotency_keys("default"), ("tenantqueue_idempotency_due",), 8000
+    ),
+    **{
+        f"fireworq_{what}_{'first' if up else 'last'}": Call(
+            lambda filled, what=what, up=up: fireworq.read_page(
+                "default", filled.open_queues[0], what, up=up, limit=100
+            ),
+            (index,),
+            buffers,
+            first_walk=DEAD_ROWS,
+        )
+        for what, up, index, buffers in (
+            ("deferred", False, "tenantqueue_job_deferred", 300),
+            ("deferred", True, "tenantqueue_job_deferred", 300),
+            ("grabbed", False, "tenantqueue_job_slots", 300),
+            ("grabbed", True, "tenantqueue_job_slots", 300),
+            ("failed", False, "tenantqueue_history_ended", 2000),
+            ("created", False, "tenantqueue_history_pushed", 2000),
+        )
+    },
+    "fireworq_find": Call(
+        lambda filled: fireworq.find_of_queue("default", 1, filled.ready[0], failed=False), HOT_KEY
+    ),
+    "fireworq_find_failed": Call(
+        lambda filled: fireworq.find_of_queue("default", 1, filled.failed[0], failed=True),
+        ("tenantqueue_history_pushed",),
+    ),
 }

@@ -13,7 +13,6 @@ from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest
 from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.queries.survey import Taken
-from django_tenantqueue.states import EARLIEST, LATEST
 from tests.queries.filled import OUR_WORKER, Filled
 
 
@@ -255,13 +254,10 @@ def failed_group(error: str = "ValueError") -> Callable[[Filled], dict[str, Any]
 
 
 def of_queue(*, first: bool = False) -> Callable[[Filled], dict[str, Any]]:
-    """Ask for the first page of a list, from its beginning or its end."""
-    at, number = (EARLIEST, 0) if first else (LATEST, 2**63 - 1)
+    """Ask for the first page of the ready jobs of a queue, from its beginning or its end."""
     return lambda filled: {
-        "queue_id": filled.open_queues[0],
         "queues": array(filled.open_queues[:1]),
-        "at": at,
-        "id": number,
+        "id": 0 if first else 2**63 - 1,
         "most": 101,
     }
 

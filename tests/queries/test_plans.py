@@ -16,13 +16,13 @@ from typing import Any
 import psycopg
 import pytest
 import pytest_django
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
 from django_tenantqueue.queries.base import PACKAGE, statement, statement_files
 from django_tenantqueue.worker.connection import connect
-from tests.queries.cases import CASES
+from tests.queries.cases import CALLS, CASES
 from tests.queries.filled import TABLES, Filled, empty, fill
 
 Raw = psycopg.Connection[Any]
@@ -162,6 +162,21 @@ class Planner:
                 cursor.execute(statement(case.before), CASES[case.before][0].params(self.filled))
             return explained(cursor, sql.SQL(statement(name).decode()), case.params(self.filled))
 
+    def explain_call(self, name: str) -> list[dict[str, Any]]:
+        """Run a function, undo it, and return the plans of its statements."""
+        plans = []
+
+        def explain(execute: Any, text: str, params: Any, many: bool, context: Any) -> Any:
+            if "tenantqueue_" in text:
+                execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}", params, many, context)
+                plans.append(context["cursor"].fetchone()[0][0]["Plan"])
+            return execute(text, params, many, context)
+
+        with transaction.atomic(), connection.execute_wrapper(explain):
+            CALLS[name].run(self.filled)
+            transaction.set_rollback(True)
+        return plans
+
 
 def execution(raw: Raw, name: str, number: int, filled: Filled) -> sql.Composable:
     """Return EXECUTE of a statement with a case's values; it is prepared at its first use."""
@@ -241,6 +256,21 @@ def test_index_is_used_when_the_values_are_known(planner, analyzed, name, number
     check(lambda: planner.explain_with_values(name, number), name, number, analyzed)
 
 
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize("name", CALLS)
+def test_index_is_used_by_a_function_with_the_orm(planner, analyzed, name):
+    call = CALLS[name]
+    plans = planner.explain_call(name)
+    if call.first_walk and any(touched_by(plan) > call.buffers for plan in plans):
+        assert all(touched_by(plan) <= call.buffers + call.first_walk for plan in plans)
+        plans = planner.explain_call(name)
+
+    assert plans
+    assert not any(scanned_in(plan) for plan in plans)
+    assert set(call.indexes) <= {index for plan in plans for index in used_in(plan)}
+    assert all(touched_by(plan) <= call.buffers for plan in plans)
+
+
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for below in plan.get("Plans", ()):
@@ -264,7 +294,15 @@ def check(
     if analyzed == "empty":
         # with no statistics, reading the small table of workers whole costs the planner nothing
         indexes.discard("tenantqueue_worker_sleeping")
-    scanned = {
+
+    assert case.scans or not scanned_in(plan)
+    assert indexes <= used_in(plan)
+    assert touched_by(plan) <= case.buffers
+
+
+def scanned_in(plan: dict[str, Any]) -> set[str]:
+    """Return the leaves of the job table that are read whole."""
+    return {
         node["Relation Name"]
         for node in nodes(plan)
         if node["Node Type"] == "Seq Scan"
@@ -272,11 +310,11 @@ def check(
         # an empty leaf is read as cheaply in one way as in the other
         and node["Shared Hit Blocks"] + node["Shared Read Blocks"] > 1
     }
-    used = {parent_of(node["Index Name"]) for node in nodes(plan) if "Index Name" in node}
 
-    assert case.scans or not scanned
-    assert indexes <= used
-    assert touched_by(plan) <= case.buffers
+
+def used_in(plan: dict[str, Any]) -> set[str]:
+    """Return the indexes that are read."""
+    return {parent_of(node["Index Name"]) for node in nodes(plan) if "Index Name" in node}
 
 
 def parent_of(index: str) -> str:

@@ -39,11 +39,10 @@ class ApiTokenForm(SingleTuneForm):
         return operations.ordered_scopes(self.cleaned_data["scopes"])
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse priorities that go from a higher number to a lower one."""
+        """Refuse what the row will not allow."""
         cleaned = super().clean()
-        first, last = (self.cleaned_data.get(name) for name in ("min_priority", "max_priority"))
-        if first is not None and last is not None and first > last and self.instance.pk is not None:
-            self.add_error("max_priority", gettext("The maximum must not be below the minimum."))
+        if self.instance.pk is not None and not self.errors:
+            self.wanted_row().clean()
         return cleaned
 
 

@@ -19,8 +19,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
 
 from . import schemas, shown
-from .access import READ, AsyncNeeds, Caller, caller_of, no_token
-from .bearer import token_of
+from .access import READ, AsyncNeeds, Caller, caller_of, no_token, token_of
 from .documents import operation
 from .jobs import JobId, answer, find_job, job_details
 from .waits import Wait, close_connections, end_thread, watcher

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from ...batches import BATCH
 from ...exceptions import IdempotencyKeyReused
-from . import queries
+from ...queries.base import fetch
 from .models import ApiToken, IdempotencyKey
 
 KEEP_SECONDS = 86_400.0
@@ -39,20 +41,20 @@ def do_once(
     raises. A request that comes meanwhile waits for its end. `digest`: what tells this request from
     others. Raises IdempotencyKeyReused when the first one had another.
     """
+    rows = IdempotencyKey.objects.using(using)
+    params = {
+        "token_id": token.pk,
+        "key": key,
+        "tenant": tenant,
+        "digest": digest,
+        "keep_seconds": KEEP_SECONDS,
+    }
     while True:
         with transaction.atomic(using=using):
-            taken = queries.take_idempotency_key(
-                using,
-                token_id=token.pk,
-                key=key,
-                tenant=tenant,
-                digest=digest,
-                keep_seconds=KEEP_SECONDS,
-            )
-            rows = IdempotencyKey.objects.using(using)
-            if taken is not None:
+            taken = fetch(using, "take_idempotency_key", params)
+            if taken:
                 answer = act()
-                rows.filter(pk=taken).update(status=answer.status, answer=answer.body)
+                rows.filter(pk=taken[0][0]).update(status=answer.status, answer=answer.body)
                 return answer
             first = rows.filter(token=token, key=key).first()
         if first is None:  # pruned between the two statements
@@ -67,5 +69,12 @@ def do_once(
 
 
 def prune_idempotency_keys(using: str) -> int:
-    """Delete keys whose answers are kept no longer; return how many."""
-    return queries.prune_idempotency_keys(using, keep_seconds=KEEP_SECONDS, most=BATCH)
+    """Delete keys whose answers are kept no longer, up to BATCH of them; return how many.
+
+    Locks the rows, and skips those that a request has locked.
+    """
+    keys = IdempotencyKey.objects.using(using)
+    old = keys.filter(created_at__lt=Now() - timedelta(seconds=KEEP_SECONDS)).order_by("created_at")
+    with transaction.atomic(using=using):
+        locked = old.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        return keys.filter(pk__in=list(locked[:BATCH])).delete()[0]

@@ -51,11 +51,11 @@ def problem_of(request: HttpRequest, error: Any) -> HttpResponse:
         case RequestRefused():
             return problem(error.status, error.detail, error.headers, **members)
         case ninja_errors.ValidationError():
-            return invalid(entry_of(entry) for entry in error.errors)
+            return _invalid(_entry(entry) for entry in error.errors)
         case ninja_errors.HttpError():  # it is raised for a body alone
             return problem(400, "The body of the request is not JSON.")
         case ValidationError():
-            return invalid(_fields_of(error))
+            return _invalid(_fields_of(error))
         case RequestDataTooBig():
             return problem(413, str(error))
         case JobNotFound():
@@ -79,12 +79,11 @@ HANDLED = (
 """The errors that problem_of() knows. All others are bugs, which Django answers and logs."""
 
 
-def invalid(entries: Iterable[dict[str, str]]) -> HttpResponse:
-    """Return the problem of a request that has wrong values."""
+def _invalid(entries: Iterable[dict[str, str]]) -> HttpResponse:
     return problem(422, "The request has wrong values.", errors=list(entries))
 
 
-def entry_of(entry: Mapping[str, Any]) -> dict[str, str]:
+def _entry(entry: Mapping[str, Any]) -> dict[str, str]:
     """Return where a value is, as a path, and what is wrong with it."""
     place = [str(part) for part in entry["loc"]]
     # "body", and what the function calls the whole of it

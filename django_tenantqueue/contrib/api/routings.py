@@ -11,8 +11,7 @@ from ...exceptions import RequestRefused
 from ..routing import operations
 from ..routing.models import Routing
 from . import schemas
-from .access import READ, TUNE, Needs, caller_of
-from .bearer import check_queue
+from .access import READ, TUNE, Needs, caller_of, check_queue
 from .documents import operation
 from .jobs import answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,39 +12,34 @@ from ...exceptions import RequestRefused
 from ..schedules import operations
 from ..schedules.models import Schedule
 from . import schemas
-from .access import READ, TUNE, Caller, Needs, caller_of
+from .access import READ, TUNE, Needs, caller_of
 from .documents import operation
-from .jobs import answer
 from .shown import shown
-from .tuning import After, Limit, RowId, page_of, row_of, rows_of, tuning, values_of
+from .tuning import After, Limit, RowId, page_of, row_answer, row_of, rows_of, tuning, values_of
 
 router = Router(tags=["schedules"])
 
 
-def _details(rows: Iterable[Schedule]) -> list[dict[str, Any]]:
+def _details(rows: list[Schedule]) -> list[dict[str, Any]]:
     """Return schedules, without arguments."""
     return [shown(schemas.ScheduleDetails, row) for row in rows]
 
 
-def _schedules(caller: Caller) -> QuerySet[Schedule]:
-    return rows_of(Schedule, caller).filter(all_tenants=False)
+def _schedules(request: HttpRequest) -> QuerySet[Schedule]:
+    return rows_of(Schedule, request).filter(all_tenants=False)
 
 
 @operation(router.get, "/schedules", Needs(READ), {200: schemas.SchedulePage})
 def list_schedules(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
     """List schedules of the tenant; those for all tenants are not among them."""
-    rows = _schedules(caller_of(request)).filter(pk__gt=after).order_by("pk")
+    rows = _schedules(request).filter(pk__gt=after).order_by("pk")
     return page_of(rows, limit, _details)
-
-
-def _schedule_answer(caller: Caller, row_id: int) -> HttpResponse:
-    return answer(_details([row_of(_schedules(caller), row_id)])[0])
 
 
 @operation(router.get, "/schedules/{row_id}", Needs(READ), {200: schemas.ScheduleDetails})
 def read_schedule(request: HttpRequest, row_id: RowId) -> HttpResponse:
     """Read a schedule."""
-    return _schedule_answer(caller_of(request), row_id)
+    return row_answer(_schedules(request), row_id, _details)
 
 
 @operation(router.patch, "/schedules/{row_id}", Needs(TUNE), {200: schemas.ScheduleDetails})
@@ -54,11 +48,11 @@ def tune_schedule(
 ) -> HttpResponse:
     """Tune a schedule: when it runs, but not what. What is absent stays."""
     caller = caller_of(request)
-    row = row_of(_schedules(caller), row_id)
+    row = row_of(_schedules(request), row_id)
     given = values_of(changes)
     if row.source != Schedule.Source.ADMIN and given.keys() - {"enabled"}:
         raise RequestRefused(422, f"Code declares schedule {row_id}: enabled alone can be tuned.")
     caller.check(given)
     with tuning(caller):
         operations.tune_schedule(row_id, **given)
-    return _schedule_answer(caller, row_id)
+    return row_answer(_schedules(request), row_id, _details)

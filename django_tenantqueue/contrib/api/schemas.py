@@ -45,7 +45,11 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_i
 Whole = Annotated[int, BeforeValidator(_integral), Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
-Id = Annotated[int, Field(ge=1, le=MOST_ID)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+QueueName = Annotated[str, Field(min_length=1, max_length=100)]
+Priority = Annotated[Whole, Field(ge=-32768, le=32767)]
+Slots = Annotated[Whole, Field(ge=0, le=1_000_000)]
+Count = Annotated[Whole, Field(ge=1, le=1_000_000)]
 
 
 class Input(BaseModel):
@@ -63,7 +67,7 @@ class UniqueInput(Input):
     mode: Literal["until_executing", "until_executed", "until_expired", "while_executing"] = (
         "until_executed"
     )
-    key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    key: Name | None = None
     """Absent: the task and its arguments."""
     ttl_seconds: Annotated[Number, Field(gt=0, lt=TEN_YEARS)] | None = None
     on_conflict: Literal["return", "raise"] = "return"
@@ -75,17 +79,17 @@ class Submission(Input):
     task: Annotated[str, Field(min_length=1, max_length=500)]
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    queue: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    queue: QueueName | None = None
+    priority: Priority | None = None
     """Lower runs first."""
     run_at: Moment | None = None
     delay_seconds: Annotated[Number, Field(ge=0, le=3_155_760_000)] | None = None
     """In place of `run_at`: seconds from now."""
     expires_at: Moment | None = None
     """A job that has not started by then is cancelled."""
-    session: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    session: Name | None = None
     """Jobs of one session run one after another."""
-    user: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    user: Name | None = None
     """Whose cap counts."""
     labels: Annotated[list[str], Field(max_length=100)] | None = None
     max_attempts: Annotated[Whole, Field(ge=1, le=32767)] | None = None
@@ -102,17 +106,17 @@ class Batch(Input):
 class JobChanges(Input):
     """What can be tuned of a waiting job."""
 
-    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    priority: Priority | None = None
     run_at: Moment | None = None
 
 
 class QueueChanges(Input):
     """What can be tuned of a queue. `null` is no limit."""
 
-    num_slots: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    num_slots: Slots | None = None
     weight: Annotated[Whole, Field(ge=1, le=1000)] = 1
     max_per_second: Annotated[Number, Field(ge=0.0001, le=1_000_000)] | None = None
-    burst: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    burst: Count | None = None
     max_waiting: Annotated[Whole, Field(ge=0, le=100_000_000)] | None = None
     paused: Flag = False
     retired: Flag = False
@@ -121,7 +125,7 @@ class QueueChanges(Input):
 class SessionChanges(Input):
     """What can be tuned of a session or a user's cap. `paused: false` also ends a halt."""
 
-    num_slots: Annotated[Whole, Field(ge=0, le=1_000_000)] | None = None
+    num_slots: Slots | None = None
     paused: Flag = False
     on_wait: Literal["", "block", "skip"] = ""
     on_failure: Literal["", "continue", "halt"] = ""
@@ -130,17 +134,17 @@ class SessionChanges(Input):
 class MonitorChanges(Input):
     """What can be tuned of a monitor."""
 
-    parallel: Annotated[Whole, Field(ge=0, le=1_000_000)] = 1
+    parallel: Slots = 1
     interval: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
-    priority: Annotated[Whole, Field(ge=-32768, le=32767)] = 0
+    priority: Priority = 0
     paused: Flag = False
-    stop_after_failures: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+    stop_after_failures: Count | None = None
 
 
 class RoutingChanges(Input):
     """Where jobs go that a routing fits."""
 
-    queue: Annotated[str, Field(min_length=1, max_length=100)]
+    queue: QueueName
 
 
 class ScheduleChanges(Input):
@@ -148,10 +152,10 @@ class ScheduleChanges(Input):
 
     enabled: Flag = True
     kind: Literal["cron", "interval", "once"] = "cron"
-    expression: Annotated[str, Field(min_length=1, max_length=200)] = ""
+    expression: Name = ""
     time_zone: Annotated[str, Field(max_length=100)] = ""
     queue: Annotated[str, Field(max_length=100)] = ""
-    priority: Annotated[Whole, Field(ge=-32768, le=32767)] | None = None
+    priority: Priority | None = None
     jitter_seconds: Annotated[Number, Field(ge=0, le=86_400)] = 0.0
     catch_up: Literal["skip", "once", "all"] = "skip"
     overlap: Literal["allow", "skip"] = "allow"

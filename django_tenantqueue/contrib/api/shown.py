@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from ninja import Schema
 
 from ...calls.arguments import MARK, read_float
+from ...conf import get_settings
 from ...models import ConcurrentJobMonitor, Job, Session, TenantQueue
 from ...operations.sessions import session_loads
 from ...status.job_status import describe_job, job_progress
@@ -69,10 +69,9 @@ def _error(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def queue_details(using: str, rows: Iterable[TenantQueue]) -> list[dict[str, Any]]:
+def queue_details(queues: list[TenantQueue]) -> list[dict[str, Any]]:
     """Return queues with their counts: one statement for all of them."""
-    queues = list(rows)
-    counts = loads(using, [row.pk for row in queues])
+    counts = loads(get_settings().database, [row.pk for row in queues])
     return [
         shown(
             schemas.QueueDetails,
@@ -84,10 +83,9 @@ def queue_details(using: str, rows: Iterable[TenantQueue]) -> list[dict[str, Any
     ]
 
 
-def session_details(using: str, rows: Iterable[Session]) -> list[dict[str, Any]]:
+def session_details(sessions: list[Session]) -> list[dict[str, Any]]:
     """Return sessions with their counts: one statement for all of them."""
-    sessions = list(rows)
-    counts = session_loads(using, [row.pk for row in sessions])
+    counts = session_loads(get_settings().database, [row.pk for row in sessions])
     return [
         shown(
             schemas.SessionDetails,
@@ -99,9 +97,8 @@ def session_details(using: str, rows: Iterable[Session]) -> list[dict[str, Any]]
     ]
 
 
-def monitor_details(rows: Iterable[ConcurrentJobMonitor]) -> list[dict[str, Any]]:
+def monitor_details(monitors: list[ConcurrentJobMonitor]) -> list[dict[str, Any]]:
     """Return monitors with their progress: at most four statements for all of them."""
-    monitors = list(rows)
     progress = progress_of(monitors)
     return [
         shown(

@@ -20,8 +20,7 @@ from ...models import Job
 from ...operations import enqueue as operations
 from ...operations.queues import Target, find_target, make_queues, missing_queues, queue_id_of
 from ...tasks import Task
-from .access import Caller
-from .bearer import check_new_queues
+from .access import Caller, check_new_queues
 from .models import ApiToken
 from .schemas import Submission, UniqueInput
 from .settings import ApiSettings

@@ -16,8 +16,8 @@ from ...batches import REMEMBERED, REMEMBERED_SECONDS, STAMP_SECONDS
 from ...conf import alias_of
 from ...operations.actor import current_actor
 from ...operations.tuning import Ids, add_row, check_columns, ids_of, row_of, switch_rows, tune_row
+from ...queries.base import execute
 from .models import HIGHEST_NUMBER, LOWEST_NUMBER, ApiToken
-from .queries import touch_token
 
 PREFIX = "tq_"
 """What each token begins with, so that people and scanners of code recognise one."""
@@ -146,7 +146,7 @@ def authenticate(secret: str, *, using: str | None = None) -> ApiToken | None:
         return None
     used = token.last_used_at
     if used is None or (moment - used).total_seconds() > STAMP_SECONDS:
-        touch_token(alias, token.pk, STAMP_SECONDS)
+        execute(alias, "touch_token", {"id": token.pk, "every_seconds": STAMP_SECONDS})
         token.last_used_at = moment
     return token
 

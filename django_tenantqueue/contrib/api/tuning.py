@@ -17,12 +17,13 @@ from ...models import ConcurrentJobMonitor, Session, TenantQueue
 from ...operations import control, monitor_control, sessions
 from ...text import is_storable
 from . import schemas, shown
-from .access import READ, TUNE, Caller, Needs, caller_of
-from .bearer import check_queue
+from .access import READ, TUNE, Caller, Needs, caller_of, check_queue
 from .documents import operation
 from .jobs import answer
 
 M = TypeVar("M", bound=Model)
+Show = Callable[[list[M]], list[dict[str, Any]]]
+"""What shows rows to clients."""
 
 queues = Router(tags=["queues"])
 session_router = Router(tags=["sessions"])
@@ -35,10 +36,10 @@ RowId = Annotated[int, Path(ge=1, le=schemas.MOST_ID)]
 QueueName = Annotated[str, Path(min_length=1, max_length=100)]
 
 
-def rows_of(model: type[M], caller: Caller) -> QuerySet[M]:
+def rows_of(model: type[M], request: HttpRequest) -> QuerySet[M]:
     """Return the rows of the caller's tenant."""
     rows = model._default_manager.using(get_settings().database)
-    return rows.filter(tenant=caller.tenant)
+    return rows.filter(tenant=caller_of(request).tenant)
 
 
 def row_of(rows: QuerySet[M], row_id: int) -> M:
@@ -49,7 +50,12 @@ def row_of(rows: QuerySet[M], row_id: int) -> M:
     return found
 
 
-def page_of(rows: QuerySet[M], limit: int, show: Callable[[list[M]], Any]) -> HttpResponse:
+def row_answer(rows: QuerySet[M], row_id: int, show: Show[M]) -> HttpResponse:
+    """Answer with one of these rows. Raises RequestRefused."""
+    return answer(show([row_of(rows, row_id)])[0])
+
+
+def page_of(rows: QuerySet[M], limit: int, show: Show[M]) -> HttpResponse:
     """Return a page of rows that are in the order of their ids, or in the opposite one."""
     found = list(rows[: limit + 1])
     following = found[limit - 1].pk if len(found) > limit else None
@@ -74,28 +80,23 @@ def values_of(changes: schemas.Input) -> dict[str, Any]:
 @operation(queues.get, "/queues", Needs(READ), {200: schemas.QueuePage})
 def list_queues(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
     """List queues."""
-    using = get_settings().database
     # the key is an int4
-    rows = rows_of(TenantQueue, caller_of(request)).filter(pk__gt=min(after, 2**31 - 1))
-    return page_of(rows.order_by("pk"), limit, lambda page: shown.queue_details(using, page))
+    rows = rows_of(TenantQueue, request).filter(pk__gt=min(after, 2**31 - 1))
+    return page_of(rows.order_by("pk"), limit, shown.queue_details)
 
 
-def _queue(caller: Caller, name: str) -> TenantQueue:
-    found = rows_of(TenantQueue, caller).filter(name=name).first() if is_storable(name) else None
+def _queue(request: HttpRequest, name: str) -> TenantQueue:
+    rows = rows_of(TenantQueue, request)
+    found = rows.filter(name=name).first() if is_storable(name) else None
     if found is None:
         raise RequestRefused(404, f"There is no queue {name!r}.")
     return found
 
 
-def _queue_answer(caller: Caller, name: str) -> HttpResponse:
-    (queue,) = shown.queue_details(get_settings().database, [_queue(caller, name)])
-    return answer(queue)
-
-
 @operation(queues.get, "/queues/{path:name}", Needs(READ), {200: schemas.QueueDetails})
 def read_queue(request: HttpRequest, name: QueueName) -> HttpResponse:
     """Read a queue."""
-    return _queue_answer(caller_of(request), name)
+    return answer(shown.queue_details([_queue(request, name)])[0])
 
 
 @operation(queues.patch, "/queues/{path:name}", Needs(TUNE), {200: schemas.QueueDetails})
@@ -104,29 +105,24 @@ def tune_queue(
 ) -> HttpResponse:
     """Tune a queue. What is absent stays."""
     caller = caller_of(request)
-    queue = _queue(caller, name)
+    queue = _queue(request, name)
     check_queue(caller.token, name)
     with tuning(caller):
         control.tune_queue(queue.pk, **values_of(changes))
-    return _queue_answer(caller, name)
-
-
-def _shown_sessions(page: list[Session]) -> list[dict[str, Any]]:
-    return shown.session_details(get_settings().database, page)
+    return answer(shown.queue_details([_queue(request, name)])[0])
 
 
 @operation(session_router.get, "/sessions", Needs(READ), {200: schemas.SessionPage})
 def list_sessions(request: HttpRequest, after: After = 0, limit: Limit = 50) -> HttpResponse:
     """List sessions and users' caps."""
-    rows = rows_of(Session, caller_of(request)).filter(pk__gt=after).order_by("pk")
-    return page_of(rows, limit, _shown_sessions)
+    rows = rows_of(Session, request).filter(pk__gt=after).order_by("pk")
+    return page_of(rows, limit, shown.session_details)
 
 
 @operation(session_router.get, "/sessions/{row_id}", Needs(READ), {200: schemas.SessionDetails})
 def read_session(request: HttpRequest, row_id: RowId) -> HttpResponse:
     """Read a session."""
-    row = row_of(rows_of(Session, caller_of(request)), row_id)
-    return answer(_shown_sessions([row])[0])
+    return row_answer(rows_of(Session, request), row_id, shown.session_details)
 
 
 @operation(session_router.patch, "/sessions/{row_id}", Needs(TUNE), {200: schemas.SessionDetails})
@@ -135,7 +131,7 @@ def tune_session(
 ) -> HttpResponse:
     """Tune a session. What is absent stays."""
     caller = caller_of(request)
-    rows = rows_of(Session, caller)
+    rows = rows_of(Session, request)
     row_of(rows, row_id)
     given = values_of(changes)
     with tuning(caller):
@@ -143,7 +139,11 @@ def tune_session(
         sessions.tune_session(row_id, **given)
         if paused is not None:
             (sessions.pause_sessions if paused else sessions.resume_sessions)([row_id])
-    return answer(_shown_sessions([row_of(rows, row_id)])[0])
+    return row_answer(rows, row_id, shown.session_details)
+
+
+def _monitors(request: HttpRequest) -> QuerySet[ConcurrentJobMonitor]:
+    return rows_of(ConcurrentJobMonitor, request)
 
 
 @operation(monitors.get, "/monitors", Needs(READ), {200: schemas.MonitorPage})
@@ -151,19 +151,14 @@ def list_monitors(
     request: HttpRequest, before: Before = schemas.MOST_ID, limit: Limit = 20
 ) -> HttpResponse:
     """List monitors, the newest first."""
-    rows = rows_of(ConcurrentJobMonitor, caller_of(request)).filter(pk__lt=before)
-    return page_of(rows.order_by("-pk"), limit, shown.monitor_details)
-
-
-def _monitor_answer(caller: Caller, row_id: int) -> HttpResponse:
-    row = row_of(rows_of(ConcurrentJobMonitor, caller), row_id)
-    return answer(shown.monitor_details([row])[0])
+    rows = _monitors(request).filter(pk__lt=before).order_by("-pk")
+    return page_of(rows, limit, shown.monitor_details)
 
 
 @operation(monitors.get, "/monitors/{row_id}", Needs(READ), {200: schemas.MonitorDetails})
 def read_monitor(request: HttpRequest, row_id: RowId) -> HttpResponse:
     """Read a monitor, and how far it is."""
-    return _monitor_answer(caller_of(request), row_id)
+    return row_answer(_monitors(request), row_id, shown.monitor_details)
 
 
 @operation(monitors.patch, "/monitors/{row_id}", Needs(TUNE), {200: schemas.MonitorDetails})
@@ -172,19 +167,19 @@ def tune_monitor(
 ) -> HttpResponse:
     """Tune a monitor. What is absent stays."""
     caller = caller_of(request)
-    row_of(rows_of(ConcurrentJobMonitor, caller), row_id)
+    row_of(_monitors(request), row_id)
     given = values_of(changes)
     caller.check(given)
     with tuning(caller):
         monitor_control.tune_monitor(row_id, **given)
-    return _monitor_answer(caller, row_id)
+    return row_answer(_monitors(request), row_id, shown.monitor_details)
 
 
 @operation(monitors.post, "/monitors/{row_id}/cancel", Needs(TUNE), {200: schemas.CancelledMonitor})
 def cancel_monitor(request: HttpRequest, row_id: RowId) -> HttpResponse:
     """Cancel a monitor and all its details. Its callback does not run."""
     caller = caller_of(request)
-    row_of(rows_of(ConcurrentJobMonitor, caller), row_id)
+    row_of(_monitors(request), row_id)
     with caller.acting():
         ended = monitor_control.cancel_monitor(row_id)
     return answer({"ended": ended})

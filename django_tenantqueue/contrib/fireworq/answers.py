@@ -20,10 +20,9 @@ from ...exceptions import RequestRefused
 from ...models import Change, TenantQueue
 from ...operations.actor import acting_as
 from ...text import clean_text, is_storable
-from ..api.bearer import check_queue, seconds_to_wait
+from ..api.access import check_queue, seconds_to_wait
 from ..api.models import ApiToken
 from ..api.tokens import allowed, authenticate
-from .reads import find_queue
 from .settings import FireworqSettings
 
 P = ParamSpec("P")
@@ -57,8 +56,10 @@ class Caller:
             check_queue(self.token, name)
 
     def find_queue(self, name: str) -> TenantQueue:
-        """Return a queue of the tenant. Raises RequestRefused."""
-        found = find_queue(self.using, self.tenant, name) if is_storable(name) else None
+        """Return a queue of the tenant that was not deleted (retired). Raises RequestRefused."""
+        rows = TenantQueue.objects.using(self.using)
+        rows = rows.filter(tenant=self.tenant, name=name, retired=False)
+        found = rows.first() if is_storable(name) else None
         if found is None:
             raise RequestRefused(HTTPStatus.NOT_FOUND, f"No such queue: {name}")
         return found

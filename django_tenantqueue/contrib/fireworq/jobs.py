@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from ...batches import BATCH
@@ -20,14 +22,13 @@ from ...models import Job
 from ...operations import control
 from ...operations.enqueue import enqueue
 from ...operations.queues import find_target
+from ...queries.base import execute
 from ...states import MOST_ATTEMPTS
 from ...text import is_storable, read_number
 from ..http import http_job
 from ..http.settings import LONGEST_REQUEST
-from . import operations
-from . import reads as status
 from .answers import Caller, answers, as_json, bad_request, check_category, read_body, text, whole
-from .queries import ListedJob, find_of_queue
+from .lists import ListedJob, describe_failure, describe_job, find_of_queue, read_page
 
 FIELDS = ("url", "payload", "run_after", "max_retries", "retry_delay", "timeout")
 USUAL_JOBS = 100
@@ -87,7 +88,8 @@ def _enqueue(caller: Caller, category: str, call: Mapping[str, Any]) -> tuple[Jo
     target = find_target(options, category)
     source = replace(http_job.source, name=category)
     job = enqueue(source, options.merged({"queue": target.queue}), args, kwargs, task=http_job)
-    operations.count_push(job.queue_id, using=caller.using)
+    count = partial(execute, caller.using, "count_push", {"queue_id": job.queue_id})
+    transaction.on_commit(count, using=caller.using, robust=True)
     return job, target.queue
 
 
@@ -111,34 +113,29 @@ def without_user(url: str) -> tuple[str, dict[str, str]]:
 @answers(GET="read")
 def job_list(request: HttpRequest, caller: Caller, name: str, what: str) -> HttpResponse:
     """Answer with a page of the waiting, deferred or grabbed jobs of a queue."""
-    order = "asc" if request.GET.get("order") == "asc" else "desc"
-    return _page(request, caller, name, what, order, "jobs", status.describe_job)
+    up = request.GET.get("order") == "asc"
+    jobs, cursor = _page(request, caller, name, what, up=up)
+    return as_json({"jobs": [describe_job(job) for job in jobs], "next_cursor": cursor})
 
 
 @answers(GET="read")
 def failed_list(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
     """Answer with a page of the jobs of a queue that ended in error."""
     order = "created" if request.GET.get("order") == "created" else "failed"
-    return _page(request, caller, name, "failed", order, "failed_jobs", status.describe_failure)
+    jobs, cursor = _page(request, caller, name, order)
+    return as_json({"failed_jobs": [describe_failure(job) for job in jobs], "next_cursor": cursor})
 
 
 def _page(
-    request: HttpRequest,
-    caller: Caller,
-    name: str,
-    what: str,
-    order: str,
-    key: str,
-    describe: Callable[[ListedJob], dict[str, Any]],
-) -> HttpResponse:
+    request: HttpRequest, caller: Caller, name: str, what: str, *, up: bool = False
+) -> tuple[list[ListedJob], str]:
     queue = caller.find_queue(name)
     given = request.GET.get("limit", "")
     limit = USUAL_JOBS
     if given.isascii() and given.isdecimal():
         limit = min(int(given[:10]), BATCH)
     cursor = request.GET.get("cursor", "")
-    page = status.read_page(caller.using, queue.pk, what, order, limit=limit, cursor=cursor)
-    return as_json({key: [describe(job) for job in page.jobs], "next_cursor": page.next_cursor})
+    return read_page(caller.using, queue.pk, what, up=up, limit=limit, cursor=cursor)
 
 
 # one job
@@ -150,7 +147,7 @@ def job(request: HttpRequest, caller: Caller, name: str, job_id: str) -> HttpRes
     found = _find(caller, name, job_id, failed=False)
     if request.method == "DELETE" and not any(control.cancel([found.id], using=caller.using)):
         raise bad_request(f"Job {job_id} has ended, or is the callback of a monitor and waits")
-    return as_json(status.describe_job(found))
+    return as_json(describe_job(found))
 
 
 @answers(GET="read", DELETE="submit")
@@ -159,7 +156,7 @@ def failed(request: HttpRequest, caller: Caller, name: str, job_id: str) -> Http
     found = _find(caller, name, job_id, failed=True)
     if request.method == "DELETE" and not control.delete_finished([found.id], using=caller.using):
         raise bad_request(f"Job {job_id} was deleted already, or a monitor counts it")
-    return as_json(status.describe_failure(found))
+    return as_json(describe_failure(found))
 
 
 def _find(caller: Caller, name: str, job_id: str, *, failed: bool) -> ListedJob:

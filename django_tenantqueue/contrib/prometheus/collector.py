@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...exceptions import Unsupported
 from ...histogram import BOUNDS
 from .families import BY_NAME, FAMILIES, Family
-from .queries import OTHERS, Total
 from .reads import Metrics, read_metrics
+from .totals import OTHERS, Total
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -15,10 +15,9 @@ from ...exceptions import Unsupported
 from ...features import Feature, Service
 from ...management.numbers import whole_number
 from .models import FigureTotal
-from .serve import MetricsPort
+from .serve import MetricsPort, metrics
 from .settings import PrometheusSettings
 from .totals import add_to_totals
-from .views import metrics
 
 
 class Prometheus(Feature):

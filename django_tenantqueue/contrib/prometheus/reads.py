@@ -18,7 +18,7 @@ from ...status.fleet_report import Need, need_of, read_states
 from ...status.held import oldest_of_gates
 from ...status.queue_loads import loads, sum_of_slots
 from ...status.workers import WorkerState
-from .queries import Total, read_totals
+from .totals import Total, read_totals
 
 
 @dataclass(frozen=True, slots=True)

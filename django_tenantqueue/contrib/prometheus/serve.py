@@ -1,4 +1,4 @@
-"""The metrics over HTTP: who may read them, and the port of a worker."""
+"""The metrics over HTTP: a page of the project, and the port of a worker."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import signal
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import psycopg
 from django.db import DatabaseError, connections, transaction
+from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
-from ...conf import settings_of
+from ...conf import get_settings, settings_of
 from .collector import registry
 from .settings import PrometheusSettings
 
@@ -23,16 +27,26 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("django_tenantqueue")
 
+TEXT = "text/plain; charset=utf-8"
 PATHS = ("/", "/metrics", "/metrics/")
 WAIT_SECONDS = 10.0
 """Longest wait of a scrape for another one, or for the server. Prometheus waits as long."""
 
 
-def may_read(authorization: str) -> bool:
-    """Whether the value of a header Authorization has METRICS_TOKEN. Takes equally long for all."""
+def refused(authorization: str) -> tuple[HTTPStatus, str, dict[str, str]] | None:
+    """Return the status, text and headers for a scrape without METRICS_TOKEN; None: it may go on.
+
+    Takes equally long for all wrong tokens.
+    """
+    wanted = settings_of(PrometheusSettings).metrics_token
+    if wanted is None:
+        return None
+    if not authorization:
+        return HTTPStatus.UNAUTHORIZED, "no token\n", {"WWW-Authenticate": "Bearer"}
     scheme, _, token = authorization.partition(" ")
-    wanted = settings_of(PrometheusSettings).metrics_token or ""
-    return constant_time_compare(token.strip(), wanted) and scheme.lower() == "bearer"
+    if constant_time_compare(token.strip(), wanted) and scheme.lower() == "bearer":
+        return None
+    return HTTPStatus.FORBIDDEN, "wrong token\n", {}
 
 
 def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
@@ -41,6 +55,24 @@ def render(found: CollectorRegistry, accept: str) -> tuple[bytes, str]:
 
     encode, content_type = choose_encoder(accept)
     return encode(found), content_type
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Answer a scrape of Prometheus.
+
+    401 without a token, 403 with a wrong one; 404 without METRICS_TOKEN, unless METRICS_OPEN.
+    """
+    settings = settings_of(PrometheusSettings)
+    if settings.metrics_token is None and not settings.metrics_open:
+        text = "metrics are off: set TENANTQUEUE['METRICS_TOKEN']\n"
+        return HttpResponse(text, status=404, content_type=TEXT)
+    if found := refused(request.headers.get("Authorization", "")):
+        status, text, headers = found
+        return HttpResponse(text, status=status, headers=headers, content_type=TEXT)
+    body, kind = render(registry(get_settings().database), request.headers.get("Accept", ""))
+    return HttpResponse(body, content_type=kind)
 
 
 class QuietHandler(WSGIRequestHandler):
@@ -103,17 +135,14 @@ class MetricsPort:
         return [body] if environ.get("REQUEST_METHOD") == "GET" else [b""]
 
     def _answer(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
-        text = [("Content-Type", "text/plain; charset=utf-8")]
+        text = [("Content-Type", TEXT)]
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return "405 Method Not Allowed", [*text, ("Allow", "GET, HEAD")], b"GET only\n"
         if environ.get("PATH_INFO") not in PATHS:
             return "404 Not Found", text, b"look at /metrics\n"
-        if settings_of(PrometheusSettings).metrics_token is not None:
-            given = environ.get("HTTP_AUTHORIZATION", "")
-            if not given:
-                return "401 Unauthorized", [*text, ("WWW-Authenticate", "Bearer")], b"no token\n"
-            if not may_read(given):
-                return "403 Forbidden", text, b"wrong token\n"
+        if found := refused(environ.get("HTTP_AUTHORIZATION", "")):
+            status, content, headers = found
+            return f"{status} {status.phrase}", [*text, *headers.items()], content.encode()
         if not self._one_at_a_time.acquire(timeout=WAIT_SECONDS):
             return "503 Service Unavailable", text, b"another scrape takes too long\n"
         try:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
+from typing import NamedTuple
 
 from django.db import transaction
 
 from ...models import TenantQueue
 from ...operations.history import Leaf, dropped_whole, list_leaves, span_of
+from ...queries.base import array, fetch
+from ...queries.history import Span
+from ...queries.lists import plan_without
 from ...status.amounts import VISITED
-from . import queries
 from .models import DAYS
-from .queries import EndedJob, Removal
 from .rules import Limits, Rules
 
 PAGES = 16
@@ -28,6 +30,44 @@ PASS_SECONDS = 6 * 3600.0
 """How often a month is read again, as long as jobs in it become old enough."""
 REST = 9.0
 """Pause after a step, as a multiple of the time it took."""
+
+AVOIDED = ("enable_seqscan", "enable_indexscan", "enable_bitmapscan")
+"""A range of pages is never read by the planner's other ways, which read the whole month."""
+
+
+class EndedJob(NamedTuple):
+    """What decides how long an ended job is kept, what it still has, and how large that is.
+
+    A tuple, as thousands are read in a second.
+    """
+
+    id: int
+    finished_at: datetime
+    queue_id: int
+    name: str
+    state: str
+    has_arguments: bool
+    has_result: bool
+    has_errors: bool
+    row_bytes: int
+    argument_bytes: int
+    result_bytes: int
+    error_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSize:
+    """How large one month is. `about`: its rows, as the last vacuum or analyze has seen them."""
+
+    pages: int
+    bytes: int
+    about: int
+
+
+def measure_leaf(using: str, leaf: str) -> LeafSize | None:
+    """Return the size of a month's table; None when there is none of that name."""
+    rows = fetch(using, "measure_leaf", {"leaf": leaf})
+    return LeafSize(*rows[0]) if rows else None
 
 
 @dataclass(slots=True)
@@ -123,7 +163,7 @@ class Pruner:
         self._rules = rules
         if former is None or former.said != rules.said:  # they have changed
             self._find_queues(using, rules)
-        size = queries.measure_leaf(using, leaf.name)
+        size = measure_leaf(using, leaf.name)
         until = self._page + PAGES
         done = 0
         if self._page == 0:
@@ -140,18 +180,11 @@ class Pruner:
 
     def _change(self, using: str, leaf: Leaf, rules: Rules, pages: tuple[int, int]) -> int:
         span = span_of(leaf)
-        jobs = queries.read_ended(
-            using,
-            span,
-            pages,
-            before=max(rules.times),
-            queues=self._queues,
-            whole=self.dry_run,
-        )
+        jobs = self._read_jobs(using, span, pages, max(rules.times))
         self._learn(using, {job.queue_id for job in jobs} - self._tenants.keys())
         latest = span.start
         old: list[int] = []
-        thin: dict[int, Removal] = {}
+        thin: dict[int, list[bool]] = {}
         for job in jobs:
             limits = rules.limits(self._tenants[job.queue_id], job.name, job.state)
             if not limits:
@@ -165,19 +198,44 @@ class Pruner:
             has = (True, job.has_arguments, job.has_result, job.has_errors)
             going = [over and there for over, there in zip(is_over, has, strict=True)]
             if any(going):
-                thin[job.id] = Removal(*going[1:])
+                thin[job.id] = going[1:]
                 self._tell(job, limits, going)
         if self.dry_run:
             return len(old) + len(thin)
-        deleted = queries.delete_ended(using, span, old, latest) if old else []
-        thinned = queries.thin_ended(using, span, thin, latest) if thin else []
+        bounds = {"start": span.start, "end": span.end, "latest": latest}
+        deleted = fetch(using, "delete_ended", {"ids": array(old), **bounds}) if old else []
+        thinned = []
+        if thin:
+            params = {"ids": array(thin), **bounds}
+            removed = map(array, zip(*thin.values(), strict=True))
+            params |= zip(("arguments", "results", "errors"), removed, strict=True)
+            thinned = fetch(using, "thin_ended", params)
         if len(deleted) + len(thinned) < len(old) + len(thin):
             self._left.add(leaf.name)
         self.removed["keep_days"] += len(deleted)
-        for job_id in thinned:
-            for name, gone in zip(DAYS[1:], astuple(thin[job_id]), strict=True):
+        for (job_id,) in thinned:
+            for name, gone in zip(DAYS[1:], thin[job_id], strict=True):
                 self.removed[name] += gone
         return len(deleted) + len(thinned)
+
+    def _read_jobs(
+        self, using: str, span: Span, pages: tuple[int, int], before: datetime
+    ) -> list[EndedJob]:
+        """Return the jobs in these pages of a month that ended before a time.
+
+        `pages`: the first one, and the one after the last.
+        """
+        params = {
+            "first": f"({pages[0]},0)",
+            "until": f"({pages[1]},0)",
+            "start": span.start,
+            "end": span.end,
+            "before": before,
+            "queues": None if self._queues is None else array(self._queues),
+            "whole": self.dry_run,
+        }
+        with plan_without(using, AVOIDED):
+            return list(map(EndedJob._make, fetch(using, "read_ended", params)))
 
     def _tell(self, job: EndedJob, limits: Limits, going: list[bool]) -> None:
         if not self.dry_run:

@@ -506,7 +506,7 @@ def test_queue_that_another_client_makes_at_the_same_time_is_tuned(
         other.close()
         add_row(using, row, columns)
 
-    monkeypatch.setattr("django_tenantqueue.contrib.fireworq.operations.add_row", too_late)
+    monkeypatch.setattr("django_tenantqueue.contrib.fireworq.queues.add_row", too_late)
 
     acme.ok("PUT", "/queue/q", {"max_workers": 7})
 

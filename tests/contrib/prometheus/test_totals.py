@@ -9,7 +9,7 @@ import pytest
 
 from django_tenantqueue.contrib.prometheus import totals as totals_of_tasks
 from django_tenantqueue.contrib.prometheus.models import FigureTotal
-from django_tenantqueue.contrib.prometheus.queries import NUMBERS, OTHERS, Total, read_totals
+from django_tenantqueue.contrib.prometheus.totals import NUMBERS, OTHERS, Total, read_totals
 from django_tenantqueue.models import Figure
 from django_tenantqueue.operations import maintain
 from tests.factories import make_figure

@@ -353,7 +353,7 @@ def test_month_is_read_again_when_jobs_in_it_were_left(monkeypatch):
 def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monkeypatch):
     make_rule(keep_days=3)
     job_id = ended(state="error")
-    read = pruning.queries.read_ended
+    read = Pruner._read_jobs
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         jobs = read(*args, **kwargs)
@@ -364,7 +364,7 @@ def test_job_stays_when_it_has_come_back_and_ended_again_since_it_was_read(monke
             )
         return jobs
 
-    monkeypatch.setattr(pruning.queries, "read_ended", slow)
+    monkeypatch.setattr(Pruner, "_read_jobs", slow)
     prune()
 
     assert left(job_id) == [job_id]
@@ -468,14 +468,14 @@ def test_queues_of_other_tenants_are_not_read_when_every_rule_names_a_tenant(mon
     make_rule(tenant="acme", keep_days=3)
     own, other = ended(make_queue("acme")), ended(make_queue("other"))
     found: list[int] = []
-    read = pruning.queries.read_ended
+    read = Pruner._read_jobs
 
     def noted(*args: Any, **kwargs: Any) -> Any:
         jobs = read(*args, **kwargs)
         found.extend(job.id for job in jobs)
         return jobs
 
-    monkeypatch.setattr(pruning.queries, "read_ended", noted)
+    monkeypatch.setattr(Pruner, "_read_jobs", noted)
     prune()
     assert found == [own]
 

@@ -7,7 +7,8 @@ SELECT job.*
 FROM step
 CROSS JOIN LATERAL (
     SELECT
--- include: pushed_columns
+        j.id, j.name, j.source_method, j.args::text, j.state, j.created_at, j.run_at, j.queued_at,
+        j.finished_at, j.attempt, j.max_attempts
     FROM tenantqueue_job_hot j
     WHERE j.state = 'created'
         AND (j.lane, j.queue_id, j.priority) >= (step.lane, step.queue_id, step.priority)

@@ -15,8 +15,7 @@ from django_tenantqueue.operations.maintain import drop_history
 from django_tenantqueue.text import number_of
 
 from ...models import DAYS, RetentionRule
-from ...pruning import Pruner
-from ...queries import measure_leaf
+from ...pruning import Pruner, measure_leaf
 from ...rules import SETTING
 
 WHAT = dict(zip(DAYS, ("jobs", "arguments", "results", "errors"), strict=True))
