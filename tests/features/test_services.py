@@ -143,7 +143,7 @@ def test_features_bring_rows_in_line_when_a_worker_starts(install: Install, erro
 
     assert starting.started == ["default"]
     told = command.stderr._out.getvalue()
-    assert ("are not synchronised: no such table" in told) is bool(error)
+    assert ("writing what the code declares failed: no such table" in told) is bool(error)
 
 
 def test_features_are_told_when_all_models_are_loaded(install: Install) -> None:

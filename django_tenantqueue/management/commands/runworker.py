@@ -292,13 +292,13 @@ class Command(BaseCommand):
             )
 
     def _sync_declared(self, config: WorkerConfig) -> None:
-        """Write the schedules and rates that code declares; a worker runs without them, too."""
+        """Write the rows that the code declares; a worker runs without them, too."""
         try:
             for bring_in_line in hooks(Feature.worker_started):
                 bring_in_line(config.database)
             add_rates(config.database)
         except DatabaseError as error:
-            text = f"schedules and rates of the code are not synchronised: {str(error).strip()}"
+            text = f"writing what the code declares failed: {str(error).strip()}"
             self.stderr.write(self.style.WARNING(text))
 
     def _config(self, options: dict[str, Any]) -> WorkerConfig:
