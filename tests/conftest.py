@@ -2,15 +2,18 @@
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
+import psycopg
 import pytest
 from django.apps import apps
 from django.db import connections
 from django.test import TransactionTestCase
+from psycopg import sql
 
 from django_tenantqueue import features
 from django_tenantqueue.features import Feature
@@ -56,6 +59,16 @@ def database_url(server_url: str, django_db_setup: None) -> str:
     """Return the URL of the test database, for processes that a test starts."""
     name = connections.settings["default"]["NAME"]
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+@pytest.fixture
+def empty_database(server_url: str) -> Iterator[str]:
+    """Yield the URL of a database of its own, for processes that migrate it."""
+    name = f"empty_{secrets.token_hex(4)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

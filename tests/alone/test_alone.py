@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
-from psycopg import sql
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS = "alerts api celery fireworq http prometheus retention routing schedules"
@@ -33,16 +28,6 @@ COMMANDS = [
     *("bulkjobs", "erasetenant", "explainjob", "exportjobs", "queuestatus", "relanejobs"),
     *("runworker", "workerhealth"),
 ]
-
-
-@pytest.fixture
-def empty_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of a database of its own."""
-    name = f"alone_{secrets.token_hex(4)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def short(path: str) -> str:

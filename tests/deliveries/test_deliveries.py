@@ -5,32 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
-
-import psycopg
-import pytest
-from psycopg import sql
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs/howto/own-apps.md"
 FILES = ("apps.py", "models.py", "feature.py", "admin.py")
 SECONDS = 120.0
-
-
-@pytest.fixture
-def empty_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of a database of its own."""
-    name = f"deliveries_{secrets.token_hex(4)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def test_app_adds_all_that_the_page_says(empty_database: str) -> None:

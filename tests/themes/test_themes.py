@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from .settings import THEMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 180.0
-
-
-@pytest.fixture
-def empty_database(server_url: str) -> Iterator[str]:
-    """Yield the URL of a database of its own: some themes have tables."""
-    name = f"theme_{secrets.token_hex(4)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.mark.parametrize("theme", THEMES)
