@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from django_tenantqueue.contrib.retention import queries as retention
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
-from django_tenantqueue.queries import changes, lists
+from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
+from django_tenantqueue.status import changes
 from tests.queries.case import Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -133,9 +134,6 @@ CASES: dict[str, list[Case]] = {
             ("tenantqueue_idempotency_due",),
             8000,
         )
-    ],
-    "prune_changes": [
-        Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],
     "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],

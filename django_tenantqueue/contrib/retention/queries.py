@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from ...operations.history import Span
 from ...queries.base import array, fetch
-from ...queries.history import Span
 from ...queries.lists import plan_without
 
 AVOIDED = ("enable_seqscan", "enable_indexscan", "enable_bitmapscan")
