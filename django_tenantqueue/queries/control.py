@@ -55,8 +55,8 @@ def cancel_waiting_jobs(
     `error`: the reason, as `errors` has it.
     """
     rows = fetch(where, "cancel_waiting_jobs", {"ids": array(ids), "error": error})
-    cancelled = {job_id: JobGates.read(gates) for job_id, gates, _ in rows}
-    return cancelled, read_follow_ups(row[2] for row in rows)
+    cancelled = {job_id: JobGates.read(gates) for job_id, _, gates in rows}
+    return cancelled, read_follow_ups(row[1] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
