@@ -82,15 +82,7 @@ def enqueue_again(
             "priority": job.priority if priority is None else priority,
             "run_at": run_at,
             "expires_at": _expires_at(job, task),
-            "max_attempts": job.max_attempts,
-            "timeout": job.timeout_seconds,
-            "hard_timeout": job.hard_timeout_seconds,
-            "labels": job.labels,
-            "created_by": job.created_by,
-            "session": own_key(tenant, job.session_key),
-            "on_wait": "skip" if job.session_skip else None,
-            "on_failure": "halt" if job.session_halt else None,
-            "user": own_key(tenant, job.user_key),
+            **kept_options(job, tenant),
             "unique": _unique(tenant, job, task),
         }
     )
@@ -109,6 +101,21 @@ def enqueue_again(
             stored = source.encode(args, kwargs, follows=job.previous_id is not None)
             _record(using, job, new, stored, old_queue, options)
     return new
+
+
+def kept_options(job: Job, tenant: str) -> dict[str, Any]:
+    """Return the options of `.using()` that a job stores, by their names; None: not given."""
+    return {
+        "max_attempts": job.max_attempts,
+        "timeout": job.timeout_seconds,
+        "hard_timeout": job.hard_timeout_seconds,
+        "labels": None if job.labels is None else tuple(job.labels),
+        "created_by": job.created_by,
+        "session": own_key(tenant, job.session_key),
+        "on_wait": "skip" if job.session_skip else None,
+        "on_failure": "halt" if job.session_halt else None,
+        "user": own_key(tenant, job.user_key),
+    }
 
 
 def _expires_at(job: Job, task: RegisteredTask | None) -> datetime | timedelta | None:

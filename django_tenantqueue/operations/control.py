@@ -20,7 +20,7 @@ from ..conf import alias_of, get_settings
 from ..exceptions import InvalidOption
 from ..models import Change, Job, TenantQueue
 from ..queries import control as queries
-from ..queries import unique as unique_queries
+from ..queries.base import array, fetch
 from ..queries.control import Changed
 from .changes import Edit, one_or_list, record_jobs, record_rows
 from .gates import cancel_waiting, release_later
@@ -116,9 +116,9 @@ def retry(ids: Ids, *, using: str | None = None, recorded: bool = True) -> list[
     alias = alias_of(using)
     by_tenant = get_settings().priority_scope == "tenant"
     with transaction.atomic(using=alias):
-        edits = queries.retry_jobs(alias, _ids(ids), by_tenant=by_tenant)
+        edits = queries.edit_jobs(alias, "retry_jobs", _ids(ids), by_tenant=by_tenant)
         if edits:
-            unique_queries.retake_keys(alias, sorted(edits))
+            fetch(alias, "retake_keys", {"ids": array(edits), "passed_over": "{}"})
         if recorded:
             record_retry(alias, edits)
     return _let_through(alias, edits)
@@ -139,7 +139,7 @@ def delete_finished(ids: Ids, *, using: str | None = None, recorded: bool = True
     alias, chosen = alias_of(using), _ids(ids)
     with transaction.atomic(using=alias):
         entry = delete_entry(alias, chosen) if recorded else None
-        deleted = queries.delete_jobs(alias, chosen)
+        deleted = dict(fetch(alias, "delete_jobs", {"ids": array(chosen)}))
         if entry:
             entry.add(deleted, before={"state": one_or_list(deleted.values())})
     return sorted(deleted)
@@ -149,7 +149,7 @@ def run_now(ids: Ids, *, using: str | None = None, recorded: bool = True) -> lis
     """Make jobs ready that wait for their time. `recorded`: see cancel()."""
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        edits = queries.set_run_at(alias, _ids(ids), None)
+        edits = queries.edit_jobs(alias, "set_run_at", _ids(ids), run_at=None)
         if recorded:
             _record(alias, Change.Action.RUN_NOW, "run_at", edits, timezone.now())
     return _let_through(alias, edits)
@@ -165,7 +165,9 @@ def change_priority(
     check_priority("priority", priority)
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        edits = queries.set_priority(alias, _ids(ids), priority, lane_of(priority))
+        edits = queries.edit_jobs(
+            alias, "set_priority", _ids(ids), priority=priority, lane=lane_of(priority)
+        )
         if recorded:
             _record(alias, Change.Action.SET_PRIORITY, "priority", edits, priority)
     return _let_through(alias, edits, ready=False)
@@ -182,7 +184,7 @@ def change_run_at(
     run_at = timezone.now() + moment if isinstance(moment, timedelta) else moment
     alias = alias_of(using)
     with transaction.atomic(using=alias):
-        edits = queries.set_run_at(alias, _ids(ids), run_at)
+        edits = queries.edit_jobs(alias, "set_run_at", _ids(ids), run_at=run_at)
         _record(alias, Change.Action.SET_RUN_AT, "run_at", edits, run_at)
     # where nothing has become ready, others of its sessions may
     return _let_through(alias, edits, ready=run_at <= timezone.now())
@@ -205,7 +207,8 @@ def change_queue(
     target = Target(alias, check_tenant("tenant", tenant), check_queue("queue", queue))
     queue_id = queue_id_of(target, refresh=True)
     with transaction.atomic(using=alias):
-        former = queries.set_queue(alias, _ids(ids), queue_id)
+        params = {"ids": array(_ids(ids)), "queue_id": queue_id}
+        former = dict(fetch(alias, "set_queue", params))
         if recorded:
             record_move(alias, former, queue_id)
     release_later(alias, (), ready=len(former))

@@ -26,7 +26,7 @@ from ..queries import control as control_queries
 from ..queries import enqueue as enqueue_queries
 from ..queries import gates as queries
 from ..queries import monitors as monitor_queries
-from ..queries.base import Where
+from ..queries.base import Where, fetch
 from ..queries.control import Changed
 from ..queries.follow_ups import FollowUp
 from ..queries.gates import Keys, Released, add_gates
@@ -135,7 +135,7 @@ def release_in_transaction(where: Where, keys: Keys) -> Released:
 
 def _reject(where: Where, keys: Sequence[str]) -> None:
     """Cancel jobs that must not wait before these exclusive keys, where another has passed."""
-    if found := queries.find_rejected(where, keys):
+    if found := [job_id for (job_id,) in fetch(where, "find_rejected", {"keys": list(keys)})]:
         reason = "another job with its key was under way (while_executing_reject)"
         error = json.dumps(stored_error(DuplicateJob, reason))
         cancel_waiting(where, found, error=error)

@@ -26,8 +26,7 @@ from psycopg.pq import TransactionStatus
 
 from ..conf import get_settings
 from ..features import Feature, hooks
-from ..queries.base import LOCK_MILLISECONDS, ready_connection
-from ..queries.history import Span, has_details_of_unfinished
+from ..queries.base import LOCK_MILLISECONDS, fetch, ready_connection
 from ..queries.locks import KEY, LockKey
 
 HISTORY = "tenantqueue_job_history"
@@ -45,6 +44,14 @@ class Leaf:
 
     name: str
     month: date
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The bounds of one month: from `start`, before `end`."""
+
+    start: datetime
+    end: datetime
 
 
 def next_month(month: date) -> date:
@@ -146,7 +153,13 @@ def dropped_whole(using: str, now: datetime | None = None) -> list[Leaf]:
     if before is None:
         return []
     old = [leaf for leaf in list_leaves(using) if span_of(leaf).end <= before]
-    return [leaf for leaf in old if not has_details_of_unfinished(using, span_of(leaf))]
+    return [leaf for leaf in old if not _has_details_of_unfinished(using, span_of(leaf))]
+
+
+def _has_details_of_unfinished(using: str, span: Span) -> bool:
+    """Return whether a month has details of a monitor that has not ended."""
+    params = {"start": span.start, "end": span.end}
+    return bool(fetch(using, "has_details_of_unfinished", params)[0][0])
 
 
 def make_leaf(using: str, month: date) -> bool:

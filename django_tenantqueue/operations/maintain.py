@@ -8,13 +8,15 @@ from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 from django.db import transaction
+from django.db.models.functions import Now
 
 from ..batches import BATCH
 from ..conf import get_settings
 from ..exceptions import Cancelled
 from ..features import Feature, hooks
-from ..queries import changes, control, enqueue, figures, statistics
-from ..queries.base import Where
+from ..models import Change
+from ..queries import control, enqueue, figures, statistics
+from ..queries.base import Where, fetch
 from ..stored_error import stored_error
 from . import history
 from .changes import Entry
@@ -62,7 +64,12 @@ def prune_changes(using: str) -> int:
     keep = get_settings().changes_keep
     if keep is None:
         return 0
-    return changes.prune_changes(using, keep_days=keep, most=BATCH)
+    changes = Change.objects.using(using)
+    with transaction.atomic(using=using):
+        oldest = changes.order_by("pk").select_for_update(skip_locked=True)
+        ids = list(oldest.values_list("pk", flat=True)[:BATCH])
+        old = changes.filter(pk__in=ids, made_at__lt=Now() - timedelta(days=keep))
+        return old.delete()[0]
 
 
 def make_history(using: str, today: date | None = None) -> list[str]:
@@ -122,7 +129,8 @@ def relane(using: str, most: int = 5000, *, entry: Entry | None = None) -> int:
     """
     scope = get_settings().priority_scope
     with transaction.atomic(using=using):
-        ids = control.relane_jobs(using, by_tenant=scope == "tenant", most=most)
+        params = {"by_tenant": scope == "tenant", "most": most}
+        ids = [job_id for (job_id,) in fetch(using, "relane_jobs", params)]
         if entry is not None:
             entry.add(ids, after={"priority_scope": scope})
     return len(ids)
@@ -154,4 +162,5 @@ def thin_figures(using: str, now: datetime | None = None) -> int:
 
 def seconds_to_next_due(where: Where) -> float | None:
     """Return the seconds until the next scheduled job is due; None: there is none."""
-    return control.next_due(where)
+    seconds: float | None = fetch(where, "next_due", {})[0][0]
+    return seconds

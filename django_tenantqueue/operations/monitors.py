@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.utils import timezone
 
 from ..calls import tracing
@@ -23,7 +23,9 @@ from ..execution import eager
 from ..execution.job_monitor import EagerSummary
 from ..gates import MONITOR, JobGates, gate_key
 from ..models import ConcurrentJobMonitor, Job, MonitorAddition
-from ..queries import monitors as queries
+from ..queries.base import fetch
+from ..queries.direct import fetch_prepared
+from ..queries.locks import LockClass
 from ..states import Priority
 from ..status.monitor_progress import Progress as Progress
 from ..status.monitor_progress import progress_of as progress_of
@@ -83,7 +85,7 @@ def start(
     using = get_settings().database
     sent = tracing.send_batch(options.tenant, options.queue)
     with sent as note, transaction.atomic(using=using):
-        monitor.anchor_id = queries.next_job_id(using)
+        monitor.anchor_id = _next_job_id(using)
         monitor.save(using=using, force_insert=True)
         count, first_queue = _insert(using, monitor, details, options.queue)
         note(count=count, monitor=monitor.pk)
@@ -103,7 +105,7 @@ def add(monitor: ConcurrentJobMonitor, details: Any, *, queue: str | None = None
     using = get_settings().database
     with tracing.send_batch(monitor.tenant, queue) as note, transaction.atomic(using=using):
         set_up(using, READ_COMMITTED)
-        if not queries.share_addition(using, monitor.pk):
+        if not _share_addition(using, monitor.pk):
             raise Unsupported(
                 "add() needs a READ COMMITTED transaction: the snapshot of this one may be older "
                 f"than the end of monitor {monitor.pk} ({monitor.name!r}). Add the details in a "
@@ -130,6 +132,12 @@ def close(monitor: ConcurrentJobMonitor) -> None:
     release_later(using, [_gates(monitor)])
 
 
+def _share_addition(using: str, monitor_id: int) -> bool:
+    """Keep a monitor from ending until the commit; False: the transaction is not READ COMMITTED."""
+    params = {"lock_class": LockClass.MONITOR_ADDITION, "key": str(monitor_id)}
+    return bool(fetch(using, "share_addition", params)[0][0])
+
+
 def _takes_details(using: str, monitor_id: int) -> bool:
     found = ConcurrentJobMonitor.objects.using(using).filter(pk=monitor_id, cancelled_at=None)
     anchors = Job.objects.using(using).unfinished().filter(held_by__in=("details", "session"))
@@ -141,6 +149,12 @@ def _gates(monitor: ConcurrentJobMonitor) -> JobGates:
 
 
 # rows
+
+
+def _next_job_id(using: str) -> int:
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT nextval('tenantqueue_job_id_seq')")
+        return int(cursor.fetchone()[0])
 
 
 def _insert(
@@ -195,7 +209,8 @@ def _insert_rows(
         "session_halt": False,
     }
     text = f'{json.dumps(shared)[:-1]},"context":{context or "null"}}}'
-    return queries.insert_details(using, rows, text)
+    params = {"shared": text, "details": f"[{','.join(rows)}]"}
+    return len(fetch_prepared(connections[using], "insert_details", params))
 
 
 def _head(

@@ -19,7 +19,7 @@ from django.db import DatabaseError
 from ..batches import BATCH
 from ..gates import EXCLUSIVE, MONITOR, TASK, USER, JobGates
 from ..queries import tasks as queries
-from ..queries.base import Where
+from ..queries.base import Where, fetch
 from ..queries.claim import ClaimedJob
 from ..queries.gates import Keys, Released, add_gates, is_lock_lost, lock_gates
 from ..queries.tasks import LeftLine, Place
@@ -139,7 +139,7 @@ def sweep(using: str, look: Where) -> Released:
     Sweep.step().
     """
     queries.mark_task_jobs(look)
-    found = queries.find_task_lines(look, most=BATCH)
+    found = fetch(look, "find_task_lines", {"most": BATCH})
     done = release_tasks(using, [name for name, is_limited in found if is_limited], waits=False)
     if free := [name for name, is_limited in found if not is_limited]:
         _note(done, queries.open_task_lines(using, free, most=BATCH))

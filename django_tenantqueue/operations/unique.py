@@ -21,9 +21,10 @@ from ..batches import BATCH
 from ..calls.unique import LOG, RAISE, REJECT, REPLACE, RESCHEDULE, Unique
 from ..exceptions import Cancelled, DuplicateJob
 from ..gates import JobGates
-from ..queries import control as control_queries
 from ..queries import unique as queries
-from ..queries.base import array
+from ..queries.base import array, fetch
+from ..queries.control import edit_jobs
+from ..queries.direct import fetch_prepared
 from ..queries.enqueue import LOCKED_SECONDS, GatedJob, NewJob
 from ..queries.unique import Placed, UniqueJob
 from ..stored_error import stored_error
@@ -199,7 +200,7 @@ class _Placing:
             return ids
         delay = timedelta(seconds=self.row["delay_seconds"])
         run_at = self.row["run_at"] or timezone.now() + delay
-        moved = control_queries.set_run_at(self.using, sorted(ids), run_at)
+        moved = edit_jobs(self.using, "set_run_at", sorted(ids), run_at=run_at)
         release_later(self.using, [edit.gates for edit in moved.values()])
         return set(moved)
 
@@ -228,9 +229,10 @@ class _Placing:
                 for nth in rejected
             ]
         )
-        made = queries.insert_rejected_jobs(connections[self.using], self.row, errors)
-        for nth, job_id in zip(rejected, made, strict=True):
-            placed[nth] = Placed(job_id, "cancelled", True, False)
+        row = {**self.row, "errors": errors}
+        made = fetch_prepared(connections[self.using], "insert_rejected_jobs", row)
+        for nth, (job_id,) in zip(rejected, made, strict=True):
+            placed[nth] = Placed(int(job_id), "cancelled", True, False)
         return placed
 
 
@@ -250,7 +252,8 @@ class KeyPruning:
 
     def step(self, using: str) -> int:
         """Delete expired keys, and stale ones among the next; return how many."""
-        expired = queries.prune_expired_keys(using, most=BATCH)
-        found = queries.prune_stale_keys(using, after=self.after, most=BATCH)
-        self.after = (found.last or "") if found.seen == BATCH else ""
-        return expired + found.pruned
+        expired = len(fetch(using, "prune_expired_keys", {"most": BATCH}))
+        params = {"after": self.after, "most": BATCH}
+        ((last, seen, pruned),) = fetch(using, "prune_stale_keys", params)
+        self.after = (last or "") if seen == BATCH else ""
+        return expired + int(pruned)

@@ -55,8 +55,8 @@ def cancel_waiting_jobs(
     `error`: the reason, as `errors` has it.
     """
     rows = fetch(where, "cancel_waiting_jobs", {"ids": array(ids), "error": error})
-    cancelled = {job_id: JobGates.read(gates) for job_id, gates, _ in rows}
-    return cancelled, read_follow_ups(row[2] for row in rows)
+    cancelled = {job_id: JobGates.read(gates) for job_id, _, gates in rows}
+    return cancelled, read_follow_ups(row[1] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,45 +75,15 @@ Edits = dict[int, JobEdit]
 """Jobs with a changed column, by id."""
 
 
-def _edits(where: Where, name: str, ids: Sequence[int], **params: object) -> Edits:
-    rows = fetch(where, name, {"ids": array(ids), **params})
+def edit_jobs(where: Where, statement: str, ids: Sequence[int], **params: object) -> Edits:
+    """Run a statement that changes a column of jobs: retry_jobs, set_priority or set_run_at."""
+    rows = fetch(where, statement, {"ids": array(ids), **params})
     return {job_id: JobEdit(JobGates.read(gates), *values) for job_id, gates, *values in rows}
 
 
 def request_cancel(using: str, ids: Sequence[int]) -> dict[int, bool]:
     """Ask the workers to cancel those of `ids` that hold a slot; return whether that is new."""
     return dict(fetch(using, "request_cancel", {"ids": array(ids)}))
-
-
-def retry_jobs(using: str, ids: Sequence[int], *, by_tenant: bool) -> Edits:
-    """Make those of `ids` ready again that ended in error or were cancelled; return their states.
-
-    `by_tenant`: PRIORITY_SCOPE is "tenant", so that all go into the same lane.
-    """
-    return _edits(using, "retry_jobs", ids, by_tenant=by_tenant)
-
-
-def delete_jobs(using: str, ids: Sequence[int]) -> dict[int, str]:
-    """Delete those of `ids` that are finished and of no monitor; return their states."""
-    return dict(fetch(using, "delete_jobs", {"ids": array(ids)}))
-
-
-def set_priority(using: str, ids: Sequence[int], priority: int, lane: int) -> Edits:
-    """Change the priority of those of `ids` that wait; return the former ones."""
-    return _edits(using, "set_priority", ids, priority=priority, lane=lane)
-
-
-def set_run_at(using: str, ids: Sequence[int], run_at: datetime | None) -> Edits:
-    """Change the time of those of `ids` that wait; return the former times.
-
-    None: now, and only of those that wait for their time.
-    """
-    return _edits(using, "set_run_at", ids, run_at=run_at)
-
-
-def set_queue(using: str, ids: Sequence[int], queue_id: int) -> dict[int, int]:
-    """Move those of `ids` that wait to another queue; return the ids of the former queues."""
-    return dict(fetch(using, "set_queue", {"ids": array(ids), "queue_id": queue_id}))
 
 
 def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Changed:
@@ -128,17 +98,6 @@ def promote_jobs(using: str, *, most: int, now: datetime | None = None) -> Chang
 def find_expired(where: Where, *, most: int) -> list[int]:
     """Return the ids of up to `most` waiting jobs that have expired."""
     return [row[0] for row in fetch(where, "find_expired", {"most": most})]
-
-
-def next_due(where: Where) -> float | None:
-    """Seconds until the next scheduled job is due; None: there is none."""
-    seconds: float | None = fetch(where, "next_due", {})[0][0]
-    return seconds
-
-
-def relane_jobs(using: str, *, by_tenant: bool, most: int) -> list[int]:
-    """Give up to `most` waiting jobs the lane of the current PRIORITY_SCOPE; return them."""
-    return [row[0] for row in fetch(using, "relane_jobs", {"by_tenant": by_tenant, "most": most})]
 
 
 def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad]:

@@ -42,26 +42,6 @@ class MonitorGate:
     feeds_in_seconds: float | None
 
 
-def count_jobs_before(
-    using: str, *, job_id: int, lane: int, queue_id: int, priority: int, most: int
-) -> int:
-    """Count the ready jobs of its queue that come before a ready job, up to `most`."""
-    params = {
-        "id": job_id,
-        "lane": lane,
-        "queue_id": queue_id,
-        "priority": priority,
-        "most": most,
-    }
-    return int(fetch(using, "count_jobs_before", params)[0][0])
-
-
-def list_taken_slots(using: str, queue_id: int, *, most: int) -> list[int]:
-    """Return the ids of jobs that hold a slot of a queue, the longest first."""
-    rows = fetch(using, "list_taken_slots", {"queue_id": queue_id, "most": most})
-    return [job_id for (job_id,) in rows]
-
-
 def list_gate_jobs(using: str, kind: str, key: str, *, most: int) -> list[GateJob]:
     """Return jobs that a session, a user or an exclusive key has let through."""
     rows = fetch(using, "list_gate_jobs", {"kind": kind, "key": key, "most": most})

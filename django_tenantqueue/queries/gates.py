@@ -93,11 +93,6 @@ def release_gates(where: Where, kind: str, keys: Sequence[str], *, user_slots: i
     return [Moved(*row) for row in fetch(where, "release_gates", params)]
 
 
-def find_rejected(where: Where, keys: Sequence[str]) -> list[int]:
-    """Return the jobs that do not wait before these exclusive keys, where another has passed."""
-    return [row[0] for row in fetch(where, "find_rejected", {"keys": list(keys)})]
-
-
 def find_open(
     where: Where, kind: str, *, after: str, most: int, user_slots: int
 ) -> tuple[set[str], str]:

@@ -8,12 +8,9 @@ from datetime import datetime
 from itertools import starmap
 from typing import Any
 
-from django.db import connections
-
 from ..gates import MONITOR
 from ..states import State
 from .base import Where, array, fetch
-from .direct import fetch_prepared
 from .gates import Moved, Released, add_gates
 from .locks import LockClass
 
@@ -68,28 +65,6 @@ class OpenMonitor:
     id: int
     is_open: bool
     is_cancelled: bool
-
-
-def next_job_id(using: str) -> int:
-    """Return an id for a job that is about to be inserted."""
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT nextval('tenantqueue_job_id_seq')")
-        return int(cursor.fetchone()[0])
-
-
-def insert_details(using: str, details: Iterable[str], shared: str) -> int:
-    """Put details into a monitor's line; return how many. Each is the text of a JSON object.
-
-    `shared`: the text of an object with the columns that these leave out.
-    """
-    params = {"shared": shared, "details": f"[{','.join(details)}]"}
-    return len(fetch_prepared(connections[using], "insert_details", params))
-
-
-def share_addition(using: str, monitor_id: int) -> bool:
-    """Keep a monitor from ending until the commit; False: the transaction is not READ COMMITTED."""
-    params = {"lock_class": LockClass.MONITOR_ADDITION, "key": str(monitor_id)}
-    return bool(fetch(using, "share_addition", params)[0][0])
 
 
 def release_monitors(

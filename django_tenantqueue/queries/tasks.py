@@ -190,12 +190,6 @@ def seconds_to_start(using: str, name: str) -> float | None:
     return None if row is None else float(row[0])
 
 
-def find_task_lines(where: Where, *, most: int) -> list[tuple[str, bool]]:
-    """Return the tasks that have a line and are not paused, and whether they have a cap or rate."""
-    rows = fetch(where, "find_task_lines", {"most": most})
-    return [(name, is_limited) for name, is_limited in rows]
-
-
 def mark_task_jobs(where: Where) -> int:
     """Count jobs that were claimed before their task was capped; return how many."""
     return len(fetch(where, "mark_task_jobs", {}))

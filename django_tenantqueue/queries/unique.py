@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from .base import Where, array, execute, fetch
+from .base import Where, array, execute
 from .direct import fetch_prepared, send
 from .enqueue import GatedJob
 
@@ -48,12 +48,6 @@ def insert_unique_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob) -> dict[int
     }
 
 
-def insert_rejected_jobs(wrapper: BaseDatabaseWrapper, job: UniqueJob, errors: str) -> list[int]:
-    """Store a cancelled job for each element of `args`, with those of `errors`; return the ids."""
-    rows = fetch_prepared(wrapper, "insert_rejected_jobs", {**job, "errors": errors})
-    return [int(row[0]) for row in rows]
-
-
 def lock_existing_jobs(
     wrapper: BaseDatabaseWrapper, ids: Sequence[int], *, patience_seconds: float
 ) -> set[int]:
@@ -85,27 +79,3 @@ def free_keys(where: Where, held: Sequence[tuple[str, int]]) -> None:
     """Let go of the keys (key, job id) of jobs that have ended."""
     params = {"keys": [key for key, _ in held], "ids": array(job_id for _, job_id in held)}
     execute(where, "free_keys", params)
-
-
-def retake_keys(using: str, ids: Sequence[int]) -> list[int]:
-    """Give jobs that were brought back their keys where these are free; return these jobs."""
-    params = {"ids": array(ids), "passed_over": "{}"}
-    return [row[0] for row in fetch(using, "retake_keys", params)]
-
-
-def prune_expired_keys(using: str, *, most: int) -> int:
-    """Delete up to `most` keys whose time is over; return how many."""
-    return len(fetch(using, "prune_expired_keys", {"most": most}))
-
-
-class PrunedKeys(NamedTuple):
-    """What a step over the keys found: where it ended, how many it saw and how many it deleted."""
-
-    last: str | None
-    seen: int
-    pruned: int
-
-
-def prune_stale_keys(using: str, *, after: str, most: int) -> PrunedKeys:
-    """Delete keys of ended jobs among the next `most`."""
-    return PrunedKeys(*fetch(using, "prune_stale_keys", {"after": after, "most": most})[0])

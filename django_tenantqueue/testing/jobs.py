@@ -17,8 +17,8 @@ from ..calls.known import known_signature
 from ..calls.options import NAMES, Options
 from ..calls.sources import Source, describe_function, describe_method, describe_named
 from ..conf import get_settings
-from ..gates import own_key
 from ..models import Job
+from ..operations.again import kept_options
 from ..status.amounts import LISTED
 from ..status.masking import mask_of_job, split
 from ..tasks import Task
@@ -176,15 +176,12 @@ def _arguments_of(job: Job, stored: Any) -> dict[str, Any]:
 
 
 def _option_of(job: Job, name: str) -> Any:
+    kept = kept_options(job, job.tenant)
     read: dict[str, Any] = {
+        **kept,
         "queue": job.queue.name,
-        "timeout": job.timeout_seconds,
-        "hard_timeout": job.hard_timeout_seconds,
-        "labels": None if job.labels is None else tuple(job.labels),
-        "session": own_key(job.tenant, job.session_key),
-        "user": own_key(job.tenant, job.user_key),
-        "on_wait": "skip" if job.session_skip else "block",
-        "on_failure": "halt" if job.session_halt else "continue",
+        "on_wait": kept["on_wait"] or "block",
+        "on_failure": kept["on_failure"] or "continue",
         "unique": job.unique_mode,
         "then": _names_of(job, "success"),
         "on_end": _names_of(job, "end"),

@@ -9,10 +9,11 @@ from django_tenantqueue.contrib.api.idempotency import prune_idempotency_keys
 from django_tenantqueue.contrib.fireworq import lists as fireworq
 from django_tenantqueue.contrib.retention.pruning import AVOIDED
 from django_tenantqueue.operations.maintain import FIGURES_KEPT
-from django_tenantqueue.queries import changes, lists
+from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
+from django_tenantqueue.status import changes
 from tests.queries.case import Call, Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
 from tests.queries.params import (
@@ -128,9 +129,6 @@ CASES: dict[str, list[Case]] = {
             },
             buffers=200,
         )
-    ],
-    "prune_changes": [
-        Case(lambda _: {"keep_days": 400, "most": 1000}, ("tenantqueue_change_pkey",), 8000)
     ],
     "wait_at_turnstile": [Case(lambda _: {"key": 1}, worker=True)],
     "read_clock": [Case(lambda _: {})],

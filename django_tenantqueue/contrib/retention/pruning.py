@@ -16,9 +16,8 @@ from typing import NamedTuple
 from django.db import transaction
 
 from ...models import TenantQueue
-from ...operations.history import Leaf, dropped_whole, list_leaves, span_of
+from ...operations.history import Leaf, Span, dropped_whole, list_leaves, span_of
 from ...queries.base import array, fetch
-from ...queries.history import Span
 from ...queries.lists import plan_without
 from ...status.amounts import VISITED
 from .models import DAYS

@@ -40,6 +40,5 @@ WITH target AS MATERIALIZED (
 ),
 -- include: halt
 -- include: move_to_history
-RETURNING id, jsonb_build_array(
-    monitor_id::text, session_key, user_key, exclusive_key, session_halt
-)::text AS gates, follow_ups::text
+RETURNING id, follow_ups::text,
+-- include: gates_text

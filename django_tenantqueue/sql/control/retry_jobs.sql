@@ -52,9 +52,8 @@ WITH target AS MATERIALIZED (
             END AS line
         FROM removed
     ) back
-    RETURNING id, state, jsonb_build_array(
-        monitor_id::text, session_key, user_key, exclusive_key, session_halt
-    )::text AS gates
+    RETURNING id, state,
+-- include: gates_text
 )
 SELECT
     inserted.id, inserted.gates,

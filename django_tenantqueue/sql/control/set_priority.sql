@@ -10,8 +10,8 @@ UPDATE tenantqueue_job_hot AS job
 SET priority = %(priority)s, lane = %(lane)s
 -- by arrays: see finish_jobs.sql
 WHERE job.id = ANY (ARRAY(SELECT t.id FROM target t))
-RETURNING job.id, jsonb_build_array(
-    job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
-)::text AS gates, (ARRAY(SELECT t.was FROM target t))[
-    width_bucket(job.id, ARRAY(SELECT t.id FROM target t))
-] AS was
+RETURNING job.id,
+-- include: gates_text
+    , (ARRAY(SELECT t.was FROM target t))[
+        width_bucket(job.id, ARRAY(SELECT t.id FROM target t))
+    ] AS was

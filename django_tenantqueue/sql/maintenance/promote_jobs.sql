@@ -23,6 +23,5 @@ SET state = CASE
     END
 -- by arrays: see finish_jobs.sql
 WHERE job.id = ANY (ARRAY(SELECT due.id FROM due))
-RETURNING job.id, jsonb_build_array(
-    job.monitor_id::text, job.session_key, job.user_key, job.exclusive_key, job.session_halt
-)::text AS gates
+RETURNING job.id,
+-- include: gates_text

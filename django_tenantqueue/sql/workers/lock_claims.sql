@@ -5,10 +5,8 @@
 SELECT
     j.id, j.state = 'running' AS running, j.attempt, j.max_attempts, j.crashes,
     j.cancel_requested_at IS NOT NULL AS cancel,
-    jsonb_build_array(
-        j.monitor_id::text, j.session_key, j.user_key, j.exclusive_key, j.session_halt
-    )::text AS gates,
-    j.queue_id, j.name
+-- include: gates_text
+    , j.queue_id, j.name
 FROM tenantqueue_job_hot j
 WHERE j.state IN ('queued', 'running') AND j.worker_id = %(worker)s::bigint
 ORDER BY j.id

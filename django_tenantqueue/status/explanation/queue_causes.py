@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.utils.translation import gettext_lazy as _
 
 from ...models import Job, TenantQueue
-from ...queries.explain import count_jobs_before, list_taken_slots
+from ...queries.base import fetch
 from ..amounts import COUNTED_TO, NAMED
 from ..conditions import Code
 from ..figures import duration_text
@@ -32,7 +32,8 @@ def queue_causes(using: str, job: Job, queue: TenantQueue, *, ready: bool) -> It
 def _full(using: str, queue: TenantQueue) -> Iterator[Cause]:
     if not queue.num_slots:
         return
-    holders = list_taken_slots(using, queue.pk, most=queue.num_slots)
+    params = {"queue_id": queue.pk, "most": queue.num_slots}
+    holders = [job_id for (job_id,) in fetch(using, "list_taken_slots", params)]
     if len(holders) < queue.num_slots:
         return
     ids = holders[:NAMED]
@@ -49,14 +50,14 @@ def _rate(using: str, queue: TenantQueue) -> Iterator[Cause]:
 
 
 def _before(using: str, job: Job, queue: TenantQueue) -> Iterator[Cause]:
-    count = count_jobs_before(
-        using,
-        job_id=job.pk,
-        lane=job.lane,
-        queue_id=queue.pk,
-        priority=job.priority,
-        most=COUNTED_TO,
-    )
+    params = {
+        "id": job.pk,
+        "lane": job.lane,
+        "queue_id": queue.pk,
+        "priority": job.priority,
+        "most": COUNTED_TO,
+    }
+    ((count,),) = fetch(using, "count_jobs_before", params)
     if not count:
         return
     told = _("At least %(count)d jobs of its queue are before it.") if count >= COUNTED_TO else None
