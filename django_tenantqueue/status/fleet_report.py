@@ -95,7 +95,7 @@ class FleetReport:
 def read_report(using: str, *, jobs: int, busy: Callable[[], Busy] | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to sixteen statements, and those of features. Their cost does not grow with the history or
+    Up to fifteen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: another way to read the queues with jobs.
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)

@@ -251,14 +251,14 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_busy_queues": [
         Case(
-            lambda _: {**BUSY, "blocked": 10_000},
+            lambda _: BUSY,
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
-            2 * DEAD_ROWS + SLOT_INDEX,
+            DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
         ),
-        # there are more active jobs than are counted: the slots of each queue are
+        # the slots of each queue are counted, since there are more active jobs than `active`
         Case(
-            lambda _: {**BUSY, "active": 10},
+            lambda _: {**BUSY, "active": 10, "blocked": 10_000},
             (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             2 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,

@@ -1,10 +1,11 @@
--- Queues with ready jobs, and up to `listed` ones with active jobs alone: those first whose first
--- ready job of a lane waits longest, then those with most active jobs. `reason`: why none of the
--- ready jobs can start. `jobs`: those that would start if there were more workers, up to
--- `startable` of all, or those that cannot start, up to `blocked` of each reason. Order: lane by
--- lane, and by queue inside a lane; after `visits` of these steps no further one is looked at, and
--- at most `active` active jobs are counted; `capped` says that there are more. Locks: none.
--- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of queues and rates.
+-- Queues with ready jobs, the longest wait first; then, up to the `listed`-th queue, those with most
+-- active jobs. `reason`: why none of the ready jobs can start. `jobs` are counted: those that would
+-- start if there were more workers, up to `startable` of all, or the blocked ones, up to `blocked`
+-- of each reason. Order: lane by lane, and by queue inside a lane; after `visits` of these steps no
+-- further one is looked at, and at most `active` active jobs are counted; `capped` says that there
+-- are more. Locks: none.
+-- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of
+-- their rates.
 WITH RECURSIVE visit AS (
     -- one probe for each queue of a lane, however many jobs wait
     (
