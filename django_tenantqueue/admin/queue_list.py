@@ -16,14 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from ..conf import get_settings
 from ..models import TenantQueue
-from ..status.queue_troubles import (
-    Busy,
-    Trouble,
-    busy_in_trouble,
-    failing_queues,
-    held_queues,
-    walk_busy,
-)
+from ..status.busy_queues import Busy, busy_of_tenants, walk_busy
+from ..status.queue_troubles import Trouble, busy_in_trouble, failing_queues, held_queues
 from .base import LoadedChangeList
 from .visible import visible_tenants
 
@@ -31,7 +25,8 @@ from .visible import visible_tenants
 def busy_of(request: HttpRequest) -> Busy:
     """Return the busy queues, which a request reads once at most."""
     if not hasattr(request, "tenantqueue_busy"):
-        found = walk_busy(get_settings().database, visible_tenants(request))
+        using, tenants = get_settings().database, visible_tenants(request)
+        found = walk_busy(using) if tenants is None else busy_of_tenants(using, tenants)
         request.tenantqueue_busy = found  # type: ignore[attr-defined]
     busy: Busy = request.tenantqueue_busy  # type: ignore[attr-defined]
     return busy
@@ -88,8 +83,7 @@ class QueueChangeList(LoadedChangeList):
         if ORDER_VAR not in self.params:  # it asks for all columns, to mark that of the default
             return super().get_ordering_field(field_name)
         if field_name == "waiting":
-            waiting = [q for q in busy_of(self.request).queues if q.wait_seconds is not None]
-            return _in_order([queue.id for queue in waiting])
+            return _in_order([queue.id for queue in busy_of(self.request).waiting])
         if field_name == "running":
             active = [queue for queue in busy_of(self.request).queues if queue.active]
             return _in_order([q.id for q in sorted(active, key=lambda q: (-q.active, q.id))])

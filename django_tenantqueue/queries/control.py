@@ -100,10 +100,11 @@ def find_expired(where: Where, *, most: int) -> list[int]:
     return [row[0] for row in fetch(where, "find_expired", {"most": most})]
 
 
-def count_queues(using: str, ids: Sequence[int], *, most: int) -> list[QueueLoad]:
-    """Count running and waiting jobs of the queues `ids`, each up to `most`.
+def count_queues(using: str, ids: Sequence[int], *, running: int, waiting: int) -> list[QueueLoad]:
+    """Count up to `running` and `waiting` jobs of each of the queues `ids`.
 
     Read by indexes whatever the statistics say: they may stem from a moment without jobs.
     """
-    rows = fetch_in_order(using, "count_queues", {"ids": array(ids), "most": most})
+    params = {"ids": array(ids), "running": running, "waiting": waiting}
+    rows = fetch_in_order(using, "count_queues", params)
     return [QueueLoad(*row) for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,39 +46,6 @@ class JobCounts:
     running: int
     held: HeldCounts
     read_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class StuckQueue:
-    """A queue with ready jobs that nothing starts.
-
-    `halted`: it is paused, or has no slots. `taken`: some live worker takes its jobs.
-    """
-
-    tenant: str
-    name: str
-    halted: bool
-    taken: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Startable:
-    """Ready jobs that lack nothing but a worker, and how long the first of them has waited."""
-
-    jobs: int
-    oldest_wait_seconds: float | None
-
-
-REASONS = ("paused", "slots", "rate")
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """Queues with ready jobs that cannot start. `reason`: one of REASONS."""
-
-    reason: str
-    queues: int
-    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +100,6 @@ def count_jobs(using: str, *, most: int) -> JobCounts:
     return JobCounts(ready, scheduled, running, HeldCounts(*held), read_at)
 
 
-def list_stuck_queues(using: str, *, most: int, silent_seconds: float) -> list[StuckQueue]:
-    """Return queues with ready jobs that nothing starts; up to `most` (lane, queue) looked at."""
-    params = {"visits": most, "silent_seconds": silent_seconds}
-    rows = fetch_in_order(using, "list_stuck_queues", params)
-    return [StuckQueue(*row) for row in rows]
-
-
-def count_startable(using: str, *, most: int, visits: int) -> Startable:
-    """Count ready jobs that could start now, up to `most`, in up to `visits` (lane, queue)."""
-    rows = fetch_in_order(using, "count_startable", {"most": most, "visits": visits})
-    return Startable(*rows[0])
-
-
 def list_stuck_lines(using: str, *, most: int) -> list[StuckLine]:
     """Return lines of held jobs that have been stopped; looks at up to `most` of each kind."""
     rows = fetch_in_order(using, "list_stuck_lines", {"most": most})
@@ -173,13 +127,20 @@ def list_unknown_tasks(using: str, *, most: int, error_class: str) -> list[Unkno
     return [UnknownJobs(*row) for row in rows]
 
 
+REASONS = ("paused", "slots", "rate")
+"""Why none of a queue's ready jobs can start: it is paused, all its slots are taken, or its rate is
+used up."""
+
+
 @dataclass(frozen=True, slots=True)
 class BusyQueue:
     """A queue with ready or active jobs.
 
     `executor`: "" where its jobs run in workers. `wait_seconds`: None when no job of it is ready.
-    `capped`: there may be more such queues than were looked at, or more active jobs than were
-    counted.
+    `blocked`: one of REASONS; None when a job can start, or none is ready. `jobs`: the counted ones
+    of its ready jobs, which are blocked, or lack nothing but a worker. `startable_seconds`: how
+    long the first of the latter has waited. `capped`: there may be more such queues than were
+    looked at, or more active jobs than were counted.
     """
 
     id: int
@@ -191,7 +152,29 @@ class BusyQueue:
     paused: bool
     active: int
     wait_seconds: float | None
-    capped: bool
+    blocked: str | None = None
+    jobs: int = 0
+    startable_seconds: float | None = None
+    capped: bool = False
+
+
+def list_busy_queues(
+    using: str, *, listed: int, visits: int, active: int, startable: int, blocked: int
+) -> list[BusyQueue]:
+    """Return all queues with ready jobs, and up to `listed` in all, the longest wait first.
+
+    Looks at up to `visits` (lane, queue) and `active` active jobs. Counts up to `startable` ready
+    jobs, and up to `blocked` jobs of each of REASONS.
+    """
+    params = {
+        "listed": listed,
+        "visits": visits,
+        "active": active,
+        "startable": startable,
+        "blocked": blocked,
+    }
+    rows = fetch_in_order(using, "list_busy_queues", params)
+    return [BusyQueue(*row) for row in rows]
 
 
 def count_claims_of_workers(
@@ -203,57 +186,3 @@ def count_claims_of_workers(
     """
     params = {"workers": array(workers), "is_async": is_async}
     return dict(fetch_in_order(using, "count_claims_of_workers", params))
-
-
-def list_busy_of_queues(
-    using: str, queue_ids: Sequence[int], *, most: int, active: int
-) -> list[BusyQueue]:
-    """Return up to `most` of these queues that have jobs, the longest wait first.
-
-    Counts up to `active` active jobs of each.
-    """
-    params = {"ids": array(queue_ids), "most": most, "active": active}
-    rows = fetch_in_order(using, "list_busy_of_queues", params)
-    return [BusyQueue(*row) for row in rows]
-
-
-def list_busy_queues(using: str, *, most: int, visits: int, active: int) -> list[BusyQueue]:
-    """Return up to `most` queues with jobs, the longest wait first.
-
-    Looks at up to `visits` (lane, queue) and `active` active jobs.
-    """
-    params = {"listed": most, "visits": visits, "active": active}
-    rows = fetch_in_order(using, "list_busy_queues", params)
-    return [BusyQueue(*row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """Queues with ready jobs: what blocks them, what could start, and those that wait longest."""
-
-    blocked: Sequence[Blocked]
-    startable: Startable
-    queues: Sequence[BusyQueue]
-
-
-def read_backlog(
-    using: str, *, most: int, startable: int, listed: int, visits: int, active: int
-) -> Backlog:
-    """Return what count_startable() and list_busy_queues() do, and what is blocked, in one walk.
-
-    Up to `most` blocked jobs of each reason, `startable` jobs and `listed` queues.
-    """
-    params = {
-        "most": most,
-        "startable": startable,
-        "listed": listed,
-        "visits": visits,
-        "active": active,
-    }
-    rows = fetch_in_order(using, "read_backlog", params)
-    queues, jobs, could, waits = rows[0][:4]
-    return Backlog(
-        [Blocked(*one) for one in zip(REASONS, queues, jobs, strict=True)],
-        Startable(could, waits),
-        [BusyQueue(*row[4:]) for row in rows if row[4] is not None],
-    )

@@ -12,10 +12,10 @@ from django.utils import timezone
 from ..features import Problem
 from ..models import Worker
 from ..models.worker import Role
-from ..queries import fleet as queries
 from ..queries.control import QueueLoad
-from ..queries.fleet import BusyQueue, HeldJobs, JobCounts, RunningClaim, Startable
-from .amounts import COUNTED_TO, TOTAL_COUNTED_TO, VISITED
+from ..queries.fleet import BusyQueue, HeldJobs, JobCounts, RunningClaim
+from .amounts import COUNTED_TO, TOTAL_COUNTED_TO
+from .busy_queues import Busy, walk_busy
 from .conditions import Look, problems
 from .conditions.look import LEAVING_OR_SILENT
 from .held import count_held, read_held_of
@@ -92,12 +92,10 @@ class FleetReport:
     """False: it tells of some tenants only, and nothing of workers and needs."""
 
 
-def read_report(
-    using: str, *, jobs: int, busy: Callable[[], Sequence[BusyQueue]] | None = None
-) -> FleetReport:
+def read_report(using: str, *, jobs: int, busy: Callable[[], Busy] | None = None) -> FleetReport:
     """Read what the fleet does, with up to `jobs` running jobs of each worker.
 
-    Up to sixteen statements, and those of features. Their cost does not grow with the history or
+    Up to fifteen statements, and those of features. Their cost does not grow with the history or
     the backlog. `busy`: another way to read the queues with jobs.
     """
     look = Look(using, claims=max(jobs, 1), busy=busy)
@@ -112,7 +110,7 @@ def read_report(
         counts=counts,
         held=look.held,
         counted_to=TOTAL_COUNTED_TO,
-        need=need_of([(worker.state, worker) for worker in workers], _count_startable(using)),
+        need=need_of([(worker.state, worker) for worker in workers], look.busy.queues),
         problems=problems(look),
     )
 
@@ -121,7 +119,7 @@ def read_report_of(
     using: str,
     tenants: Collection[str],
     loads: Iterable[QueueLoad],
-    busy: Callable[[], Sequence[BusyQueue]] = tuple,
+    busy: Callable[[], Busy] | None = None,
 ) -> FleetReport:
     """Return what users are shown who see these tenants only, whose queues have these loads.
 
@@ -150,7 +148,7 @@ def read_report_of(
 
 def read_need(using: str) -> Need:
     """Read whether workers are short: two statements, for autoscalers."""
-    return need_of(read_states(using), _count_startable(using))
+    return need_of(read_states(using), walk_busy(using, listed=0).queues)
 
 
 def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
@@ -159,22 +157,20 @@ def read_states(using: str) -> list[tuple[WorkerState, Worker]]:
     return [(state_of(row, row.read_at), row) for row in rows]
 
 
-def _count_startable(using: str) -> Startable:
-    return queries.count_startable(using, most=COUNTED_TO, visits=VISITED)
-
-
 def need_of(
-    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], startable: Startable
+    workers: Iterable[tuple[WorkerState, Worker | WorkerReport]], queues: Iterable[BusyQueue]
 ) -> Need:
-    """Return whether these workers are short."""
+    """Return whether these workers are short for what could start in these queues."""
+    startable = [queue for queue in queues if queue.blocked is None]
+    waits = [q.startable_seconds for q in startable if q.startable_seconds is not None]
     going_on = [
         worker
         for state, worker in workers
         if state not in LEAVING_OR_SILENT and worker.role == Role.WORKER
     ]
     return Need(
-        startable=startable.jobs,
-        oldest_wait_seconds=startable.oldest_wait_seconds,
+        startable=sum(queue.jobs for queue in startable),
+        oldest_wait_seconds=max(waits, default=None),
         running=sum(worker.jobs_running for worker in going_on),
         threads=sum(worker.threads for worker in going_on),
         async_slots=sum(worker.async_slots for worker in going_on),

@@ -16,16 +16,10 @@ from ..queries.figures import (
     list_task_figures,
     sum_of_queues,
 )
-from ..queries.fleet import BusyQueue, list_busy_of_queues, list_busy_queues
+from ..queries.fleet import BusyQueue
 from ..queries.lists import read_in_order
-from .amounts import (
-    COUNTED_TO,
-    LISTED,
-    PERIODS,
-    TOTAL_COUNTED_TO,
-    VISITED,
-    starts_of_periods,
-)
+from .amounts import LISTED, PERIODS, VISITED, starts_of_periods
+from .busy_queues import Busy, busy_among, walk_busy
 from .fleet_report import FleetReport, read_report, read_report_of
 from .job_pages import queue_ids
 from .queue_loads import loads, sum_of_slots, sum_of_taken_slots
@@ -101,15 +95,16 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     with read_in_order(using):
         if tenants is None:
             seen: Sequence[int] | None = None
-            queues = list_busy_queues(using, most=LISTED, visits=VISITED, active=TOTAL_COUNTED_TO)
-            report = read_report(using, jobs=0, busy=lambda: queues)
-            found = loads(using, [queue.id for queue in queues])
+            busy = walk_busy(using, listed=LISTED)
+            report = read_report(using, jobs=0, busy=lambda: busy)
+            found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
         else:
-            seen = queue_ids(using, tenants=tenants)[:VISITED]
+            ids = queue_ids(using, tenants=tenants)
+            seen = ids[:VISITED]
             found = loads(using, seen)
-            queues = list_busy_of_queues(using, seen, most=LISTED, active=COUNTED_TO)
-            report = read_report_of(using, tenants, found.values(), lambda: queues)
-    ids = [queue.id for queue in queues]
+            busy = Busy(busy_among(using, found.values()), len(ids) > VISITED)
+            report = read_report_of(using, tenants, found.values(), lambda: busy)
+    queues = busy.queues[:LISTED]
     seconds = PERIODS[hours]
     places = starts_of_periods(hours, report.read_at)
     since = places[0]
@@ -125,7 +120,7 @@ def read_overview(using: str, hours: int, tenants: Collection[str] | None = None
     total = Counts()
     for counts in series:
         total.add(counts)
-    of_queues = sum_of_queues(using, ids, since=since)
+    of_queues = sum_of_queues(using, [queue.id for queue in queues], since=since)
     return Overview(
         read_at=report.read_at,
         hours=hours,

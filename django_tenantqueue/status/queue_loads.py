@@ -52,8 +52,8 @@ def untaken_queues(using: str, takers: Takers, *, most: int) -> list[tuple[str |
 
 def loads(using: str, queue_ids: Iterable[int]) -> dict[int, QueueLoad]:
     """Return how many jobs of each queue run and wait, each counted up to COUNTED_TO."""
-    ids = sorted(queue_ids)
-    return {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
+    found = count_queues(using, sorted(queue_ids), running=COUNTED_TO, waiting=COUNTED_TO)
+    return {load.queue_id: load for load in found}
 
 
 def sum_of_slots(using: str, queue_ids: Collection[int] | None = None) -> int:

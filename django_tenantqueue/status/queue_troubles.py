@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,11 +13,11 @@ from django.utils.translation import gettext_lazy as _
 from ..models import TenantQueue
 from ..queries.control import QueueLoad
 from ..queries.figures import Counts, sum_failures_by_queue, sum_of_queues
-from ..queries.fleet import BusyQueue, HeldJobs, list_busy_of_queues, list_busy_queues, list_held
+from ..queries.fleet import BusyQueue, HeldJobs, list_held
 from ..queries.lists import read_in_order
-from .amounts import COUNTED_TO, LATE_SECONDS, READ, TOTAL_COUNTED_TO, VISITED
+from .amounts import LATE_SECONDS, READ, VISITED
+from .busy_queues import Busy
 from .held import is_late, read_held_of
-from .job_pages import queue_ids
 from .queue_loads import loads
 from .takers import Takers, read_takers
 
@@ -42,17 +42,6 @@ class QueueNow:
     counts: Counts
     held: Sequence[HeldJobs] = field(default=())
     troubles: Sequence[Trouble] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """The queues that have ready or active jobs, the longest wait first.
-
-    `capped`: there are more than one walk looks at.
-    """
-
-    queues: Sequence[BusyQueue]
-    capped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +93,6 @@ def troubles_of(
     return [trouble for trouble, wrong in is_wrong.items() if wrong]
 
 
-def walk_busy(using: str, tenants: Collection[str] | None = None) -> Busy:
-    """Return the queues with ready or active jobs, as far as one bounded walk finds them.
-
-    `tenants`: of these alone; None: of all.
-    """
-    if tenants is not None:
-        ids = queue_ids(using, tenants=tenants)
-        found = list_busy_of_queues(using, ids[:VISITED], most=VISITED, active=COUNTED_TO)
-        return Busy(found, len(ids) > VISITED)
-    queues = list_busy_queues(using, most=VISITED, visits=VISITED, active=TOTAL_COUNTED_TO)
-    return Busy(queues, any(queue.capped for queue in queues) or len(queues) == VISITED)
-
-
 def failing_queues(using: str) -> Found:
     """Return the queues whose jobs ended in error in the last hour."""
     with read_in_order(using):
@@ -134,7 +110,7 @@ def held_queues(using: str) -> Found:
 
 def busy_in_trouble(using: str, trouble: Trouble, busy: Busy) -> Found:
     """Return the busy queues that are late, full, or without a worker."""
-    waiting = [queue for queue in busy.queues if queue.wait_seconds is not None]
+    waiting = busy.waiting
     match trouble:
         case Trouble.LATE:
             found = [queue for queue in waiting if (queue.wait_seconds or 0) > LATE_SECONDS]

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django_tenantqueue.admin import queues as queue_admin
 from django_tenantqueue.models import TenantQueue
 from django_tenantqueue.operations import control
-from django_tenantqueue.status import queue_loads, queue_troubles
+from django_tenantqueue.status import busy_queues, queue_loads, queue_troubles
 from tests.factories import made_changes, make_figure, make_jobs, make_queue, make_worker
 
 from .conftest import text_of, url_of
@@ -559,7 +559,7 @@ def test_list_is_sorted_by_wait_and_by_load(admin_client: Client) -> None:
 def test_list_says_that_it_has_not_looked_at_all_queues(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_troubles, "VISITED", 2)
+    monkeypatch.setattr(busy_queues, "VISITED", 2)
     for _ in range(2):
         make_jobs(make_queue(), 1)
     said = "Not all queues were looked at"

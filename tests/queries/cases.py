@@ -71,6 +71,7 @@ ASIDE = ("tenantqueue_job_monitor_aside",)
 SESSION_KEY = ("tenantqueue_session_unique",)
 DETAIL_ENDS = ("tenantqueue_history_monitor",)
 RATE = ("tenantqueue_queuerate_pkey",)
+BUSY = {"listed": 20, "visits": 2000, "active": 10_000, "startable": 1000, "blocked": 0}
 WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
@@ -243,19 +244,18 @@ CASES: dict[str, list[Case]] = {
     ],
     "list_busy_queues": [
         Case(
-            lambda _: {"listed": 20, "visits": 2000, "active": 10_000},
-            (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
+            lambda _: BUSY,
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
             DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
-        )
-    ],
-    "list_busy_of_queues": [
+        ),
+        # the slots of each queue are counted, since there are more active jobs than `active`
         Case(
-            lambda _: {"ids": "{1,2,3,4,5}", "most": 20, "active": 1000},
-            (*READY, *SLOTS, "tenantqueue_tenantqueue_pkey"),
-            DEAD_ROWS + 5 * SLOT_INDEX,
+            lambda _: {**BUSY, "active": 10, "blocked": 10_000},
+            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
+            2 * DEAD_ROWS + SLOT_INDEX,
             settings=ORDERED,
-        )
+        ),
     ],
     "list_failures": [
         Case(failures(), ("tenantqueue_figure_errors",), 6000, settings=ORDERED),
@@ -370,35 +370,6 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "read_totals": [Case(lambda _: {}, FIGURES, 2500)],
-    "read_backlog": [
-        Case(
-            lambda _: {
-                "most": 10_000,
-                "startable": 1000,
-                "listed": 20,
-                "visits": 2000,
-                "active": 10_000,
-            },
-            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
-            3 * DEAD_ROWS + SLOT_INDEX,
-            settings=ORDERED,
-        )
-    ],
-    "count_startable": [
-        Case(
-            lambda _: {"most": 1000, "visits": 2000},
-            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
-            DEAD_ROWS + SLOT_INDEX,
-            settings=ORDERED,
-        ),
-        # nothing can start: the walk goes on to its end
-        Case(
-            lambda _: {"most": 1_000_000, "visits": 2000},
-            (*READY, *SLOTS, *RATE, "tenantqueue_tenantqueue_pkey"),
-            DEAD_ROWS + SLOT_INDEX,
-            settings=ORDERED,
-        ),
-    ],
     "count_claims_of_workers": [
         Case(
             lambda _: {"workers": array([OUR_WORKER, OUR_WORKER + 1]), "is_async": False},
@@ -409,7 +380,11 @@ CASES: dict[str, list[Case]] = {
     ],
     "count_queues": [
         Case(
-            lambda filled: {"ids": array(filled.open_queues), "most": 1000},
+            lambda filled: {
+                "ids": array(filled.open_queues),
+                "running": 1000,
+                "waiting": 1000,
+            },
             (*SLOTS, *READY),
             DEAD_ROWS + 20_000,
             settings=ORDERED,
@@ -788,14 +763,6 @@ CASES: dict[str, list[Case]] = {
         Case(listed(queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED)
     ],
     "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
-    "list_stuck_queues": [
-        Case(
-            lambda _: {"visits": 2000, "silent_seconds": 30.0},
-            (*READY, "tenantqueue_tenantqueue_pkey"),
-            DEAD_ROWS + 20_000,
-            settings=ORDERED,
-        )
-    ],
     "list_stuck_lines": [
         Case(
             lambda _: {"most": 500},

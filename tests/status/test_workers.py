@@ -531,18 +531,40 @@ def test_every_lane_is_looked_at_for_stuck_queues() -> None:
         make_job(make_queue(f"tenant-{number}"), priority=100 * number)
     make_job(make_queue("zeta", "slow"), priority=150)
 
-    found = queries.list_stuck_queues("default", most=100, silent_seconds=30)
-
-    assert [(queue.tenant, queue.halted, queue.taken) for queue in found] == [
-        ("zeta", False, False)
-    ]
+    assert "no worker takes, in zeta/slow:" in problems()
 
 
-def test_look_for_stuck_queues_is_bounded() -> None:
+BOUNDS = {"listed": 0, "visits": 2000, "active": 100, "startable": 100, "blocked": 100}
+
+
+def test_look_for_busy_queues_is_bounded() -> None:
     for _ in range(5):
-        make_job(make_queue())
+        queue = make_queue()
+        make_jobs(queue, 2)
+        make_jobs(make_queue(paused=True), 2)
+        make_jobs(make_queue(), 1, state=State.RUNNING)
 
-    assert len(queries.list_stuck_queues("default", most=3, silent_seconds=30)) == 3
+    bounds = {**BOUNDS, "visits": 8, "startable": 5, "blocked": 3}
+    found = queries.list_busy_queues("default", **bounds)
+    assert len(found) == 8
+    assert all(queue.capped for queue in found)
+    assert sum(queue.jobs for queue in found if not queue.blocked) == 5
+    assert sum(queue.jobs for queue in found if queue.blocked) == 3
+
+    found = queries.list_busy_queues("default", **{**BOUNDS, "listed": 12})
+    assert [queue.active for queue in found] == [0] * 10 + [1] * 2
+    assert not any(queue.capped for queue in found)
+
+
+def test_taken_slots_are_known_when_there_are_more_active_jobs_than_are_counted() -> None:
+    first, full = make_queue(), make_queue(num_slots=2)
+    make_jobs(first, 3, state=State.RUNNING)
+    make_jobs(full, 2, state=State.RUNNING)
+    make_jobs(full, 1)
+
+    (found,) = queries.list_busy_queues("default", **{**BOUNDS, "active": 1})
+
+    assert (found.id, found.blocked, found.jobs, found.capped) == (full.pk, "slots", 1, True)
 
 
 def test_some_of_many_stuck_queues_are_named() -> None:

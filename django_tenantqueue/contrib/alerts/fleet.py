@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache
 
 from ...queries.fleet import HeldJobs, list_held
 from ...queries.tasks import TaskWait, list_ready_tasks
 from ...status.amounts import COUNTED_TO, VISITED
 from ...status.conditions import Look
-from ...status.queue_troubles import Busy, walk_busy
-from ...status.takers import Takers, read_takers
 from .models import COUNTED_JOBS
 
 
@@ -19,7 +17,6 @@ class Fleet(Look):
 
     def __init__(self, using: str, now: datetime) -> None:
         super().__init__(using, now=now, held=self._held_jobs)
-        self.queues_of = cache(self._queues_of)
         self.ready_tasks = cache(self._ready_tasks)
         self.seen_by = cache(self._seen_by)
 
@@ -27,16 +24,12 @@ class Fleet(Look):
         """Return a look at one tenant; "": at all."""
         return Look(self.using, [tenant], now=self._now) if tenant else self
 
-    def _queues_of(self, tenant: str) -> Busy:
-        """Return the queues with jobs: of a tenant, or of all ("")."""
-        return walk_busy(self.using, [tenant] if tenant else None)
-
     def _ready_tasks(self, tenant: str, queue: str) -> list[TaskWait]:
         """Return the ready jobs by task in the queues of a tenant, or of a name ("": all).
 
         COUNTED_JOBS are read at most. Where there are more, they are those of many queues.
         """
-        ids = [q.id for q in self.queues_of(tenant).queues if q.name == (queue or q.name)]
+        ids = [q.id for q in self.seen_by(tenant).busy.queues if q.name == (queue or q.name)]
         found: dict[int, list[TaskWait]] = {}
         left, read = COUNTED_JOBS, 0
         # those with fewer jobs than their share leave the rest to the others
@@ -49,11 +42,6 @@ class Fleet(Look):
             read = most
             ids = [queue_id for queue_id in ids if counts[queue_id] >= most]
         return [row for rows in found.values() for row in rows]
-
-    @cached_property
-    def takers(self) -> Takers:
-        """The queues that workers serve."""
-        return read_takers(self.using)
 
     def _held_jobs(self) -> list[HeldJobs]:
         """Return what gates hold, by queues: of each gate those of the longest waits, uncounted."""

@@ -14,9 +14,9 @@ from ...features import Sighting
 from ...gates import MONITOR
 from ...models import TenantQueue
 from ...queries.control import count_queues
-from ...queries.fleet import list_busy_of_queues, list_held_of_queues
+from ...queries.fleet import list_held_of_queues
 from ...queries.tasks import list_task_line
-from ...status.amounts import COUNTED_TO
+from ...status.busy_queues import read_busy
 from ...status.figures import NOTHING, duration_text
 from ...status.held import GATES, cause_text, place_text
 from .models import COUNTED_JOBS, AlertRule
@@ -59,7 +59,7 @@ def too_many(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[
     while counted < COUNTED_JOBS and (part := list(islice(queues, SMALL_BATCH))):
         counts = {queue.queue_id: queue.jobs for queue in part if queue.jobs is not None}
         if missing := [queue.queue_id for queue in part if queue.jobs is None]:
-            read = count_queues(fleet.using, missing, most=most + 1)
+            read = count_queues(fleet.using, missing, running=0, waiting=most + 1)
             counts |= {load.queue_id: load.waiting for load in read}
             counted += sum(load.waiting for load in read)
         for queue in part:
@@ -115,10 +115,9 @@ def _queues(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> list[Waiti
 
 
 def _of_all_tasks(fleet: Fleet, rule: AlertRule, known: Collection[str]) -> Iterator[Waiting]:
-    found = {str(queue.id): queue for queue in fleet.queues_of(rule.tenant).queues}
+    found = {str(queue.id): queue for queue in fleet.seen_by(rule.tenant).busy.queues}
     if missing := [int(key.split()[0]) for key in known if key not in found]:
-        read = list_busy_of_queues(fleet.using, missing, most=len(missing), active=COUNTED_TO)
-        found |= {str(queue.id): queue for queue in read}
+        found |= {str(queue.id): queue for queue in read_busy(fleet.using, missing)}
     for queue in found.values():
         is_in_scope = _is_in_scope(rule, queue.tenant, queue.name)
         if queue.wait_seconds is not None and is_in_scope:

@@ -22,6 +22,7 @@ from ...operations.tuning import add_row
 from ...queries.control import count_queues
 from ...queries.figures import Counts, sum_of_queues
 from ...status.amounts import COUNTED_TO, READ
+from ...status.queue_loads import loads
 from ...status.takers import Takers, going_on, read_takers
 from ...text import is_storable
 from ..api.access import check_new_queues
@@ -217,17 +218,17 @@ def read_stats(using: str, queues: Sequence[TenantQueue]) -> dict[str, dict[str,
     totals = sum_of_queues(using, ids, since=EVERYTHING)
     lately = sum_of_queues(using, ids, since=since)
     pushes = {row.pk: row for row in FireworqQueue.objects.using(using).filter(pk__in=ids)}
-    loads = {load.queue_id: load for load in count_queues(using, ids, most=COUNTED_TO)}
-    busy = [pk for pk, load in loads.items() if load.running >= COUNTED_TO]
-    counted = count_queues(using, busy, most=READ * 5) if busy else ()
-    running = {load.queue_id: load.running for load in (*loads.values(), *counted)}
+    found = loads(using, ids)
+    busy = [pk for pk, load in found.items() if load.running >= COUNTED_TO]
+    counted = count_queues(using, busy, running=READ * 5, waiting=0) if busy else ()
+    running = {load.queue_id: load.running for load in (*found.values(), *counted)}
     takers = read_takers(using)
     return {
         queue.name: {
             **_totals(totals.get(queue.pk, Counts()), pushes.get(queue.pk)),
             "pushes_per_second": round(_pushes_since(since, pushes.get(queue.pk)) / seconds),
             "pops_per_second": round(lately.get(queue.pk, Counts()).started / seconds),
-            "outstanding_jobs": loads[queue.pk].waiting,
+            "outstanding_jobs": found[queue.pk].waiting,
             "total_workers": slots_of(queue),
             "idle_workers": max(0, slots_of(queue) - running[queue.pk]),
             "active_nodes": int(takers.serve(queue)),

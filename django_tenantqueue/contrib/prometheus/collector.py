@@ -90,8 +90,13 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
         "tenantqueue_held_wait_seconds": [
             ((gate,), seconds) for gate, seconds in read.held_wait_seconds.items()
         ],
-        "tenantqueue_blocked_jobs": [((one.reason,), one.jobs) for one in read.blocked],
-        "tenantqueue_blocked_queues": [((one.reason,), one.queues) for one in read.blocked],
+        "tenantqueue_blocked_jobs": [
+            ((reason,), sum(queue.jobs for queue in queues))
+            for reason, queues in read.blocked.items()
+        ],
+        "tenantqueue_blocked_queues": [
+            ((reason,), len(queues)) for reason, queues in read.blocked.items()
+        ],
         "tenantqueue_condition": [
             ((code,), float(holds)) for code, holds in read.conditions.items()
         ],

@@ -10,9 +10,10 @@ from math import ceil
 from ...conf import get_settings
 from ...models.worker import THREADS
 from ...queries.control import QueueLoad
-from ...queries.fleet import Blocked, BusyQueue, JobCounts, count_jobs, list_held, read_backlog
+from ...queries.fleet import REASONS, BusyQueue, JobCounts, count_jobs, list_held
 from ...queries.lists import read_in_order
-from ...status.amounts import COUNTED_TO, LISTED, TOTAL_COUNTED_TO, VISITED
+from ...status.amounts import LISTED, TOTAL_COUNTED_TO, VISITED
+from ...status.busy_queues import walk_busy
 from ...status.conditions import Look, conditions, problems
 from ...status.fleet_report import Need, need_of, read_states
 from ...status.held import oldest_of_gates
@@ -27,12 +28,13 @@ class Metrics:
 
     Jobs are counted up to TOTAL_COUNTED_TO of each kind. `totals` are empty when figures are off,
     and before the first round of the maintenance. `slots`: those of all queues that are not paused
-    and have a limit. `held_wait_seconds`: by gate.
+    and have a limit. `held_wait_seconds`: by gate. `blocked`: all such queues, by reason. `queues`:
+    those whose first jobs wait longest.
     """
 
     counts: JobCounts
     held_wait_seconds: Mapping[str, float]
-    blocked: Sequence[Blocked]
+    blocked: Mapping[str, Sequence[BusyQueue]]
     need: Need
     workers: Mapping[WorkerState, int]
     slots: int
@@ -65,26 +67,19 @@ def read_metrics(using: str) -> Metrics:
     with read_in_order(using):
         counts = count_jobs(using, most=TOTAL_COUNTED_TO)
         states = read_states(using)
-        backlog = read_backlog(
-            using,
-            most=TOTAL_COUNTED_TO,
-            startable=COUNTED_TO,
-            listed=LISTED,
-            visits=VISITED,
-            active=TOTAL_COUNTED_TO,
-        )
+        busy = walk_busy(using, listed=LISTED, blocked=TOTAL_COUNTED_TO)
         held = list_held(using, listed=1, visits=VISITED, most=1)
-        found = loads(using, [queue.id for queue in backlog.queues])
-        holding = {p.code for p in problems(Look(using, busy=lambda: backlog.queues))}
+        found = loads(using, [queue.id for queue in busy.queues[:LISTED]])
+        holding = {p.code for p in problems(Look(using, busy=lambda: busy))}
     by_state = Counter(state for state, _ in states)
     return Metrics(
         counts=counts,
         held_wait_seconds=oldest_of_gates(held),
-        blocked=backlog.blocked,
-        need=need_of(states, backlog.startable),
+        blocked={r: [q for q in busy.queues if q.blocked == r] for r in REASONS},
+        need=need_of(states, busy.queues),
         workers={state: by_state[state] for state in WorkerState},
         slots=sum_of_slots(using),
-        queues=backlog.queues,
+        queues=busy.queues[:LISTED],
         loads=found,
         totals=read_totals(using) if get_settings().figures else [],
         conditions={

@@ -1,25 +1,155 @@
--- Queues with ready or active jobs, at most `listed`: those whose first ready job waits longest,
--- then those with most active jobs. The first job of each lane counts, in the order of the claim.
--- Order: lane by lane, and by queue inside a lane; after `visits` of these steps no further one is
--- looked at, and at most `active` active jobs are counted; `capped` says that there are more.
--- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, and the primary key of the queues.
-WITH RECURSIVE
--- include: ready_queues
-, late AS (
-    SELECT
-        visit.queue_id,
-        max(extract(epoch FROM clock_timestamp() - greatest(job.created_at, job.run_at))) AS waits
-    FROM visit
-    CROSS JOIN LATERAL (
-        SELECT j.created_at, j.run_at
+-- Queues with ready jobs, the longest wait first; then, up to the `listed`-th queue, those with most
+-- active jobs. `reason`: why none of the ready jobs can start. `jobs` are counted: those that would
+-- start if there were more workers, up to `startable` of all, or the blocked ones, up to `blocked`
+-- of each reason. Order: lane by lane, and by queue inside a lane; after `visits` of these steps no
+-- further one is looked at, and at most `active` active jobs are counted; `capped` says that there
+-- are more. Locks: none.
+-- Indexes: tenantqueue_job_ready, tenantqueue_job_slots, the primary keys of the queues and of
+-- their rates.
+WITH RECURSIVE visit AS (
+    -- one probe for each queue of a lane, however many jobs wait
+    (
+        SELECT j.lane, j.queue_id, greatest(j.created_at, j.run_at) AS since, 1 AS step
         FROM tenantqueue_job_hot j
-        WHERE j.state = 'created' AND j.lane = visit.lane AND j.queue_id = visit.queue_id
+        WHERE j.state = 'created'
         ORDER BY j.lane, j.queue_id, j.priority, j.id
         LIMIT 1
-    ) job
+    )
+    UNION ALL
+    SELECT next.lane, next.queue_id, next.since, visit.step + 1
+    FROM visit
+    CROSS JOIN LATERAL (
+        SELECT j.lane, j.queue_id, greatest(j.created_at, j.run_at) AS since
+        FROM tenantqueue_job_hot j
+        WHERE j.state = 'created' AND (j.lane, j.queue_id) > (visit.lane, visit.queue_id)
+        ORDER BY j.lane, j.queue_id, j.priority, j.id
+        LIMIT 1
+    ) next
+    WHERE visit.step < %(visits)s::integer
+), ready AS MATERIALIZED (
+    SELECT visit.queue_id, array_agg(visit.lane) AS lanes, min(visit.since) AS since
+    FROM visit
     GROUP BY visit.queue_id
-),
--- include: listed_queues
-SELECT listed.*
-FROM listed
-ORDER BY listed.waits DESC NULLS LAST, listed.active DESC, listed.id
+), busy AS MATERIALIZED (
+    SELECT one.queue_id, count(*) AS active
+    FROM (
+        SELECT j.queue_id
+        FROM tenantqueue_job_hot j
+        WHERE j.state IN ('queued', 'running')
+        LIMIT %(active)s::integer
+    ) one
+    GROUP BY one.queue_id
+), cut AS MATERIALIZED (
+    SELECT
+        (SELECT count(*) FROM visit) >= %(visits)s::integer AS queues,
+        coalesce((SELECT sum(busy.active) FROM busy), 0) >= %(active)s::integer AS active
+), longest AS (
+    SELECT queue_id, ready.lanes, ready.since, coalesce(busy.active, 0) AS active
+    FROM ready
+    FULL JOIN busy USING (queue_id)
+    ORDER BY ready.since, busy.active DESC NULLS LAST, queue_id
+    LIMIT greatest(%(listed)s::integer, (SELECT count(*) FROM ready))
+), seen AS MATERIALIZED (
+    SELECT
+        queue.*, longest.lanes, longest.since, longest.active,
+        least(free.slots, free.starts) AS room,
+        CASE
+            WHEN longest.lanes IS NULL THEN NULL
+            WHEN queue.paused THEN 'paused'
+            WHEN free.slots < 1 THEN 'slots'
+            WHEN free.starts < 1 THEN 'rate'
+        END AS reason
+    FROM longest
+    CROSS JOIN cut
+    CROSS JOIN LATERAL (
+        SELECT
+            q.id, q.tenant, q.name, coalesce(q.executor, '') AS executor, q.num_slots, q.weight,
+            q.paused, q.max_per_second, statement_timestamp() AS as_of,
+            coalesce(q.burst, greatest(1, ceil(q.max_per_second)))::float8 AS burst
+        FROM tenantqueue_tenantqueue q
+        WHERE q.id = longest.queue_id
+        OFFSET 0
+    ) queue
+    CROSS JOIN LATERAL (
+        SELECT
+            queue.num_slots - CASE
+                WHEN cut.active
+                THEN (
+                    SELECT count(*)
+                    FROM (
+                        SELECT
+                        FROM tenantqueue_job_hot j
+                        WHERE queue.num_slots IS NOT NULL AND NOT queue.paused
+                            AND j.queue_id = queue.id AND j.state IN ('queued', 'running')
+                        LIMIT queue.num_slots
+                    ) taken
+                )
+                ELSE longest.active
+            END AS slots,
+            CASE
+                WHEN queue.max_per_second IS NOT NULL
+                THEN floor(
+                    queue.burst -
+-- include: debt
+                )::bigint
+            END AS starts
+        OFFSET 0
+    ) free
+), startable AS (
+    SELECT one.id, least(count(*), one.room) AS jobs, min(one.since) AS since
+    FROM (
+        SELECT s.id, s.room, job.since
+        FROM seen s
+        CROSS JOIN unnest(s.lanes) AS level (lane)
+        CROSS JOIN LATERAL (
+            -- when a job has passed its gate is not known
+            SELECT
+                CASE
+                    WHEN coalesce(j.session_key, j.user_key, j.exclusive_key) IS NULL
+                        AND j.monitor_id IS NULL
+                    THEN greatest(j.created_at, j.run_at)
+                END AS since
+            FROM tenantqueue_job_hot j
+            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = s.id
+            ORDER BY j.lane, j.queue_id, j.priority, j.id
+            LIMIT least(s.room, %(startable)s::integer)
+        ) job
+        WHERE s.reason IS NULL AND s.executor = ''
+        LIMIT %(startable)s::integer
+    ) one
+    GROUP BY one.id, one.room
+), blocked AS (
+    SELECT one.id, count(*) AS jobs
+    FROM unnest(ARRAY['paused', 'slots', 'rate']) AS kind (reason)
+    CROSS JOIN LATERAL (
+        SELECT s.id
+        FROM seen s
+        CROSS JOIN unnest(s.lanes) AS level (lane)
+        CROSS JOIN LATERAL (
+            SELECT
+            FROM tenantqueue_job_hot j
+            WHERE j.state = 'created' AND j.lane = level.lane AND j.queue_id = s.id
+            LIMIT %(blocked)s::integer
+        ) job
+        WHERE s.reason = kind.reason
+        LIMIT %(blocked)s::integer
+    ) one
+    GROUP BY one.id
+)
+SELECT
+    s.id, s.tenant, s.name, s.executor, s.num_slots, s.weight, s.paused, s.active::integer,
+    CASE
+        WHEN s.since IS NOT NULL
+        THEN greatest(0, extract(epoch FROM clock_timestamp() - s.since))::float8
+    END AS waits,
+    s.reason, coalesce(startable.jobs, blocked.jobs, 0)::integer AS jobs,
+    CASE
+        WHEN startable.since IS NOT NULL
+        THEN greatest(0, extract(epoch FROM clock_timestamp() - startable.since))::float8
+    END AS startable_waits,
+    cut.queues OR cut.active AS capped
+FROM seen s
+CROSS JOIN cut
+LEFT JOIN startable USING (id)
+LEFT JOIN blocked USING (id)
+ORDER BY s.since, s.active DESC, s.id

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 
 from ... import gates
 from ...models.worker import SILENT
-from ..amounts import LATE_SECONDS, TOTAL_COUNTED_TO
+from ..amounts import LATE_SECONDS, LISTED, TOTAL_COUNTED_TO
 from ..clock import CLOCK_SECONDS
 from ..figures import counted_text, rough_text
 from ..held import held_text, is_late
@@ -69,7 +69,11 @@ def untaken(look: Look) -> Values:
     """Queues have ready jobs which no worker takes."""
     if look.tenants is None and (not _alive(look) or _all_leave(look)):
         return iter(())  # no_worker() and workers_leave() say so
-    return names(full_name(queue.tenant, queue.name) for queue in look.stuck if not queue.taken)
+    return names(
+        full_name(queue.tenant, queue.name)
+        for queue in look.ready
+        if not look.takers.take(queue.tenant, queue.name, queue.executor)
+    )
 
 
 def unserved(look: Look) -> Values:
@@ -81,7 +85,11 @@ def unserved(look: Look) -> Values:
 
 def halted(look: Look) -> Values:
     """Queues with ready jobs are paused or have no slots."""
-    return names(full_name(queue.tenant, queue.name) for queue in look.stuck if queue.halted)
+    return names(
+        full_name(queue.tenant, queue.name)
+        for queue in look.ready
+        if queue.paused or queue.num_slots == 0
+    )
 
 
 def silent(look: Look) -> Values:
@@ -195,7 +203,7 @@ def late(look: Look) -> Values:
         text % full_name(queue.tenant, queue.name)
         if is_full(queue.num_slots, queue.active)
         else full_name(queue.tenant, queue.name)
-        for queue in find_late(look.busy)
+        for queue in find_late(look.busy.queues[:LISTED])
     )
 
 

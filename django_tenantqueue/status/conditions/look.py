@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from ...conf import get_settings
 from ...execution.outcome import UNKNOWN_CLASS
 from ...models import Worker
 from ...models.figure import FAILING_SHARE
-from ...models.worker import SILENT, Role
+from ...models.worker import Role
 from ...queries import fleet as queries
 from ...queries.figures import FailingTask, list_failing_tasks
 from ...queries.fleet import (
@@ -19,15 +19,15 @@ from ...queries.fleet import (
     JobCounts,
     RunningClaim,
     StuckLine,
-    StuckQueue,
     UnknownJobs,
 )
 from ...queries.workers import connection_budget
 from ..amounts import LISTED, NAMED, PERIODS, TOTAL_COUNTED_TO, VISITED
+from ..busy_queues import Busy, busy_of_tenants, walk_busy
 from ..deaths import Death, list_deaths
 from ..held import read_held
 from ..queue_loads import untaken_queues
-from ..takers import Takers
+from ..takers import Takers, read_takers
 from ..workers import LEAVING, DutyReport, WorkerState, list_duties, list_running, state_of
 
 FAILING = timedelta(hours=min(PERIODS))
@@ -51,7 +51,7 @@ class Look:
         now: datetime | None = None,
         claims: int = 1,
         held: Callable[[], list[HeldJobs]] | None = None,
-        busy: Callable[[], Sequence[BusyQueue]] | None = None,
+        busy: Callable[[], Busy] | None = None,
     ) -> None:
         """`now`: the database's clock if None. `claims`: how many of each worker are read.
 
@@ -118,14 +118,6 @@ class Look:
         return list(list_duties(self.using))
 
     @cached_property
-    def stuck(self) -> list[StuckQueue]:
-        """Queues whose ready jobs do not start: of `tenants`."""
-        found = queries.list_stuck_queues(
-            self.using, most=VISITED, silent_seconds=SILENT.total_seconds()
-        )
-        return [q for q in found if self.tenants is None or q.tenant in self.tenants]
-
-    @cached_property
     def lines(self) -> list[StuckLine]:
         """Lines of held jobs that move no more, of all tenants."""
         return queries.list_stuck_lines(self.using, most=VISITED)
@@ -136,13 +128,23 @@ class Look:
         return self._held() if self._held is not None else read_held(self.using)
 
     @cached_property
-    def busy(self) -> Sequence[BusyQueue]:
-        """Queues with ready or active jobs, the longest wait first: of `tenants`."""
+    def busy(self) -> Busy:
+        """Queues with ready or active jobs: of `tenants`."""
         if self._busy is not None:
             return self._busy()
-        return queries.list_busy_queues(
-            self.using, most=LISTED, visits=VISITED, active=TOTAL_COUNTED_TO
-        )
+        if self.tenants is not None:
+            return busy_of_tenants(self.using, self.tenants)
+        return walk_busy(self.using, listed=LISTED)
+
+    @cached_property
+    def ready(self) -> list[BusyQueue]:
+        """Those with ready jobs, by tenant and name."""
+        return sorted(self.busy.waiting, key=lambda queue: (queue.tenant, queue.name))
+
+    @cached_property
+    def takers(self) -> Takers:
+        """The queues that workers serve."""
+        return read_takers(self.using)
 
     @cached_property
     def unknown(self) -> list[UnknownJobs]:
@@ -172,7 +174,7 @@ class Look:
         if not going_on:
             return []
         takers = Takers.of(row for row in going_on if row.role != Role.RUNNER)
-        ready = {(queue.tenant, queue.name) for queue in self.stuck}
+        ready = {(queue.tenant, queue.name) for queue in self.ready}
         found = untaken_queues(self.using, takers, most=VISITED)
         return [queue for queue in found if queue not in ready]
 
