@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries.lists import JobFilter
@@ -137,6 +138,18 @@ def test_planner_settings_are_as_before_afterwards() -> None:
         cursor.execute("SET LOCAL jit TO DEFAULT")
         cursor.execute("SHOW jit")
         assert after == ["on", "on", "on", *cursor.fetchone()]
+
+
+def test_no_month_is_planned_for_unfinished_jobs() -> None:
+    with CaptureQueriesContext(connection) as captured:
+        find_jobs("default", JobFilter(UNFINISHED, (make_queue().pk,)), size=5)
+    statements = [entry["sql"] for entry in captured if entry["sql"].startswith("--")]
+
+    assert len(statements) == 3
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(f"EXPLAIN {statement}")
+            assert "tenantqueue_job_history" not in str(cursor.fetchall())
 
 
 def test_queue_ids_are_found_by_tenant_name_or_both(monkeypatch: pytest.MonkeyPatch) -> None:

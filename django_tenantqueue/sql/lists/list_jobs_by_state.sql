@@ -31,12 +31,12 @@ WITH candidate AS MATERIALIZED (
         SELECT
 -- include: candidate
         FROM tenantqueue_job_history j
-        WHERE j.state IN ('error', 'cancelled')
+        WHERE %(final)s::boolean  -- here, or all leaves would be planned
+            AND j.state IN ('error', 'cancelled')
             AND j.state >= wanted.state
             AND (j.state, j.id) < (wanted.state, %(before)s)
         ORDER BY j.state DESC, j.id DESC
         LIMIT %(most)s
     ) job
-    WHERE %(final)s::boolean
 ),
 -- include: page_of_ids

@@ -12,7 +12,7 @@ WITH candidate AS MATERIALIZED (
         SELECT
 -- include: candidate
         FROM tenantqueue_job j
-        WHERE j.source_id <> ''
+        WHERE %(source_id)s::text IS NOT NULL AND j.source_id <> ''
             AND (j.source_type, j.source_id) >= (kind.name, %(source_id)s::text)
             AND (j.source_type, j.source_id, j.id)
                 < (kind.name, %(source_id)s::text, %(before)s)
@@ -25,7 +25,7 @@ WITH candidate AS MATERIALIZED (
             '',
 -- include: candidate
         FROM tenantqueue_job j
-        WHERE j.created_by IS NOT NULL
+        WHERE %(created_by)s::text IS NOT NULL AND j.created_by IS NOT NULL
             AND j.created_by >= %(created_by)s::text
             AND (j.created_by, j.id) < (%(created_by)s::text, %(before)s)
         ORDER BY j.created_by DESC, j.id DESC

@@ -29,11 +29,11 @@ WITH RECURSIVE
         SELECT
 -- include: candidate
         FROM tenantqueue_job_history j
-        WHERE j.queue_id >= wanted.id
+        WHERE %(final)s::boolean  -- here, or all leaves would be planned
+            AND j.queue_id >= wanted.id
             AND (j.queue_id, j.id) < (wanted.id, %(before)s)
         ORDER BY j.queue_id DESC, j.id DESC
         LIMIT %(most)s
     ) job
-    WHERE %(final)s::boolean
 ),
 -- include: page_of_ids
