@@ -169,7 +169,7 @@ def _walk(bulk: Bulk, tally: Tally) -> Tally:
     while True:
         done = tally.seen
         running.progress(done, None if total is None else max(total, done), tally_text(tally))
-        page = bulk.asked.whole_page(bulk.using, before=tally.before, size=BATCH)
+        page = next(bulk.asked.below(tally.before).walk(bulk.using, size=BATCH))
         tally = act_on(bulk, page.ids, page.older or 0, tally)
         if not tally.before:
             break

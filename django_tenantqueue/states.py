@@ -24,6 +24,7 @@ class State(TextChoices):
 FINAL = frozenset({State.SUCCESS, State.ERROR, State.CANCELLED})
 WAITING = frozenset({State.SCHEDULED, State.HELD, State.CREATED})
 ACTIVE = frozenset({State.QUEUED, State.RUNNING})
+UNFINISHED = WAITING | ACTIVE
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.SCHEDULED: frozenset({State.CREATED, State.HELD, State.CANCELLED}),

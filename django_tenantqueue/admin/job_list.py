@@ -20,7 +20,7 @@ from ..queries.lists import NEWEST
 from ..states import State
 from ..status.amounts import LINE
 from ..status.job_filters import SEARCH, STATE_LABELS, Asked, read_filters
-from ..status.job_pages import JobPage, walk_pages
+from ..status.job_pages import JobPage
 from ..status.masking import masked_columns
 from ..status.stored_rows import Column, Row, stored_columns
 from .export import read_ids
@@ -99,7 +99,7 @@ class JobChangeList(ChangeList):
         """Find the page's ids, then read just these rows and their queues."""
         using = get_settings().database
         before = NEWEST if self.asked.job_id is not None else self.before
-        self.page = self.asked.page(using, before=before, size=self.list_per_page)
+        self.page = self.asked.below(before).page(using, size=self.list_per_page)
         found = self.root_queryset.filter(pk__in=self.page.ids).only(*SHOWN).annotate(**_ERROR)
         jobs = sorted(found.order_by(), key=lambda job: -job.pk)
         queues = TenantQueue.objects.using(using).in_bulk({job.queue_id for job in jobs})
@@ -140,12 +140,7 @@ class JobChangeList(ChangeList):
 
     def all_ids(self) -> Iterator[tuple[int, ...]]:
         """Yield the ids of all jobs that the filters and the search select."""
-        if self.asked.problem:
-            return
-        if self.asked.job_id is not None:
-            yield (self.asked.job_id,)
-            return
-        for page in walk_pages(get_settings().database, self.asked.filter, size=BATCH):
+        for page in self.asked.walk(get_settings().database, size=BATCH):
             yield page.ids
 
     def _given(self, name: str) -> str | None:

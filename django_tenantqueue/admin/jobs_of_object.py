@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from ..conf import get_settings
 from ..models import Job
 from ..models.job_query import source_types
-from ..queries.owners import JobOfSource, list_jobs_of_sources
+from ..queries.lists import JobOfSource, list_jobs_of_sources
 from ..states import State
 from ..status.amounts import LISTED
 from ..status.visible import visible_jobs

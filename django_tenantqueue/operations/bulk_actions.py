@@ -10,7 +10,7 @@ from typing import Any
 from ..calls.options import check_priority, check_queue, check_tenant
 from ..exceptions import InvalidOption, QueueRetired
 from ..models import Change, TenantQueue
-from ..states import FINAL, WAITING, State
+from ..states import FINAL, UNFINISHED, WAITING, State
 from . import control
 
 TASK_PREFIX = "django_tenantqueue.bulk."
@@ -141,19 +141,15 @@ def _target(values: Values) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-_WAITING = frozenset(WAITING)
-_UNFINISHED = frozenset(state for state in State if state not in FINAL)
 _FAILED = frozenset({State.ERROR, State.CANCELLED})
 _LATER = frozenset({State.SCHEDULED, State.HELD})
 _ACTIONS = (
     BulkAction("retry", Change.Action.RETRY, _FAILED, _retry, _no_values),
-    BulkAction("cancel", Change.Action.CANCEL, _UNFINISHED, _cancel, _no_values),
+    BulkAction("cancel", Change.Action.CANCEL, UNFINISHED, _cancel, _no_values),
     BulkAction("run_now", Change.Action.RUN_NOW, _LATER, _run_now, _no_values),
-    BulkAction(
-        "change_priority", Change.Action.SET_PRIORITY, _WAITING, _change_priority, _priority
-    ),
-    BulkAction("move", Change.Action.MOVE, _WAITING, _move, _target),
-    BulkAction("delete", Change.Action.DELETE, frozenset(FINAL), _delete, _no_values),
+    BulkAction("change_priority", Change.Action.SET_PRIORITY, WAITING, _change_priority, _priority),
+    BulkAction("move", Change.Action.MOVE, WAITING, _move, _target),
+    BulkAction("delete", Change.Action.DELETE, FINAL, _delete, _no_values),
 )
 ACTIONS = {action.name: action for action in _ACTIONS}
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from django.db import connections, transaction
 
-from ..states import State
+from ..states import FINAL, State
 from .base import fetch, statement
 
 NEWEST = 2**63 - 1
@@ -21,9 +22,9 @@ NEWEST = 2**63 - 1
 class JobFilter:
     """What the jobs of a list have in common; None is no filter.
 
-    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is the
-    source_type and source_id of an object, `created_by` who created the jobs. `before` is the id
-    below which the page begins.
+    `queues` are ids. `text` is a part of the task's name, a label or the arguments. `source` is an
+    object: values of source_type that it has, and its source_id. `created_by` is who created the
+    jobs; not with `source`. `before` is the id below which the page begins.
     """
 
     states: frozenset[State] | None = None
@@ -31,7 +32,7 @@ class JobFilter:
     name: str | None = None
     before: int = NEWEST
     text: str | None = None
-    source: tuple[str, str] | None = None
+    source: tuple[Sequence[str], str] | None = None
     created_by: str | None = None
 
 
@@ -88,42 +89,59 @@ def plan_without(using: str, avoided: Sequence[str]) -> Iterator[None]:
 
 
 Statement = Literal[
-    "list_unfinished_jobs",  # unfinished jobs among the newest
-    "list_ready_of_queues",  # ready jobs of `queues`, whatever `states` says
-    "list_active_jobs",  # jobs that hold a slot
-    "list_scheduled_jobs",  # scheduled jobs among those due first
-    "list_history_jobs",  # finished jobs among the newest
-    "list_history_of_queues",  # finished jobs among the newest of each of `queues`
-    "list_history_of_name",  # finished jobs among the newest of `name`
-    "list_history_in_state",  # finished jobs among the newest of one state: error or cancelled
-    "list_jobs_of_source",  # jobs among the newest of `source`
-    "list_jobs_of_user",  # jobs among the newest of `created_by`
+    "list_jobs_by_id",
+    "list_jobs_by_state",  # that hold a slot, are scheduled, have failed or were cancelled
+    "list_jobs_of_queues",  # that are ready or finished
+    "list_history_of_name",
+    "list_jobs_of_owner",  # of `source` or `created_by`
 ]
 
 
 def list_jobs(using: str, name: Statement, asked: JobFilter, *, page: int, most: int) -> Found:
     """Run one of the statements, which read different indexes: `page` ids at most, newest first.
 
-    `most` bounds what is looked at.
+    `most` bounds what is looked at. Unless it is by owner, the states are those of unfinished jobs
+    or those of finished ones.
     """
-    states = None if asked.states is None else sorted(state.value for state in asked.states)
-    source_type, source_id = asked.source or (None, None)
+    states = frozenset(State) if asked.states is None else asked.states
+    source_types, source_id = asked.source or ((), None)
     params = {
         "before": asked.before,
         "page": page,
         "most": most,
-        "states": states,
+        "states": sorted(state.value for state in states),
+        "final": states <= FINAL,
         "queues": None if asked.queues is None else list(asked.queues),
         "name": asked.name,
-        "state": states[0] if states else None,
         "text": asked.text,
-        "source_type": source_type,
+        "source_types": list(source_types),
         "source_id": source_id,
         "created_by": asked.created_by,
     }
     rows = read_planned(using, name, params)
     floor, capped, _ = rows[0]
     return Found([row[2] for row in rows if row[2] is not None], floor, capped)
+
+
+@dataclass(frozen=True, slots=True)
+class JobOfSource:
+    """One job of a model instance; `source_id` is the primary key of the instance as text."""
+
+    id: int
+    source_id: str
+    name: str
+    state: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def list_jobs_of_sources(
+    using: str, types: Sequence[str], ids: Sequence[str], *, most: int
+) -> list[JobOfSource]:
+    """Return the newest `most` jobs of each of some instances, the newest first."""
+    params = {"types": list(types), "ids": list(ids), "most": most}
+    return [JobOfSource(*row) for row in read_planned(using, "list_jobs_of_sources", params)]
 
 
 def read_planned(using: str, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ The list, its downloads and bulk actions all read them here, so that they mean t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -17,23 +17,15 @@ from django.utils.translation import gettext_lazy as _
 from ..batches import BATCH
 from ..models import TenantQueue
 from ..queries.lists import NEWEST, JobFilter
-from ..states import ACTIVE, State
+from ..states import ACTIVE, FINAL, UNFINISHED, State
 from ..text import is_storable, read_number
-from .job_pages import (
-    FINISHED,
-    QUEUES_MOST,
-    UNFINISHED,
-    JobPage,
-    find_jobs,
-    queue_ids,
-    walk_pages,
-)
+from .job_pages import QUEUES_MOST, JobPage, find_jobs, queue_ids
 from .task_names import is_known
 
 STATE_GROUPS: dict[str, frozenset[State]] = {
-    "unfinished": frozenset(UNFINISHED),
+    "unfinished": UNFINISHED,
     "active": ACTIVE,
-    "finished": frozenset(FINISHED),
+    "finished": FINAL,
     "ready": frozenset({State.CREATED}),  # as operators read it
     **{state.value: frozenset({state}) for state in State},
 }
@@ -79,18 +71,31 @@ class Asked:
         """Return the same for jobs below an id only."""
         return replace(self, filter=replace(self.filter, before=before))
 
-    def page(self, using: str, *, before: int, size: int, by_id: bool = False) -> JobPage:
-        """Return the newest jobs below an id, see find_jobs()."""
+    def page(self, using: str, *, size: int, by_id: bool = False) -> JobPage:
+        """Return the newest jobs, see find_jobs()."""
         if self.problem or self.filter.states == frozenset():
             return JobPage((), None)
         if self.job_id is not None:
-            return JobPage((self.job_id,) if self.job_id <= before else (), None)
-        return find_jobs(using, replace(self.filter, before=before), size=size, by_id=by_id)
+            return JobPage((self.job_id,) if self.job_id <= self.filter.before else (), None)
+        return find_jobs(using, self.filter, size=size, by_id=by_id)
 
-    def whole_page(self, using: str, *, before: int, size: int) -> JobPage:
-        """Return a page from which no job is missing, however many hold a slot."""
-        page = self.page(using, before=before, size=size)
-        return self.page(using, before=before, size=size, by_id=True) if page.capped else page
+    def walk(self, using: str, *, size: int) -> Iterator[JobPage]:
+        """Yield all pages, the newest first. One may be empty where its window has no match.
+
+        Each step ends its transaction before its page is yielded. Where the list may leave jobs out
+        (`capped`), the walk goes on by their ids.
+        """
+        asked = self
+        by_id = False
+        while True:
+            page = asked.page(using, size=size, by_id=by_id)
+            if page.capped:
+                by_id = True
+                continue
+            yield page
+            if page.older is None:
+                return
+            asked = asked.below(page.older)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,7 @@ def _searched(using: str, text: str, asked: JobFilter) -> JobFilter:
     if not text:
         return asked
     if named := SOURCE.fullmatch(text):
-        return replace(asked, source=(named[1].lower(), named[2]))
+        return replace(asked, source=((named[1].lower(),), named[2]))
     if is_known(using, text):
         return replace(asked, name=text)
     return replace(asked, text=text)
@@ -172,11 +177,8 @@ def _no_queue(tenant: str | None, name: str | None) -> str:
 
 def count_matching(using: str, asked: Asked, *, most: int, pages: int | None = None) -> Count:
     """Count the jobs that match, up to `most`, with at most `pages` reads of COUNT_PAGE jobs."""
-    if asked.job_id is not None or asked.problem or asked.filter.states == frozenset():
-        page = asked.page(using, before=asked.filter.before, size=1)
-        return Count(len(page.ids), is_exact=True)
     found = 0
-    for page in islice(walk_pages(using, asked.filter, size=COUNT_PAGE), pages):
+    for page in islice(asked.walk(using, size=COUNT_PAGE), pages):
         found += len(page.ids)
         if found > most:
             return Count(most, is_exact=False)

@@ -1,19 +1,19 @@
 """Which jobs a page of a list shows, at a cost that does not grow with history or backlog.
 
-A page is made of a few streams of ids, each read from an index that its filters fit, the newest
-first. Where filters have no index in common, a stream is read from one index and the others are
-applied to its newest WINDOW entries; the page says so, and its link to older jobs goes on there.
+A page is put together from a few parts: jobs of some states, read from an index that the filters
+fit, the newest first. Where filters have no index in common, one is read and the others are applied
+to its newest WINDOW entries; the page says so, and its link to older jobs goes on there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..models import TenantQueue
 from ..queries import lists as queries
 from ..queries.lists import Found, JobFilter, Statement
-from ..states import ACTIVE, FINAL, State
+from ..states import ACTIVE, FINAL, UNFINISHED, State
 from .amounts import PAGE, READ
 
 WINDOW = READ // 5
@@ -31,8 +31,14 @@ QUEUES_APART = PAGE
 QUEUES_MOST = READ
 """Most queues that a filter may name."""
 
-UNFINISHED = tuple(state for state in State if state not in FINAL)
-FINISHED = tuple(state for state in State if state in FINAL)
+SMALL = ACTIVE | {State.SCHEDULED}
+"""States of unfinished jobs that have small indexes of their own."""
+FAILED = frozenset({State.ERROR, State.CANCELLED})
+"""States of finished jobs that have an index of their own."""
+
+Part = tuple[JobFilter, Mapping[Statement, int]]
+"""Some of the jobs that are asked for, and the statements that find them: one of several is enough.
+Each comes with how much it looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,104 +85,23 @@ def find_jobs(using: str, asked: JobFilter, *, size: int, by_id: bool = False) -
     """
     if asked.queues is not None and not asked.queues:
         return JobPage((), None)
-    if asked.source is not None:
-        found = queries.list_jobs(using, "list_jobs_of_source", asked, page=size + 1, most=WINDOW)
-        return _page([found], size)
     with queries.read_in_order(using):
-        # The unfinished first: a job that ends between the two is found in the history, too.
-        unfinished = _unfinished(using, asked, size + 1, by_id=by_id)
-        parts = [*unfinished, *_finished(using, asked, size + 1)]
-    return _page(parts, size)
-
-
-def _page(parts: Sequence[Found], size: int) -> JobPage:
+        parts = [
+            _deepest(using, part, statements, size + 1)
+            for part, statements in _parts(asked, size + 1, by_id=by_id)
+        ]
     floor = max((part.floor for part in parts), default=0)
     ids = sorted({i for part in parts for i in part.ids if i >= floor}, reverse=True)
     capped = any(part.capped for part in parts)
     if len(ids) > size:
         return JobPage(tuple(ids[:size]), ids[size - 1], capped=capped)
-    if floor:
-        return JobPage(tuple(ids), floor, looked_to=floor, capped=capped)
-    return JobPage(tuple(ids), None, capped=capped)
+    return JobPage(tuple(ids), floor or None, looked_to=floor or None, capped=capped)
 
 
-def walk_pages(using: str, asked: JobFilter, *, size: int) -> Iterator[JobPage]:
-    """Yield all pages of a list, the newest first. One may be empty where its window has no match.
-
-    Each step ends its transaction before its page is yielded. Where the list may leave jobs out
-    (`capped`), the walk goes on by their ids.
-    """
-    by_id = False
-    while True:
-        page = find_jobs(using, asked, size=size, by_id=by_id)
-        if page.capped and not by_id:
-            by_id = True
-            continue
-        yield page
-        if page.older is None:
-            return
-        asked = replace(asked, before=page.older)
-
-
-def _chosen(states: frozenset[State] | None, among: Iterable[State]) -> frozenset[State]:
-    return frozenset(among) if states is None else states.intersection(among)
-
-
-def _unfinished(using: str, asked: JobFilter, page: int, *, by_id: bool) -> list[Found]:
-    chosen = _chosen(asked.states, UNFINISHED)
-    if not chosen:
-        return []
-    is_one_part = chosen <= ACTIVE or chosen == {State.SCHEDULED}
-    if by_id or not (is_one_part or _are_few(asked.queues)):
-        is_all = len(chosen) == len(UNFINISHED) and not (asked.queues or asked.name or asked.text)
-        asked = replace(asked, states=None if is_all else chosen)
-        most = page if is_all else WINDOW
-        return [queries.list_jobs(using, "list_unfinished_jobs", asked, page=page, most=most)]
-    is_whole = asked.name is None and asked.text is None
-    ready = page if is_whole else _share(READY_WINDOW, asked.queues, page)
-    streams: tuple[tuple[Statement, int, Collection[State]], ...] = (
-        ("list_ready_of_queues", ready, {State.CREATED}),
-        ("list_active_jobs", SMALL_WINDOW, ACTIVE),
-        ("list_scheduled_jobs", SMALL_WINDOW, {State.SCHEDULED}),
-        ("list_unfinished_jobs", WINDOW, {State.HELD}),
-    )
-    return [
-        queries.list_jobs(using, name, replace(asked, states=own), page=page, most=most)
-        for name, most, among in streams
-        if (own := chosen.intersection(among))
-    ]
-
-
-def _finished(using: str, asked: JobFilter, page: int) -> list[Found]:
-    chosen = _chosen(asked.states, FINISHED)
-    if not chosen:
-        return []
-    if chosen == {State.ERROR, State.CANCELLED}:  # each has its part of an index
-        apart = (replace(asked, states=frozenset({state})) for state in chosen)
-        return [found for one in apart for found in _finished(using, one, page)]
-    asked = replace(asked, states=None if len(chosen) == len(FINISHED) else chosen)
-    given = (asked.states, asked.queues, asked.name, asked.text)
-    filters = sum(part is not None for part in given)
-    fitting = WINDOW if filters > 1 else page
-    streams: list[tuple[Statement, int]] = []
-    if asked.name is not None:
-        streams.append(("list_history_of_name", fitting))
-    if _are_few(asked.queues):
-        most = page if filters == 1 else _share(WINDOW, asked.queues, page)
-        streams.append(("list_history_of_queues", most))
-    if chosen <= {State.ERROR, State.CANCELLED}:
-        streams.append(("list_history_in_state", fitting))
-    if not streams:
-        streams.append(("list_history_jobs", WINDOW if filters else page))
-    return [_deepest(using, asked, streams, page)]
-
-
-def _deepest(
-    using: str, asked: JobFilter, streams: Iterable[tuple[Statement, int]], page: int
-) -> Found:
-    """Return what one of several equivalent streams found: a full page, or the lowest floor."""
+def _deepest(using: str, asked: JobFilter, statements: Mapping[Statement, int], page: int) -> Found:
+    """Return what one of several equivalent statements found: a full page, or the lowest floor."""
     best: Found | None = None
-    for name, most in streams:
+    for name, most in statements.items():
         found = queries.list_jobs(using, name, asked, page=page, most=most)
         if best is None or found.floor < best.floor:
             best = found
@@ -184,6 +109,53 @@ def _deepest(
             return found
     assert best is not None
     return best
+
+
+def _parts(asked: JobFilter, page: int, *, by_id: bool) -> Iterator[Part]:
+    if asked.source is not None or asked.created_by is not None:
+        given = (asked.states, asked.queues, asked.name, asked.text)
+        is_whole = all(part is None for part in given)
+        yield asked, {"list_jobs_of_owner": page if is_whole else WINDOW}
+        return
+    # The unfinished first: a job that ends between the two is found in the history, too.
+    states = frozenset(State) if asked.states is None else asked.states
+    if unfinished := states & UNFINISHED:
+        yield from _unfinished(asked, unfinished, page, by_id=by_id)
+    if finished := states & FINAL:
+        yield replace(asked, states=finished), _finished(asked, finished, page)
+
+
+def _unfinished(
+    asked: JobFilter, chosen: frozenset[State], page: int, *, by_id: bool
+) -> Iterator[Part]:
+    is_whole = asked.name is None and asked.text is None
+    if by_id or not (chosen <= SMALL or _are_few(asked.queues)):
+        is_all = is_whole and asked.queues is None and chosen == UNFINISHED
+        yield replace(asked, states=chosen), {"list_jobs_by_id": page if is_all else WINDOW}
+        return
+    ready = page if is_whole else _share(READY_WINDOW, asked.queues, page)
+    statements: tuple[tuple[Statement, int, frozenset[State]], ...] = (
+        ("list_jobs_of_queues", ready, frozenset({State.CREATED})),
+        ("list_jobs_by_state", SMALL_WINDOW, SMALL),
+        ("list_jobs_by_id", WINDOW, frozenset({State.HELD})),
+    )
+    for name, most, states in statements:
+        if own := chosen & states:
+            yield replace(asked, states=own), {name: most}
+
+
+def _finished(asked: JobFilter, chosen: frozenset[State], page: int) -> dict[Statement, int]:
+    given = (asked.queues, asked.name, asked.text, chosen if chosen < FINAL else None)
+    filters = sum(part is not None for part in given)
+    most = page if filters <= 1 else WINDOW
+    statements: dict[Statement, int] = {}
+    if asked.name is not None:
+        statements["list_history_of_name"] = most
+    if _are_few(asked.queues):
+        statements["list_jobs_of_queues"] = _share(most, asked.queues, page)
+    if chosen <= FAILED:
+        statements["list_jobs_by_state"] = most
+    return statements or {"list_jobs_by_id": WINDOW if filters else page}
 
 
 def _are_few(queues: Sequence[int] | None) -> bool:

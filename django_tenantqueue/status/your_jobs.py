@@ -12,10 +12,9 @@ from ..conf import get_settings
 from ..exceptions import InvalidArgument
 from ..models import Job
 from ..models.job_query import source_types, user_text
-from ..queries.lists import NEWEST, JobFilter, list_jobs
-from ..queries.owners import list_jobs_of_sources
+from ..queries.lists import NEWEST, JobFilter
 from ..text import read_number
-from .job_pages import WINDOW, find_jobs, queue_ids
+from .job_pages import find_jobs, queue_ids
 
 HEAVY = ("args", "context", "result_data")
 """Columns that the list does not read: they may be large."""
@@ -80,41 +79,17 @@ def your_jobs(
     using = get_settings().database
     number = read_number(str(before))
     below = NEWEST if number is None else number
-    if source is not None:
-        ids, older = _of_source(using, source, below, size)
-    elif user is None:
-        queues = queue_ids(using, tenant=tenant, name=None)
-        page = find_jobs(using, JobFilter(queues=queues, before=below), size=size)
-        ids, older = page.ids, page.older
-    else:
-        ids, older = _of_user(using, user_text(user), tenant, below, size)
+    asked = JobFilter(
+        queues=None if tenant is None else queue_ids(using, tenant=tenant),
+        before=below,
+        source=None if source is None else (source_types(source), str(source.pk)),
+        created_by=None if user is None else user_text(user),
+    )
+    page = find_jobs(using, asked, size=size)
     heavy = HEAVY if errors else (*HEAVY, "errors")
-    jobs = Job.objects.using(using).defer(*heavy).find_many(ids)
+    jobs = Job.objects.using(using).defer(*heavy).find_many(page.ids)
     rows = (
         YourJob(job, (titles or {}).get(job.name, ""), url_of(job) if url_of else "")
         for job in sorted(jobs.values(), key=lambda job: -job.pk)
     )
-    return YourJobs(tuple(rows), older, below == NEWEST, errors, stats)
-
-
-def _of_source(
-    using: str, source: Model, before: int, size: int
-) -> tuple[tuple[int, ...], int | None]:
-    found = list_jobs_of_sources(
-        using, source_types(source), [str(source.pk)], most=size + 1, before=before
-    )
-    ids = tuple(job.id for job in found[:size])
-    return ids, ids[-1] if len(found) > size else None
-
-
-def _of_user(
-    using: str, user: str, tenant: str | None, before: int, size: int
-) -> tuple[tuple[int, ...], int | None]:
-    queues = None if tenant is None else queue_ids(using, tenant=tenant, name=None)
-    most = size + 1 if queues is None else WINDOW
-    asked = JobFilter(queues=queues, before=before, created_by=user)
-    found = list_jobs(using, "list_jobs_of_user", asked, page=size + 1, most=most)
-    ids = tuple(found.ids[:size])
-    if len(found.ids) > size:
-        return ids, ids[-1]
-    return ids, found.floor or None
+    return YourJobs(tuple(rows), page.older, below == NEWEST, errors, stats)

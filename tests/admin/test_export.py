@@ -29,7 +29,7 @@ from django_tenantqueue.models import (
     TenantQueue,
     Worker,
 )
-from django_tenantqueue.states import State
+from django_tenantqueue.states import FINAL, UNFINISHED, State
 from django_tenantqueue.status import job_pages
 from django_tenantqueue.status.stored_rows import plain
 from django_tenantqueue.testing import run_pending
@@ -266,8 +266,8 @@ def test_jobs_are_those_of_all_pages(
                 for task in ("app.first", "app.second"):
                     make_jobs(queue, 2, state=state, name=task)
     states = {
-        "unfinished": job_pages.UNFINISHED,
-        "finished": job_pages.FINISHED,
+        "unfinished": UNFINISHED,
+        "finished": FINAL,
         "active": ("queued", "running"),
     }
     wanted = Job.objects.order_by("-pk")

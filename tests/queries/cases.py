@@ -13,6 +13,7 @@ from django_tenantqueue.queries import lists
 from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import start_params
 from django_tenantqueue.queries.survey import first_taken_params, survey_params
+from django_tenantqueue.states import ACTIVE, UNFINISHED, State
 from django_tenantqueue.status import changes
 from tests.queries.case import Call, Case, both
 from tests.queries.filled import OUR_WORKER, RARE, SCALE
@@ -37,7 +38,6 @@ from tests.queries.params import (
     of_kind,
     of_queue,
     of_sources,
-    of_user,
     rescued,
     swept,
     taken,
@@ -58,6 +58,7 @@ BLOCKING = {"session": ("tenantqueue_job_session_block",), "user": (), "exclusiv
 READY = ("tenantqueue_job_ready",)
 SLOTS = ("tenantqueue_job_slots",)
 DUE = ("tenantqueue_job_due",)
+FAILED = ("tenantqueue_history_failed",)
 SCHEDULE_DUE = ("tenantqueue_schedule_due",)
 OF_SOURCES = ("tenantqueue_job_source", "tenantqueue_history_source")
 OF_USER = ("tenantqueue_job_creator", "tenantqueue_history_creator")
@@ -75,6 +76,8 @@ BUSY = {"listed": 20, "visits": 2000, "active": 10_000, "startable": 1000, "bloc
 WITHOUT_SCANS = dict.fromkeys(changes.AVOIDED, "off")
 ORDERED = dict.fromkeys(lists._AVOIDED, "off")
 TASK = "tests.testapp.tasks.noop"
+OLD = 400_000
+"""The id below which a page begins that is deep in the history."""
 DEAD_ROWS = 45_000 * SCALE
 """Pages touched by the first walk that meets all dead rows; the next one is spared."""
 SLOT_INDEX = 30_000 * SCALE
@@ -691,10 +694,6 @@ CASES: dict[str, list[Case]] = {
             worker=True,
         )
     ],
-    "list_active_jobs": [
-        Case(listed(), SLOTS, SLOT_INDEX, settings=ORDERED),
-        Case(listed(queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
-    ],
     "list_claims": [
         Case(lambda _: {"worker": None, "most": 5}, SLOTS, SLOT_INDEX, settings=ORDERED),
         Case(lambda _: {"worker": OUR_WORKER, "most": 100}, SLOTS, SLOT_INDEX, settings=ORDERED),
@@ -718,31 +717,59 @@ CASES: dict[str, list[Case]] = {
             3000,
         )
     ],
-    "list_history_in_state": [
-        Case(listed(state="error"), ("tenantqueue_history_failed",), 3000, settings=ORDERED),
+    "list_jobs_by_id": [
+        *(
+            Case(listed(*UNFINISHED, **more), HOT_KEY, DEAD_ROWS, settings=ORDERED)
+            for more in ({}, {"name": "unknown"}, {"text": "unknown"}, {"text": TASK})
+        ),
+        *(
+            Case(listed(**more), ("tenantqueue_history_pkey",), 3000, settings=ORDERED)
+            for more in (
+                {},
+                {"before": OLD},
+                {"queues": True},
+                {"text": "unknown"},
+                {"text": RARE, "queues": True},
+            )
+        ),
     ],
-    "list_history_jobs": [
-        Case(listed(), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
-        Case(listed(queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
-        Case(listed(text="unknown"), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
-        Case(listed(text=RARE, queues=True), ("tenantqueue_history_pkey",), 3000, settings=ORDERED),
+    "list_jobs_by_state": [
+        Case(listed(*ACTIVE), SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(listed(*ACTIVE, queues=True, name=TASK), SLOTS, SLOT_INDEX, settings=ORDERED),
+        Case(listed("scheduled"), DUE, 3000, settings=ORDERED),
+        Case(listed("error"), FAILED, 3000, settings=ORDERED),
+        Case(listed("error", "cancelled", before=OLD), FAILED, 3000, settings=ORDERED),
+    ],
+    "list_jobs_of_queues": [
+        Case(listed("created", queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED),
+        *(
+            Case(
+                listed(queues=True, **more),
+                ("tenantqueue_history_queue",),
+                4000,
+                settings=ORDERED,
+            )
+            for more in ({}, {"before": OLD}, {"text": "unknown"})
+        ),
     ],
     "list_history_of_name": [
         Case(listed(name=RARE), ("tenantqueue_history_name",), 3000, settings=ORDERED),
+        Case(listed(name=RARE, before=OLD), ("tenantqueue_history_name",), 3000, settings=ORDERED),
         Case(listed(name="unknown"), ("tenantqueue_history_name",), 100, settings=ORDERED),
     ],
-    "list_history_of_queues": [
-        Case(listed(queues=True), ("tenantqueue_history_queue",), 4000, settings=ORDERED),
-        Case(
-            listed(queues=True, text="unknown"),
-            ("tenantqueue_history_queue",),
-            4000,
-            settings=ORDERED,
+    "list_jobs_of_owner": [
+        *(
+            Case(
+                listed(*State, source_types=[kind], source_id="7"),
+                OF_SOURCES,
+                most,
+                settings=ORDERED,
+            )
+            for kind, most in (("shop.report", 1000), ("unknown", 100))
         ),
-    ],
-    "list_jobs_of_source": [
-        Case(listed(source="shop.report"), OF_SOURCES, 1000, settings=ORDERED),
-        Case(listed(source="unknown"), OF_SOURCES, 100, settings=ORDERED),
+        Case(listed(*State, created_by="7"), OF_USER, 300, settings=ORDERED),
+        Case(listed(*State, created_by="7", queues=True), OF_USER, 300, settings=ORDERED),
+        Case(listed(*State, created_by="unknown"), OF_USER, settings=ORDERED),
     ],
     "list_jobs_of_sources": [
         Case(of_sources("shop.report"), OF_SOURCES, 2000, settings=ORDERED),
@@ -754,15 +781,6 @@ CASES: dict[str, list[Case]] = {
         ),
         Case(of_sources("unknown"), OF_SOURCES, 300, settings=ORDERED),
     ],
-    "list_jobs_of_user": [
-        Case(of_user("7"), OF_USER, 300, settings=ORDERED),
-        Case(of_user("7", queues=True), OF_USER, 300, settings=ORDERED),
-        Case(of_user("unknown"), OF_USER, settings=ORDERED),
-    ],
-    "list_ready_of_queues": [
-        Case(listed(queues=True), READY, 3000, first_walk=DEAD_ROWS, settings=ORDERED)
-    ],
-    "list_scheduled_jobs": [Case(listed(), DUE, 3000, settings=ORDERED)],
     "list_stuck_lines": [
         Case(
             lambda _: {"most": 500},
@@ -790,12 +808,6 @@ CASES: dict[str, list[Case]] = {
             DEAD_ROWS + 20_000,
             settings=ORDERED,
         )
-    ],
-    "list_unfinished_jobs": [
-        Case(listed(), HOT_KEY, DEAD_ROWS, settings=ORDERED),
-        Case(listed(name="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
-        Case(listed(text="unknown"), HOT_KEY, DEAD_ROWS, settings=ORDERED),
-        Case(listed(text=TASK), HOT_KEY, DEAD_ROWS, settings=ORDERED),
     ],
     "list_unknown_tasks": [
         Case(lambda _: {"most": 2000, "error_class": "Unknown"}, DUE, 4000, settings=ORDERED)

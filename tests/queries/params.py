@@ -13,6 +13,7 @@ from django_tenantqueue.queries.base import array
 from django_tenantqueue.queries.claim import ClaimRequest
 from django_tenantqueue.queries.finish import Failed, Finished
 from django_tenantqueue.queries.survey import Taken
+from django_tenantqueue.states import FINAL
 from tests.queries.filled import OUR_WORKER, Filled
 
 
@@ -34,35 +35,26 @@ def ended(name: str = "", *flags: str, **more: Any) -> Callable[[Filled], dict[s
 
 
 def listed(
-    *,
-    states: Any = None,
-    queues: bool = False,
-    name: Any = None,
-    state: Any = None,
-    text: str | None = None,
-    source: str | None = None,
+    *states: str, before: int = lists.NEWEST, queues: bool = False, **more: Any
 ) -> Callable[[Filled], dict[str, Any]]:
+    """Return the parameters of a page of jobs; of finished ones unless states are given."""
+    chosen = states or tuple(FINAL)
     return lambda filled: {
-        "before": lists.NEWEST,
+        "before": before,
         "page": 100,
         "most": 1000,
-        "states": states,
+        "states": list(chosen),
+        "final": FINAL.issuperset(chosen),
         "queues": filled.open_queues[:3] if queues else None,
-        "name": name,
-        "state": state,
-        "text": text,
-        "source_type": source,
-        "source_id": "7",
+        **dict.fromkeys(("name", "text", "source_id", "created_by")),
+        "source_types": [],
+        **more,
     }
 
 
 def of_sources(*types: str, most: int = 20) -> Callable[[Filled], dict[str, Any]]:
-    found = {"types": list(types), "ids": list("123456789"), "before": lists.NEWEST, "most": most}
+    found = {"types": list(types), "ids": list("123456789"), "most": most}
     return lambda _: found
-
-
-def of_user(created_by: str, *, queues: bool = False) -> Callable[[Filled], dict[str, Any]]:
-    return lambda filled: {**listed(queues=queues)(filled), "created_by": created_by}
 
 
 def request(**changes: Any) -> ClaimRequest:

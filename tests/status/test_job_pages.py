@@ -7,19 +7,21 @@ from dataclasses import replace
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_tenantqueue.models import Job
 from django_tenantqueue.queries.lists import JobFilter
-from django_tenantqueue.states import ACTIVE, State
+from django_tenantqueue.states import ACTIVE, FINAL, UNFINISHED, State
 from django_tenantqueue.status import job_pages
-from django_tenantqueue.status.job_pages import FINISHED, UNFINISHED, find_jobs
+from django_tenantqueue.status.job_filters import Asked
+from django_tenantqueue.status.job_pages import find_jobs
 from tests.factories import make_job, make_jobs, make_queue
 
 pytestmark = pytest.mark.django_db
 STATES = [
     None,
-    frozenset(UNFINISHED),
-    frozenset(FINISHED),
+    UNFINISHED,
+    FINAL,
     ACTIVE,
     *(frozenset({state}) for state in State),
 ]
@@ -103,9 +105,9 @@ def test_pages_of_a_text_and_of_an_object_show_every_job_once_in_order(
             ]
             of_text = JobFilter(states, wanted, text="FIRST")
             assert walk(of_text, 5) == [row[0] for row in chosen if row[3] == "app.first"]
-            of_object = JobFilter(states, wanted, source=("shop.order", "2"))
+            of_object = JobFilter(states, wanted, source=(("shop.order",), "2"))
             assert walk(of_object, 5) == [row[0] for row in chosen if row[4] == "2"]
-            steps = job_pages.walk_pages("default", of_text, size=5)
+            steps = Asked(of_text).walk("default", size=5)
             assert [pk for step in steps for pk in step.ids] == walk(of_text, 5)
 
 
@@ -138,6 +140,18 @@ def test_planner_settings_are_as_before_afterwards() -> None:
         assert after == ["on", "on", "on", *cursor.fetchone()]
 
 
+def test_no_month_is_planned_for_unfinished_jobs() -> None:
+    with CaptureQueriesContext(connection) as captured:
+        find_jobs("default", JobFilter(UNFINISHED, (make_queue().pk,)), size=5)
+    statements = [entry["sql"] for entry in captured if entry["sql"].startswith("--")]
+
+    assert len(statements) == 3
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(f"EXPLAIN {statement}")
+            assert "tenantqueue_job_history" not in str(cursor.fetchall())
+
+
 def test_queue_ids_are_found_by_tenant_name_or_both(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = make_queue("acme"), make_queue("acme", "reports")
     third = make_queue("zeta", "reports")
@@ -158,7 +172,7 @@ def test_walk_finds_all_when_a_page_may_leave_some_out(monkeypatch: pytest.Monke
     asked = JobFilter(frozenset({State.SCHEDULED}))
     assert find_jobs("default", asked, size=7).capped
 
-    steps = [page.ids for page in job_pages.walk_pages("default", asked, size=7)]
+    steps = [page.ids for page in Asked(asked).walk("default", size=7)]
 
     assert [i for step in steps for i in step] == ids
     assert max(map(len, steps)) == 7
@@ -170,5 +184,5 @@ def test_walk_looks_further_when_a_page_found_nothing(monkeypatch: pytest.Monkey
     rare = make_jobs(queue, 1, name="app.rare")
     make_jobs(queue, 30)
 
-    pages = job_pages.walk_pages("default", JobFilter(name="app.rare"), size=7)
+    pages = Asked(JobFilter(name="app.rare")).walk("default", size=7)
     assert [page.ids for page in pages if page.ids] == [tuple(rare)]

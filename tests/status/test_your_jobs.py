@@ -74,7 +74,7 @@ def test_jobs_of_a_user_in_a_tenant_are_those_of_both() -> None:
 def test_page_is_short_and_goes_on_when_the_users_other_jobs_are_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("django_tenantqueue.status.your_jobs.WINDOW", 4)
+    monkeypatch.setattr("django_tenantqueue.status.job_pages.WINDOW", 4)
     acme, zeta = make_queue("acme"), make_queue("zeta")
     mine = make_jobs(acme, 3, created_by="ada")
     elsewhere = make_jobs(zeta, 9, created_by="ada")

@@ -22,8 +22,8 @@ from ...operations import control
 from ...queries.lists import NEWEST, JobFilter
 from ...states import State
 from ...status.callback_progress import show_details
-from ...status.job_filters import STATE_GROUPS
-from ...status.job_pages import find_jobs, queue_ids
+from ...status.job_filters import STATE_GROUPS, Asked
+from ...status.job_pages import queue_ids
 from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
@@ -174,12 +174,9 @@ def list_jobs(
         if value is not None and not is_storable(value):
             raise RequestRefused(422, f"There can be no name {value!r}.")
     queues = queue_ids(using, tenant=caller.tenant, name=queue)
-    asked = JobFilter(
-        None if state is None else STATE_GROUPS[state], queues=queues, name=task, before=before
-    )
-    page = find_jobs(using, asked, size=limit)
-    if page.capped:
-        page = find_jobs(using, asked, size=limit, by_id=True)
+    states = None if state is None else STATE_GROUPS[state]
+    asked = Asked(JobFilter(states, queues=queues, name=task, before=before))
+    page = next(asked.walk(using, size=limit))
     rows = Job.objects.using(using).select_related("queue").defer(*shown.HEAVY)
     found = rows.find_many(page.ids)
     jobs = (found[i] for i in page.ids if i in found)

@@ -1,17 +1,16 @@
 -- Ids of finished jobs of one name below `before`, the newest first. The newest `most` of the name
--- are looked at; `floor` is the last of them when there are more.
+-- are looked at.
 -- Index: tenantqueue_history_name of each leaf, merged.
 -- The conditions compare rows, which says the same as equality: only this index has the order that
 -- is then asked for, while the primary key could be walked for ever.
 WITH candidate AS MATERIALIZED (
     SELECT
-        j.id, j.state, j.queue_id, j.name,
--- include: fits
+        '' AS newest_of,
+-- include: candidate
     FROM tenantqueue_job_history j
     WHERE j.name >= %(name)s::text
         AND (j.name, j.id) < (%(name)s::text, %(before)s)
     ORDER BY j.name DESC, j.id DESC
     LIMIT %(most)s
 ),
--- include: seen_newest
 -- include: page_of_ids

@@ -1,21 +1,17 @@
--- The newest `most` jobs below `before` of each of some model instances, unfinished and finished.
--- `types` are the values of source_type that the instances have, `ids` their primary keys as text.
+-- The newest `most` jobs of each of some model instances, unfinished and finished. `types` are the
+-- values of source_type that the instances have, `ids` their primary keys as text.
 -- Indexes: tenantqueue_job_source, and tenantqueue_history_source of each leaf, merged, once for
--- each type and instance. The first condition lets the planner see that the partial indexes hold
--- every row. The others compare rows, which says the same as equality: only these indexes have the
--- order that is then asked for, while the primary key could be walked for ever.
+-- each type and instance. The conditions are those of list_jobs_of_owner.sql.
 SELECT
-    job.id, job.source_id, job.name, job.state, job.created_at, job.run_at, job.started_at,
-    job.finished_at
+    job.id, job.source_id, job.name, job.state, job.created_at, job.started_at, job.finished_at
 FROM unnest(%(types)s::text[]) AS kind (name)
 CROSS JOIN unnest(%(ids)s::text[]) AS instance (id)
 CROSS JOIN LATERAL (
-    SELECT
-        j.id, j.source_id, j.name, j.state, j.created_at, j.run_at, j.started_at, j.finished_at
+    SELECT j.id, j.source_id, j.name, j.state, j.created_at, j.started_at, j.finished_at
     FROM tenantqueue_job j
     WHERE j.source_id <> ''
         AND (j.source_type, j.source_id) >= (kind.name, instance.id)
-        AND (j.source_type, j.source_id, j.id) < (kind.name, instance.id, %(before)s)
+        AND (j.source_type, j.source_id) <= (kind.name, instance.id)
     ORDER BY j.source_type DESC, j.source_id DESC, j.id DESC
     LIMIT %(most)s
 ) job

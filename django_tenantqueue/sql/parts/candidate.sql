@@ -1,5 +1,7 @@
--- Whether a job `j` has the text in its name, its labels or its arguments, if there is one.
--- Arguments of 8 kB and more are not looked at: each of them would be read from another table.
+-- What a list reads of a job `j`. `fits`: it has the text in its name, its labels or its arguments,
+-- if there is one. Arguments of 8 kB and more are not looked at: each of them would be read from
+-- another table.
+        j.id, j.state, j.queue_id, j.name,
         (
             %(text)s::text IS NULL
             OR position(lower(%(text)s::text) IN lower(j.name)) > 0
