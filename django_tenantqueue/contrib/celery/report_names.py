@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 PAGE = "docs/howto/coming-from-celery.md"
 SECTIONS = {
@@ -28,8 +29,18 @@ ABOUT = {
 STARTS = ("delay", "apply_async", "delay_on_commit", "apply_async_on_commit")
 ON_COMMIT = "a job is part of the transaction, so it needs no on_commit()"
 
-# [table], and then lines "section: names = warning". Names in the first two tables are patterns of
-# full names, and of settings in lower case without CELERY_: the first that is found counts.
+
+class Entry(NamedTuple):
+    """The section that a name belongs to, where its meaning differs, and what it is."""
+
+    section: str
+    warning: str = ""
+    what: str = ""
+
+
+# [table], and then lines "section: names what = warning". Names in the first two tables are
+# patterns of full names, and of settings in lower case without CELERY_: the first that is found
+# counts. `what` an attribute is: "->@result" makes a result when it is called.
 _TEXT = rf"""
 [names]
 hooks: ^celery\.signals\.task_(failure|retry) = this signal has no exception here
@@ -89,19 +100,21 @@ tasks: exc = the stored error says that the task asked for a retry
 tasks: max_retries = it belongs to the task, and max_attempts counts the first run
 tasks: throw countdown eta
 [@task]
-calls: delay apply_async
-calls: delay_on_commit apply_async_on_commit = {ON_COMMIT}
-calls: apply = it runs here and now
-app: app
-tasks: request retry
+calls: delay apply_async ->@result
+calls: delay_on_commit apply_async_on_commit ->@result = {ON_COMMIT}
+calls: apply ->@result = it runs here and now
+app: app @app
+tasks: request @request
+tasks: retry
 tasks: max_retries = max_attempts counts the first run, max_retries does not
-results: update_state AsyncResult
-canvas: s si signature subtask
-canvas: chunks map starmap replace = missing here
+results: AsyncResult ->@result
+results: update_state
+canvas: s si signature subtask ->@canvas
+canvas: chunks map starmap replace ->@canvas = missing here
 [@canvas]
-calls: delay apply_async apply
-canvas: clone link set
-canvas: link_error on_error = on_end runs after a success, too
+calls: delay apply_async apply ->@result
+canvas: clone link set ->@canvas
+canvas: link_error on_error ->@canvas = on_end runs after a success, too
 [@result]
 results: children collect date_done failed forget info maybe_throw parent ready results successful
 results: get wait join join_native = wait() does not raise what the task raised
@@ -109,16 +122,22 @@ results: id task_id = an id is a number
 results: state status = the states have other names
 results: result = it is None after an error
 monitoring: revoke
+[@result_class]
+results: restore ->@result
 [@app]
-calls: send_task = a job is enqueued by its task, which must be importable
-tasks: task tasks register_task
-results: AsyncResult GroupResult
-hooks: Task
-canvas: signature
+calls: send_task ->@result = a job is enqueued by its task, which must be importable
+tasks: task @decorator
+tasks: register_task ->@task
+tasks: tasks
+results: AsyncResult GroupResult ->@result
+hooks: Task @task_class
+canvas: signature ->@canvas
 schedules: add_periodic_task on_after_configure on_after_finalize
-monitoring: control
+monitoring: control @control
+app: conf @conf
 app: *
 [@control]
+monitoring: inspect ->@control
 monitoring: *
 [@request]
 tasks: id root_id parent_id = an id is a number
@@ -126,48 +145,30 @@ tasks: retries = attempt counts the first run, retries does not
 tasks: called_directly = current_job() raises LookupError where no job runs
 tasks: *
 [roles]
-@task class: Task DjangoTask
-@app class: Celery
-@result class: AsyncResult GroupResult EagerResult
+@task_class: Task DjangoTask
+@app_class: Celery
+@result_class: AsyncResult GroupResult EagerResult
 @decorator: shared_task task periodic_task
 @app: current_app
 @task: current_task
 ->@canvas: chain chord group signature subtask Signature maybe_signature chunks xmap
-[@task gives]
-->@result: delay apply_async delay_on_commit apply_async_on_commit apply AsyncResult
-->@canvas: s si signature subtask chunks map starmap
-@request: request
-@app: app
-[@canvas gives]
-->@result: delay apply_async apply
-->@canvas: clone set on_error
-[@app gives]
-->@result: AsyncResult GroupResult send_task
-->@canvas: signature
-->@task: register_task
-@decorator: task
-@task class: Task
-@control: control
-@conf: conf
-[@control gives]
-->@control: inspect
-[@result class gives]
-->@result: restore
 """
-TABLES: dict[str, dict[str, tuple[str, str]]] = {}
+TABLES: dict[str, dict[str, Entry]] = {}
 for _line in _TEXT.strip().splitlines():
     if _line.startswith("["):
         _table = TABLES.setdefault(_line.strip("[]"), {})
     else:
         _section, _, _rest = _line.partition(": ")
         _names, _, _warning = _rest.partition(" = ")
-        _table.update(dict.fromkeys(_names.split(), (_section, _warning)))
-MADE_BY = {"@task class": "@task", "@app class": "@app", "@result class": "@result"}
-"""What a class makes. "->@result" in the tables is what makes a result when it is called."""
+        _words = _names.split()
+        _what = _words.pop() if _words[-1].startswith(("@", "->")) else ""
+        _table.update(dict.fromkeys(_words, Entry(_section, _warning, _what)))
+MADE_BY = {"@task_class": "@task", "@app_class": "@app", "@result_class": "@result"}
+"""What a class makes."""
 
 
-def section_of(name: str, table: str) -> tuple[str, str]:
-    """Return the section and the warning of the first pattern that is in the name."""
+def section_of(name: str, table: str) -> Entry:
+    """Return the entry of the first pattern that is in the name."""
     return next(found for pattern, found in TABLES[table].items() if re.search(pattern, name))
 
 
