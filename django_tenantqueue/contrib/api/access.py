@@ -107,7 +107,6 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """What jobs and changes call it."""
         return f"token {self.token.name}"
 
     def acting(self) -> AbstractContextManager[None]:

@@ -35,7 +35,6 @@ class ApiTokenForm(SingleTuneForm):
     )
 
     def clean_scopes(self) -> str:
-        """Return them as the row has them."""
         return operations.ordered_scopes(self.cleaned_data["scopes"])
 
     def clean(self) -> dict[str, Any] | None:
@@ -53,11 +52,9 @@ class ValidFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Return the choices."""
         return [("valid", _("valid")), ("expired", _("expired")), ("revoked", _("revoked"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
-        """Return the tokens of the choice."""
         is_over = Q(expires_at__lte=timezone.now())
         match self.value():
             case "valid":
@@ -117,7 +114,6 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
         return values if obj is None else {**values, "scopes": None}
 
     def insert(self, row: ApiToken) -> None:
-        """Write a new token, and keep it for the page that shows it once."""
         row.secret = operations.add_token(row, using=self.using)  # type: ignore[attr-defined]
 
     def response_add(
@@ -149,13 +145,11 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
 
     @admin.display(description=_("API token"), ordering="name")
     def title(self, row: ApiToken) -> SafeString:
-        """Return its name, and whose it is."""
         whose = gettext("all tenants") if row.all_tenants else row.tenant or gettext("no tenant")
         return format_html("{}<br><small>{} · {}…</small>", row.name, whose, row.start)
 
     @admin.display(description=_("state"))
     def state(self, row: ApiToken) -> SafeString:
-        """Return whether it is valid."""
         if row.revoked_at is not None:
             return badge("error", gettext("revoked"))
         return (
@@ -166,10 +160,8 @@ class ApiTokenAdmin(TunedAdmin[ApiToken]):
 
     @admin.display(description=_("last use"), ordering="-last_used_at")
     def used(self, row: ApiToken) -> SafeString | str:
-        """Return when it was used last, to the minute."""
         return moment(row.last_used_at)
 
     @admin.display(description=_("expires"), ordering="expires_at")
     def expiry(self, row: ApiToken) -> SafeString | str:
-        """Return when it expires."""
         return moment(row.expires_at)

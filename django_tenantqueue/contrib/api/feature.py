@@ -27,14 +27,11 @@ class Api(Feature):
         yield Duty("prune_requests", prune_idempotency_keys, 60.0, BATCH)
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the model of tokens."""
         return {"api_token": ApiToken}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the tables of idempotency keys and tokens."""
         return {IdempotencyKey: "tenant", ApiToken: "tenant"}
 
     def close_tenant(self, using: str, tenant: str) -> None:
-        """Revoke the tokens of a tenant."""
         tokens = ApiToken.objects.using(using).filter(tenant=tenant, revoked_at__isnull=True)
         tokens.update(revoked_at=timezone.now())

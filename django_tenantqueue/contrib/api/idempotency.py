@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from ...batches import BATCH
@@ -68,13 +69,23 @@ def do_once(
         return Answer(first.status, first.answer)
 
 
+def is_used(using: str, token: ApiToken, key: str) -> bool:
+    """Return whether the answer to a request with this key of this token is kept."""
+    kept = IdempotencyKey.objects.using(using).filter(created_at__gte=_kept_from())
+    return kept.filter(token=token, key=key).exists()
+
+
 def prune_idempotency_keys(using: str) -> int:
     """Delete keys whose answers are kept no longer, up to BATCH of them; return how many.
 
     Locks the rows, and skips those that a request has locked.
     """
     keys = IdempotencyKey.objects.using(using)
-    old = keys.filter(created_at__lt=Now() - timedelta(seconds=KEEP_SECONDS)).order_by("created_at")
+    old = keys.filter(created_at__lt=_kept_from()).order_by("created_at")
     with transaction.atomic(using=using):
         locked = old.select_for_update(skip_locked=True).values_list("pk", flat=True)
         return keys.filter(pk__in=list(locked[:BATCH])).delete()[0]
+
+
+def _kept_from() -> CombinedExpression:
+    return Now() - timedelta(seconds=KEEP_SECONDS)

@@ -28,8 +28,8 @@ from ...text import is_storable
 from . import schemas, shown
 from .access import READ, SUBMIT, TUNE, Caller, Needs, caller_of
 from .documents import KEY, LONGEST_KEY, operation
-from .idempotency import Answer, do_once
-from .submission import QueuesMissing, Submitted, offered_tasks
+from .idempotency import Answer, do_once, is_used
+from .submission import Submitted, offered_tasks
 
 router = Router(tags=["jobs"])
 
@@ -113,18 +113,11 @@ def _once(
 ) -> Answer:
     """Do what a request asks for, unless it has a key with which that is done.
 
-    Queues are made when the request is found to be a new one, and no transaction is open.
+    Queues are made before, while no transaction is open, when the request is a new one.
     """
-    try:
-        return _with_key(request, caller, act)
-    except QueuesMissing:
-        submitted.make_queues()
-        return _with_key(request, caller, act)
-
-
-def _with_key(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -> Answer:
-    key = request.headers.get("Idempotency-Key")
+    using, key = get_settings().database, request.headers.get("Idempotency-Key")
     if key is None:
+        submitted.make_queues()
         return act()
     if len(key) > LONGEST_KEY or not re.fullmatch(KEY["schema"]["pattern"], key):
         raise RequestRefused(
@@ -135,7 +128,9 @@ def _with_key(request: HttpRequest, caller: Caller, act: Callable[[], Answer]) -
     key = key.strip('"')  # the draft has a string of structured fields
     said = f"{request.path}\n{caller.tenant}\n".encode() + request.body
     digest = hashlib.sha256(said).hexdigest()
-    return do_once(get_settings().database, caller.token, caller.tenant, key, digest, act)
+    if submitted.missing and not is_used(using, caller.token, key):
+        submitted.make_queues()
+    return do_once(using, caller.token, caller.tenant, key, digest, act)
 
 
 @operation(router.get, "/tasks", Needs(READ), {200: schemas.TaskList})

@@ -127,7 +127,6 @@ class ApiToken(models.Model):
 
     @property
     def scope_names(self) -> frozenset[str]:
-        """What it allows."""
         return frozenset(self.scopes.split())
 
     @property
@@ -136,11 +135,9 @@ class ApiToken(models.Model):
         return [part.strip() for part in self.queues.split(",") if part.strip()]
 
     def names_queue(self, name: str) -> bool:
-        """Return whether one of its queues is this one."""
         return any(matches(name, pattern) for pattern in self.queue_patterns)
 
     def is_valid(self, now: datetime | None = None) -> bool:
-        """Return whether it is neither revoked nor expired."""
         return self.revoked_at is None and (
             self.expires_at is None or self.expires_at > (now or timezone.now())
         )

@@ -101,10 +101,6 @@ def _unique(given: UniqueInput) -> Unique:
     return Unique(given.mode, key=given.key, ttl=given.ttl_seconds, **conflict)
 
 
-class QueuesMissing(Exception):
-    """Jobs that are valid need queues that do not exist: see Submitted.make_queues()."""
-
-
 class Submitted:
     """Jobs that a client has sent, read but not stored.
 
@@ -116,7 +112,8 @@ class Submitted:
         self._given, self._caller = given, caller
         self._calls: list[Call] = []
         self._error: TenantQueueError | None = None
-        self._missing: list[Target] = []
+        self.missing: list[Target] = []
+        """Queues that do not exist, which valid jobs need: see make_queues()."""
         self._at: int | None = None
         """The job that is being read."""
         try:
@@ -141,12 +138,11 @@ class Submitted:
                 call.task.source.encode(args, kwargs)
         self._at = None
         check_new_queues(self._caller.tenant, len(missing))
-        self._missing = missing
+        self.missing = missing
 
     def make_queues(self) -> None:
         """Make the queues that do not exist. Outside of transactions, which would stay idle."""
-        make_queues(self._missing)
-        self._missing = []
+        make_queues(self.missing)
 
     def _arguments(self, call: Call) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
         """Yield the arguments of each job. Raises RequestRefused when they do not fit the task."""
@@ -161,12 +157,10 @@ class Submitted:
     def _read_calls(self) -> list[Call]:
         if self._error is not None:
             raise self._error
-        if self._missing:
-            raise QueuesMissing
         return self._calls
 
     def store(self) -> Job:
-        """Enqueue one job. Raises QueuesMissing, RequestRefused and the errors of the package."""
+        """Enqueue one job. Raises RequestRefused and the errors of the package."""
         (call,) = self._read_calls()
         ((args, kwargs),) = self._arguments(call)
         if get_settings().eager:
@@ -176,8 +170,8 @@ class Submitted:
     def store_all(self) -> list[int]:
         """Enqueue many jobs, all or none; return their ids, in order.
 
-        Raises QueuesMissing, RequestRefused and the errors of the package; their `index` is that of
-        the job that is wrong.
+        Raises RequestRefused and the errors of the package; their `index` is that of the job that
+        is wrong.
         """
         ids: list[int] = []
         try:

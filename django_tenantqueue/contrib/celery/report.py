@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tokenize import open as open_source
 
-from .report_names import ON_COMMIT, SECTIONS, STARTS, TABLES, section_of
+from .report_names import SECTIONS, STARTS, TABLES, Entry, section_of
 from .report_scopes import Module, Project
 
 OF_CELERY = re.compile(r"^(kombu|flower)\b|^\w*celery|\.celery\b")
@@ -92,11 +92,10 @@ class _Reader:
         code = self.module.lines[number - 1].strip()
         return Line(str(self.module.path), number, code, warnings)
 
-    def add(self, node: ast.AST, found: tuple[str, str]) -> None:
-        section, warning = found
-        warnings = self.found.setdefault((section, getattr(node, "lineno", 1)), [])
-        if warning and warning not in warnings:
-            warnings.append(warning)
+    def add(self, node: ast.AST, found: Entry) -> None:
+        warnings = self.found.setdefault((found.section, getattr(node, "lineno", 1)), [])
+        if found.warning and found.warning not in warnings:
+            warnings.append(found.warning)
 
     def role(self, node: ast.AST) -> str:
         return self.project.role(node, self.module.scopes[node])
@@ -119,12 +118,12 @@ class _Reader:
             case ast.Constant(value=str(text)):
                 self.text(node, text)
             case ast.ClassDef():
-                if self.project.name(node.name, self.module.scopes[node]) == "@task class":
-                    self.add(node, ("hooks", ""))
+                if self.project.name(node.name, self.module.scopes[node]) == "@task_class":
+                    self.add(node, Entry("hooks"))
                     for each in node.body:
                         for name, _ in self.module.assigned(each):
                             if name in (*STARTS, "__call__", *TABLES["options"]):
-                                self.add(each, TABLES["options"].get(name, ("hooks", "")))
+                                self.add(each, TABLES["options"].get(name, Entry("hooks")))
 
     def name(self, node: ast.AST, what: str) -> None:
         if node not in self.inner and what[:1] != "@" and OF_CELERY.search(what):
@@ -156,7 +155,7 @@ class _Reader:
         name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
         owner = self.role(func.value) if isinstance(func, ast.Attribute) else ""
         given = {each.arg: each for each in node.keywords if each.arg}
-        table: dict[str, tuple[str, str]] = {}
+        table: dict[str, Entry] = {}
         if role == "@decorator" or (name in STARTS[1::2] and role) or name == "send_task":
             table = TABLES["options"]
         elif name == "retry" and owner == "@task":
@@ -164,23 +163,27 @@ class _Reader:
         elif name == "update" and owner == "@conf":
             table = {arg: section_of(arg, "settings") for arg in given}
         elif name == "crontab" and {"day_of_month", "day_of_week"} <= given.keys():
-            self.add(node, ("schedules", "both days must match in Celery, in Cron one is enough"))
+            self.add(
+                node, Entry("schedules", "both days must match in Celery, in Cron one is enough")
+            )
         elif name == "on_commit":
             inside = [each for one in node.args for each in ast.walk(one)]
             if any(getattr(each, "attr", "") in STARTS for each in inside):
-                self.add(node, ("calls", ON_COMMIT))
+                self.add(node, TABLES["@task"]["delay_on_commit"])
         elif owner == "" and name in OF_RESULTS and not node.args and given.keys() <= OF_GET:
             self.untold.setdefault(node.lineno, False)
         for arg, each in given.items() if table else ():
-            self.add(each, table.get(arg, ("tasks", f"{arg}: not known here")))
+            self.add(each, table.get(arg, Entry("tasks", f"{arg}: not known here")))
 
     def text(self, node: ast.Constant, text: str) -> None:
         self.settings(node, text)
         if re.fullmatch(r"[\w:]+\.[\w.:]+|django_celery_\w+", text):
             what = self.project.look_up(text)
             if what == "@task":
-                self.add(node, ("calls", "the name of a task"))
+                self.add(node, Entry("calls", "the name of a task"))
             elif text.endswith(STARTS) and what == "->@result":
-                self.add(node, ("tests", "a job of a test is a row, which shows what was enqueued"))
+                self.add(
+                    node, Entry("tests", "a job of a test is a row, which shows what was enqueued")
+                )
             else:
                 self.name(node, what)

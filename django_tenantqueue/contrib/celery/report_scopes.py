@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .report_names import MADE_BY, STARTS, TABLES
+from .report_names import MADE_BY, STARTS, TABLES, Entry
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 THEIR_APP = re.compile(r"^(?!celery\.|django_celery).*\bcelery(_?app)?\.(celery_?)?app$")
@@ -40,7 +40,6 @@ class Module:
         self.bind(self.tree, Scope(self))
 
     def bind(self, node: ast.AST, scope: Scope) -> None:
-        """Note what the code assigns, and the scopes in it."""
         self.scopes[node] = scope
         for child in ast.iter_child_nodes(node):
             inner = scope
@@ -59,7 +58,6 @@ class Module:
             self.bind(child, inner)
 
     def assigned(self, node: ast.AST) -> Iterator[tuple[str, Any]]:
-        """Yield the names that a node assigns, each with its value."""
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 full = self.imported(node, alias)
@@ -76,7 +74,6 @@ class Module:
             yield node.id, None
 
     def imported(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-        """Return the full name of what is imported."""
         if isinstance(node, ast.Import):
             return alias.name
         package = self.name.split(".")[: None if self.path.stem == "__init__" else -1]
@@ -92,7 +89,6 @@ class Project:
         self.known: dict[tuple[int, int], str] = {}
 
     def look_up(self, full: str) -> str:
-        """Return what a full name is."""
         head, rest = full, list[str]()
         while head and head not in self.modules:
             head, _, last = head.rpartition(".")
@@ -109,7 +105,6 @@ class Project:
         return what or unknown
 
     def name(self, name: str, scope: Scope) -> str:
-        """Return what a name is in a scope; "" unless all its values say the same."""
         at: Scope | None = scope
         while at is not None and (name not in at.names or (at.is_class and at is not scope)):
             at = at.parent
@@ -117,17 +112,16 @@ class Project:
         return found.pop() if len(found) == 1 else ""
 
     def attribute(self, what: str, name: str) -> str:
-        """Return what an attribute is."""
         if what.startswith("@module "):
             return self.look_up(f"{what[8:]}.{name}")
-        if as_role(what).startswith(("@", "->")):
-            return TABLES.get(f"{as_role(what)} gives", {}).get(name, ("", ""))[0]
+        role = as_role(what)
+        if role.startswith(("@", "->")):
+            return TABLES.get(role, {}).get(name, Entry("")).what
         if what and name in STARTS:  # of a task of another package
             return "->@result"
         return f"{what}.{name}" if what else ""
 
     def value(self, value: Any, scope: Scope) -> str:
-        """Return what a value is."""
         key = (id(value), id(scope))
         if key not in self.known:
             self.known[key] = ""  # where it is made of itself
@@ -135,7 +129,6 @@ class Project:
         return self.known[key]
 
     def role(self, value: Any, scope: Scope) -> str:
-        """Return what a value is, also for names of Celery."""
         return as_role(self.value(value, scope))
 
     def _value(self, value: Any, scope: Scope) -> str:
@@ -155,7 +148,7 @@ class Project:
             case ast.Call():
                 what = self.role(value.func, scope)
                 if what == "@decorator":
-                    is_plain = value.args and self.role(value.args[0], scope) != "@task class"
+                    is_plain = value.args and self.role(value.args[0], scope) != "@task_class"
                     return "@task" if is_plain else what
                 return {**MADE_BY, "@canvas": "@result"}.get(what, what[2:] * (what[:2] == "->"))
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -177,6 +170,5 @@ class Project:
 
 
 def as_role(what: str) -> str:
-    """Return what a name of Celery is."""
     is_celery = what.startswith("celery.")
-    return TABLES["roles"].get(what.rpartition(".")[2], (what, ""))[0] if is_celery else what
+    return TABLES["roles"].get(what.rpartition(".")[2], Entry(what)).section if is_celery else what

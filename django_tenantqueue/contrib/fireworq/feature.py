@@ -17,5 +17,4 @@ class Fireworq(Feature):
     settings = FireworqSettings
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the table of Fireworq's columns of queues."""
         return {FireworqQueue: "queue_id__in"}

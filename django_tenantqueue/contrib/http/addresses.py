@@ -51,7 +51,6 @@ class Hosts:
             )
 
     def names_host(self, host: str) -> bool:
-        """Whether an entry is this host's name, or a pattern that it fits."""
         name = host.rstrip(".").lower()
         return any(fnmatchcase(name, entry) for entry in self.names)
 
@@ -116,5 +115,4 @@ def is_public(address: Address) -> bool:
 
 
 def is_listed(networks: Networks, address: Address) -> bool:
-    """Whether one of the networks has this address."""
     return any(address in network for network in networks)

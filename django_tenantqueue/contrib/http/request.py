@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -50,20 +50,16 @@ def check_request(
         raise InvalidArgument("headers: it must be a dict of str")
     for name, value in (headers or {}).items():
         _check_header(name, value)
-    if timeout is not None and (
-        isinstance(timeout, bool)
-        or not isinstance(timeout, int | float)
-        or not 0 < timeout <= LONGEST_REQUEST
-    ):
+    if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_REQUEST):
         raise InvalidArgument(f"timeout={timeout!r}: it must be seconds, above 0 and at most a day")
-    if retry_delay is not None and (
-        isinstance(retry_delay, bool)
-        or not isinstance(retry_delay, int | float)
-        or not 0 <= retry_delay < TEN_YEARS
-    ):
+    if retry_delay is not None and not (_is_number(retry_delay) and 0 <= retry_delay < TEN_YEARS):
         raise InvalidArgument(
             f"retry_delay={retry_delay!r}: it must be seconds, 0 or more and below ten years"
         )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_url(url: object) -> None:

@@ -53,12 +53,10 @@ class Collector:
         self._core = client().core
 
     def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without values: registering them reads nothing."""
         for family in FAMILIES:
             yield self._metric(family)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
         read = read_metrics(self._using)
         for name, samples in {**gauges(read), **counters(read.totals)}.items():
             metric = self._metric(BY_NAME[name])
@@ -78,7 +76,6 @@ class Collector:
 
 
 def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
-    """Return the gauges by name."""
     counts, need = read.counts, read.need
     return {
         "tenantqueue_jobs": [
@@ -127,7 +124,6 @@ def gauges(read: Metrics) -> dict[str, Iterable[Sample]]:
 
 
 def counters(totals: Sequence[Total]) -> dict[str, Iterable[Sample]]:
-    """Return the counters by name."""
     return {
         "tenantqueue_jobs_started": [((_task(one),), one.started) for one in totals],
         "tenantqueue_jobs_finished": [

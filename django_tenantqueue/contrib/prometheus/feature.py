@@ -53,7 +53,6 @@ class Prometheus(Feature):
         return add_to_totals(using, now)
 
     def fleet_tables(self) -> Sequence[type[Model]]:
-        """Return the table of totals."""
         return (FigureTotal,)
 
     def urls(self) -> Sequence[URLPattern]:

@@ -68,6 +68,5 @@ class RetentionRuleAdmin(TunedAdmin[RetentionRule]):
 
     @admin.display(description=_("jobs"), ordering="tenant")
     def title(self, rule: RetentionRule) -> Any:
-        """Return which jobs it is about."""
         parts = [rule.tenant, rule.task, rule.get_state_display()]
         return breakable(" / ".join(part for part in parts if part) or gettext("all jobs"))

@@ -30,9 +30,7 @@ class Retention(Feature):
         return Rules.read(using, now).forgotten
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the model of retention rules."""
         return {"retention": RetentionRule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the table of retention rules."""
         return {RetentionRule: "tenant"}

@@ -77,7 +77,6 @@ class Amount:
     bytes: int = 0
 
     def add(self, size: int) -> None:
-        """Count one more row."""
         self.rows += 1
         self.bytes += size
 

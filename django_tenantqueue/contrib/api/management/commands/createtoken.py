@@ -24,7 +24,6 @@ class Command(PrintingCommand):
     requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         super().add_arguments(parser)
         add = parser.add_argument
         add("name", metavar="NAME", help="the program that will use it")
@@ -59,7 +58,6 @@ class Command(PrintingCommand):
         add("--database", help="alias of the jobs' database")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the token and print it."""
         days = options["days"]
         if days is not None and not 1 <= days <= MOST_DAYS:
             raise CommandError(f"--days {days}: it must be from 1 to {MOST_DAYS}")

@@ -22,13 +22,11 @@ class Command(PrintingCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         super().add_arguments(parser)
         text = "directories or files to read (default: the current directory)"
         parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=text)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Read, then print."""
         paths = [Path(path) for path in options["paths"]] or [Path()]
         for path in paths:
             if not path.exists():

@@ -28,7 +28,6 @@ class Command(PrintingCommand):
     requires_system_checks = ["tenantqueue"]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
         super().add_arguments(parser)
         parser.add_argument(
             "--dry-run", action="store_true", help="tell what would be deleted, and delete nothing"
@@ -36,7 +35,6 @@ class Command(PrintingCommand):
         parser.add_argument("--database", help="alias of the jobs' database")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Drop months, then read the others once."""
         using = jobs_database(options["database"])
         is_json = self.wants_json(options)
         pruner = Pruner(dry_run=options["dry_run"])
@@ -94,7 +92,6 @@ class Command(PrintingCommand):
         return ", ".join(parts)
 
     def _rules(self, using: str, pruner: Pruner) -> list[dict[str, Any]]:
-        """Return what each rule would remove."""
         ids = [rule_id for rule_id, _ in pruner.told]
         names = {
             rule.pk: str(rule) for rule in RetentionRule.objects.using(using).filter(pk__in=ids)
