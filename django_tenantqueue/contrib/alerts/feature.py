@@ -39,21 +39,17 @@ class Alerts(Feature):
         yield Duty("prune_alerts", check.prune_alerts, 600.0, BATCH)
 
     def conditions(self) -> Iterable[Condition]:
-        """Return what only alert rules watch."""
         return OWN
 
     def home_problems(self, request: HttpRequest) -> Iterable[Mapping[str, str]]:
-        """Yield that alerts are open."""
         from .open_alerts import open_alerts  # a worker may have no admin
 
         return open_alerts(request)
 
     def audited(self) -> Mapping[str, type[Model]]:
-        """Return the model of alert rules."""
         return {"alert_rule": AlertRule}
 
     def tenant_tables(self) -> Mapping[type[Model], str]:
-        """Return the tables of alerts and of their rules."""
         return {Alert: "tenant", AlertRule: "tenant"}
 
     def forget_tenant(self, using: str, tenant: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
@@ -278,6 +278,14 @@ def is_address(url: str) -> bool:
     )
 
 
+class AlertQuerySet(models.QuerySet["Alert"]):
+    """Reads of alerts."""
+
+    def open(self) -> Self:
+        """Return those that are not over."""
+        return self.filter(resolved_at__isnull=True)
+
+
 class Alert(models.Model):
     """Something that a rule has found, from when it began until it is over.
 
@@ -297,6 +305,8 @@ class Alert(models.Model):
     resolved_at = models.DateTimeField(_("resolved"), null=True)
     told_at = models.DateTimeField(_("told"), null=True)
     pending = models.BooleanField(_("not told yet"), default=True)
+
+    objects = AlertQuerySet.as_manager()
 
     class Meta:
         db_table = "tenantqueue_alert"

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import monotonic
+from typing import NamedTuple
 
 from django.db import connections
 
 from ...batches import REMEMBERED, REMEMBERED_SECONDS
-from ...queries.enqueue import Route, in_test_case, list_routings
+from ...queries.enqueue import in_test_case
 from ...text import matches
+from .models import Routing
+
+
+class Route(NamedTuple):
+    """What a routing says: the queue of new jobs of a tenant ("": of all) by their names."""
+
+    tenant: str
+    pattern: str
+    queue: str
 
 
 def rank_of(route: Route) -> tuple[bool, bool, int, str]:
@@ -65,13 +75,18 @@ def routes_of(using: str) -> Routes:
     does it have theirs.
     """
     if in_test_case(connections[using]):
-        return Routes(list_routings(using))
+        return _read_routes(using)
     known = _known.get(using)
     if known is not None and monotonic() < known[0]:
         return known[1]
-    found = Routes(list_routings(using))
+    found = _read_routes(using)
     _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
     return found
+
+
+def _read_routes(using: str) -> Routes:
+    rows = Routing.objects.using(using).order_by()
+    return Routes(Route(*row) for row in rows.values_list("tenant", "pattern", "queue"))
 
 
 def forget_routes() -> None:
