@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -15,9 +14,6 @@ from ...features import Condition, Duty, Feature
 from .models import Alert, AlertRule
 from .settings import AlertSettings
 from .watches import OWN
-
-if TYPE_CHECKING:
-    from ...queries.base import Where
 
 
 class Alerts(Feature):
@@ -31,7 +27,7 @@ class Alerts(Feature):
     def queue_names(self) -> Iterable[str]:
         return [settings_of(AlertSettings).alert_queue]
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         from . import check  # it declares a task, for which features are asked
 
         due = WhenDue(check.seconds_to_next_check, check.check_rules)

@@ -11,7 +11,7 @@ from ...status.amounts import COUNTED_TO, VISITED
 from ...status.conditions import Look
 from ...status.queue_troubles import Busy, walk_busy
 from ...status.takers import Takers, read_takers
-from .models import COUNTED_JOBS
+from .waiting import COUNTED_JOBS
 
 
 class Fleet(Look):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, time
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -16,16 +15,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ...exceptions import InvalidOption
-from ...features import Condition, Watch, check_installed
+from ...features import Watch, check_installed
 from ...models import columns
 from ...webhooks import SECRET_PREFIX, read_secret
 from ..schedules.recurrence import read_zone
+from .waiting import COUNTED_JOBS
+from .watches import watched
 
 check_installed(__name__)
-
-COUNTED_JOBS = 100_000
-"""Waiting jobs that one rule counts. Halved: where many queues have long backlogs, those with
-shorter waits are found later. Doubled: the leader counts for twice as long."""
 
 
 class AlertRule(models.Model):
@@ -252,13 +249,6 @@ class AlertRule(models.Model):
             errors["time_zone"] = str(error)
         if errors:
             raise ValidationError(errors)
-
-
-def watched() -> Mapping[str, tuple[Condition, Watch]]:
-    """Return what rules may watch, by code."""
-    from . import watches  # they read rules
-
-    return watches.watched()
 
 
 def is_address(url: str) -> bool:

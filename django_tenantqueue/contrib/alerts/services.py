@@ -21,7 +21,8 @@ from ...operations.tuning import (
     switch_rows,
 )
 from ...status.masking import MASK
-from .models import Alert, AlertRule, watched
+from .models import Alert, AlertRule
+from .watches import watched
 
 TUNABLE = (
     *("name", "kind", "threshold", "range_minutes", "tenant", "queue", "task"),

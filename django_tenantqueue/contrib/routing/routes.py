@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import NamedTuple
 
 from django.db import connections
 
@@ -18,15 +17,7 @@ from ...text import matches
 from .models import Routing
 
 
-class Route(NamedTuple):
-    """What a routing says: the queue of new jobs of a tenant ("": of all) by their names."""
-
-    tenant: str
-    pattern: str
-    queue: str
-
-
-def rank_of(route: Route) -> tuple[bool, bool, int, str]:
+def rank_of(route: Routing) -> tuple[bool, bool, int, str]:
     """Return how specific a routing is: the highest that fits decides."""
     return bool(route.tenant), "*" not in route.pattern, len(route.pattern), route.pattern
 
@@ -34,7 +25,7 @@ def rank_of(route: Route) -> tuple[bool, bool, int, str]:
 class Routes:
     """All routings at one moment."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Routing]) -> None:
         self._routes = sorted(routes, key=rank_of, reverse=True)
         self._queues: dict[tuple[str, str], str | None] = {}
 
@@ -54,7 +45,7 @@ class Routes:
             self._queues[key] = queue
         return queue
 
-    def find(self, tenant: str, name: str) -> Route | None:
+    def find(self, tenant: str, name: str) -> Routing | None:
         """Return the most specific routing that fits."""
         fitting = (
             route
@@ -75,18 +66,13 @@ def routes_of(using: str) -> Routes:
     does it have theirs.
     """
     if in_test_case(connections[using]):
-        return _read_routes(using)
+        return Routes(Routing.objects.using(using).order_by())
     known = _known.get(using)
     if known is not None and monotonic() < known[0]:
         return known[1]
-    found = _read_routes(using)
+    found = Routes(Routing.objects.using(using).order_by())
     _known[using] = (monotonic() + REMEMBERED_SECONDS, found)
     return found
-
-
-def _read_routes(using: str) -> Routes:
-    rows = Routing.objects.using(using).order_by()
-    return Routes(Route(*row) for row in rows.values_list("tenant", "pattern", "queue"))
 
 
 def forget_routes() -> None:

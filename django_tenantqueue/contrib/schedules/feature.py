@@ -16,7 +16,6 @@ from .models import Schedule
 from .troubles import CONDITIONS
 
 if TYPE_CHECKING:
-    from ...queries.base import Where
     from ...tasks import Task
 
 
@@ -32,7 +31,7 @@ class Schedules(Feature):
     def worker_started(self, using: str) -> None:
         sync_schedules(using)
 
-    def duties(self, look: Callable[[], Where | None]) -> Iterable[Duty]:
+    def duties(self) -> Iterable[Duty]:
         due = WhenDue(seconds_to_next_schedule, fire_schedules)
         yield Duty("fire_schedules", due.step, 1.0, pause_after=due.pause_after)
 
